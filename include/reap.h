@@ -1,0 +1,141 @@
+/* reap.h: nested regions in which single objects can be freed too.
+ *
+ * A reap (Berger, thesis 2002, chapter 6) allocates like a region, by bumping a pointer through
+ * chunks that double in size; its objects can be freed one by one and their memory is used again;
+ * tearing it down costs its chunks, not its objects. Reaps nest: destroying one destroys its
+ * children first.
+ *
+ *     void *request;
+ *     reapCreate(&request, &connection);
+ *     char *line = reapMalloc(&request, 80);
+ *     reapFree(&request, line);              // optional
+ *     reapDestroy(&request);                 // everything else goes here
+ *
+ * A handle is a `void *` that reapCreate sets; calls take its address (thesis 6.3). The handle may
+ * be copied. Units are bytes, objects are aligned to 16.
+ *
+ * Threads: one thread at a time in one reap, any number of reaps at once. Creating and destroying
+ * children of one parent from several threads is safe.
+ *
+ * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
+ * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
+ * before) ends the program with one line on standard error that names the call, the pointer and
+ * what is wrong.
+ */
+#ifndef REAP_H
+#define REAP_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REAP_VERSION_MAJOR 0
+#define REAP_VERSION_MINOR 1
+#define REAP_VERSION_PATCH 0
+#define REAP_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define REAP_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
+#else
+#define REAP_ATTRIBUTE(...)
+#endif
+
+/* The version of the library that runs, as REAP_VERSION is that of the header. */
+const char *reapVersion(void);
+
+/* --- the thesis's five calls (6.3) ----------------------------------------------------------- */
+
+/* Makes a reap; parent may be NULL, or point to a NULL handle: a root. *reap is NULL on failure (ENOMEM). */
+void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
+
+/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays. */
+void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* Destroys: children first, newest first; then the reap's functions, last in first out; then the
+ * memory. Sets *reap to NULL. A NULL handle is allowed. */
+void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
+void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2));
+
+/* Frees one object of this reap. NULL is allowed. */
+void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
+
+/* --- the family ------------------------------------------------------------------------------ */
+
+/* n objects of size bytes each, zeroed; n * size that overflows is ENOMEM. */
+void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2, 3));
+
+/* Resizes an object, moving it if it must. NULL allocates; size 0 leaves an object of size 0. */
+void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull(1), alloc_size(3));
+
+/* An object aligned to a power of two; another alignment is NULL and EINVAL. */
+void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
+    REAP_ATTRIBUTE(nonnull(1), malloc, alloc_align(2), alloc_size(3));
+
+char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
+char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
+void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
+
+/* A string made as by sprintf. NULL with ENOMEM, or with the error that vsnprintf gave. */
+char *reapPrintf(void **reap, const char *format, ...) REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
+char *reapVprintf(void **reap, const char *format, va_list args)
+    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
+
+/* The bytes that may be used in an object: its size rounded up to 16. 0 for NULL. */
+size_t reapUsableSize(const void *object);
+
+/* Sets *reap to the handle of the reap that owns a pointer, which may be interior: 0, or -1 and
+ * ENOENT when it lies in no reap's live memory (*reap is NULL then). */
+int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
+
+/* The parent's handle, or NULL for a root. */
+void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* Names a reap for reports; the name is copied (into the reap) and NULL takes it away. 0, or -1 and ENOMEM. */
+int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
+
+/* Its name, or NULL. */
+const char *reapName(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* --- when a reap ends ------------------------------------------------------------------------ */
+
+/* Has fn(arg) called when the reap is cleared or destroyed: last in, first out, after the children
+ * and before the memory goes. Functions may allocate in the reap and register others. */
+int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* Takes back the latest registration of fn with arg: 0, or -1 and ENOENT. */
+int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* --- what a reap holds ----------------------------------------------------------------------- */
+
+struct reap_stats {
+    size_t live_bytes;       /* sum of reapUsableSize over live objects */
+    size_t live_objects;     /* */
+    size_t chunk_bytes;      /* held of the backend */
+    size_t chunks;           /* */
+    size_t peak_chunk_bytes; /* the most that chunk_bytes has been */
+    size_t limit;            /* 0: none */
+    size_t children;         /* */
+};
+
+/* Fills in stats for this reap alone, its descendants not included. 0. */
+int reapStats(void **reap, struct reap_stats *stats) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* Writes the reap and its descendants as an indented tree; NULL: every reap of the process, which
+ * is approximate while others run. */
+void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
+
+/* Calls fn for each live object; stops when fn is not 0, and returns that. fn may free the object
+ * that it is given, and no other. */
+int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
