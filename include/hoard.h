@@ -20,6 +20,11 @@
 extern "C" {
 #endif
 
+/* The library is built with -fvisibility=hidden; what stands here is what leaves it. */
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #if defined(__GNUC__)
 #define HOARD_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
 #else
@@ -73,6 +78,10 @@ int hoard_stats(struct hoard_stats *stats);
 
 /* Writes what hoard_stats tells, the options in force, and why this path runs. */
 void hoard_report(FILE *out);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -33,6 +33,11 @@
 extern "C" {
 #endif
 
+/* The library is built with -fvisibility=hidden; what stands here is what leaves it. */
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define REAP_VERSION_MAJOR 0
 #define REAP_VERSION_MINOR 1
 #define REAP_VERSION_PATCH 0
@@ -133,6 +138,10 @@ void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 /* Calls fn for each live object; stops when fn is not 0, and returns that. fn may free the object
  * that it is given, and no other. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
