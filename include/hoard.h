@@ -46,7 +46,8 @@ void *hoard_calloc(size_t n, size_t size) HOARD_ATTRIBUTE(malloc, alloc_size(1, 
 void *hoard_realloc(void *block, size_t size) HOARD_ATTRIBUTE(alloc_size(2));
 
 /* A block aligned to a power of two; another alignment is NULL and EINVAL. */
-void *hoard_aligned_alloc(size_t alignment, size_t size) HOARD_ATTRIBUTE(malloc, alloc_align(1), alloc_size(2));
+void *hoard_aligned_alloc(size_t alignment, size_t size)
+    HOARD_ATTRIBUTE(malloc, alloc_align(1), alloc_size(2));
 
 /* POSIX's form: 0, EINVAL (not a power of two, or not a multiple of sizeof(void *)) or ENOMEM. */
 int hoard_posix_memalign(void **block, size_t alignment, size_t size);

@@ -87,7 +87,8 @@ char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1
 void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
 
 /* A string made as by sprintf. NULL with ENOMEM, or with the error that vsnprintf gave. */
-char *reapPrintf(void **reap, const char *format, ...) REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
+char *reapPrintf(void **reap, const char *format, ...)
+    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
 char *reapVprintf(void **reap, const char *format, va_list args)
     REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
 
@@ -101,7 +102,8 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Names a reap for reports; the name is copied (into the reap) and NULL takes it away. 0, or -1 and ENOMEM. */
+/* Names a reap for reports; the name is copied (into the reap) and NULL takes it away. 0, or -1
+ * and ENOMEM. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
 /* Its name, or NULL. */
@@ -137,7 +139,8 @@ void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 
 /* Calls fn for each live object; stops when fn is not 0, and returns that. fn may free the object
  * that it is given, and no other. */
-int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
+int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
+    REAP_ATTRIBUTE(nonnull(1, 2));
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 /* Formats as above into buffer, always terminated; returns the length, cut to size - 1. */
-size_t report_format(char *buffer, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+size_t report_format(char *buffer, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
