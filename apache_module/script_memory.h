@@ -1,0 +1,41 @@
+/* script_memory: the memory of one Lua state, taken from the request's pool.
+ *
+ * On pools that can free single objects (apr_pfree, when libreap-apr is preloaded) what the garbage
+ * collector drops goes back to the pool at once. On stock pools, or when told so, nothing goes back
+ * before the request ends, and an object that grows leaves its old place behind.
+ *
+ * Invariants: held = bytes taken - bytes given back, as Lua asked for them; held <= peak;
+ * limit == 0 or peak <= limit.
+ *
+ * Threads: as for the pool, one at a time.
+ */
+#ifndef SCRIPT_MEMORY_H
+#define SCRIPT_MEMORY_H
+
+#include <apr_pools.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct script_memory {
+    apr_pool_t *pool;
+    bool frees;   /* objects are given back one by one */
+    bool refused; /* the limit has been met at least once */
+    size_t limit; /* on held; 0: none */
+    size_t held;
+    size_t peak; /* the most that held has been */
+};
+
+/* Whether this process's pools can free single objects. */
+bool script_memory_pools_free(void);
+
+/* may_free: free single objects where the pools can. */
+void script_memory_init(struct script_memory *memory, apr_pool_t *pool, bool may_free, size_t limit);
+
+/* A lua_Alloc; self is the struct script_memory. NULL past the limit and on exhaustion; the pool's
+ * abort function, which in httpd ends the process, is not called. */
+void *script_memory_allocate(void *self, void *object, size_t old_size, size_t new_size);
+
+/* A copy of a string that lives as long as the request, counted as held; NULL as above. */
+char *script_memory_strdup(struct script_memory *memory, const char *string);
+
+#endif
