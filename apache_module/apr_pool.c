@@ -1,0 +1,215 @@
+/* apr_pool.c: the life of a pool, from creation to destruction.
+ *
+ * The order in which a pool ends is APR's contract with its users: pre-cleanups, children (newest
+ * first), cleanups (last registered first, each popped before it is called, so that it may register
+ * and kill others), subprocesses, the place in the tree, memory. Clearing is the same without the
+ * last two; what stays is the pool's address, parent, allocator, tag and abort function.
+ */
+#include "apr_pool.h"
+
+#include "hoard.h"
+#include "reap.h"
+
+static unsigned initialized; /* calls of apr_pool_initialize less those of apr_pool_terminate */
+static apr_pool_t *global_pool;
+
+apr_pool_t *pool_global(void)
+{
+    return global_pool;
+}
+
+/* --- creation -------------------------------------------------------------------------------- */
+
+/* The reap that a child of parent goes below: not that of an ending pool, whose reap is about to
+ * be emptied of everything, while APR leaves such a child in place. */
+static void **reap_above(apr_pool_t *parent)
+{
+    while (parent && parent->ending) parent = parent->parent;
+    return parent ? &parent->reap : NULL;
+}
+
+static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+{
+    apr_pool_t *pool = hoard_calloc(1, sizeof *pool);
+
+    if (!pool) return pool_exhausted(abort_fn);
+    reapCreate(&pool->reap, reap_above(parent));
+    if (!pool->reap) {
+        hoard_free(pool);
+        return pool_exhausted(abort_fn);
+    }
+    pool->abort_fn = abort_fn;
+    pool->allocator = allocator;
+    if (parent) pool_tree_link(pool, parent);
+    return pool;
+}
+
+apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
+                                apr_allocator_t *allocator)
+{
+    *newpool = NULL;
+    if (!parent) parent = global_pool;
+    if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */
+    if (parent) {
+        if (!abort_fn) abort_fn = parent->abort_fn;
+        if (!allocator) allocator = parent->allocator;
+    }
+    *newpool = pool_new(parent, abort_fn, allocator);
+    return *newpool ? APR_SUCCESS : APR_ENOMEM;
+}
+
+/* A pool with an allocator that it owns. */
+static apr_pool_t *pool_new_owner(apr_abortfunc_t abort_fn)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    if (apr_allocator_create(&allocator) != APR_SUCCESS) return pool_exhausted(abort_fn);
+    pool = pool_new(NULL, abort_fn, allocator);
+    if (pool)
+        apr_allocator_owner_set(allocator, pool);
+    else
+        apr_allocator_destroy(allocator);
+    return pool;
+}
+
+apr_status_t apr_pool_create_unmanaged_ex(apr_pool_t **newpool, apr_abortfunc_t abort_fn,
+                                          apr_allocator_t *allocator)
+{
+    *newpool = NULL;
+    if (!initialized) return APR_ENOPOOL;
+    *newpool = allocator ? pool_new(NULL, abort_fn, allocator) : pool_new_owner(abort_fn);
+    return *newpool ? APR_SUCCESS : APR_ENOMEM;
+}
+
+apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort_fn,
+                                     apr_allocator_t *allocator)
+{
+    return apr_pool_create_unmanaged_ex(newpool, abort_fn, allocator);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static void end_contents(apr_pool_t *pool)
+{
+    pool_run_cleanups(&pool->pre_cleanups);
+    while (pool->child) apr_pool_destroy(pool->child);
+    pool->ending = true;
+    pool_run_cleanups(&pool->cleanups);
+    pool_end_subprocesses(pool->subprocesses);
+    pool->subprocesses = NULL;
+    pool->user_data = NULL;
+}
+
+void apr_pool_clear(apr_pool_t *pool)
+{
+    end_contents(pool);
+    reapFreeAll(&pool->reap);
+    pool->ending = false;
+}
+
+void apr_pool_destroy(apr_pool_t *pool)
+{
+    apr_allocator_t *allocator = pool->allocator;
+    bool owner;
+
+    end_contents(pool);
+    owner = apr_allocator_owner_get(allocator) == pool;
+    pool_tree_hand_up(pool);
+    if (pool->parent) pool_tree_unlink(pool);
+    reapDestroy(&pool->reap);
+    hoard_free(pool);
+    /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
+    if (owner) apr_allocator_destroy(allocator);
+}
+
+/* --- the global pool ------------------------------------------------------------------------- */
+
+static apr_status_t global_mutex_set(apr_allocator_t *allocator)
+{
+    apr_thread_mutex_t *mutex;
+    apr_status_t status = apr_thread_mutex_create(&mutex, APR_THREAD_MUTEX_DEFAULT, global_pool);
+
+    if (status == APR_SUCCESS) apr_allocator_mutex_set(allocator, mutex);
+    return status;
+}
+
+static apr_status_t global_pool_create(void)
+{
+    apr_allocator_t *allocator;
+    apr_status_t status = apr_allocator_create(&allocator);
+
+    if (status != APR_SUCCESS) return status;
+    status = apr_pool_create_ex(&global_pool, NULL, NULL, allocator);
+    if (status != APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return status;
+    }
+    apr_pool_tag(global_pool, "apr_global_pool");
+    /* Mutexes may be made of atomics, so these come first. */
+    status = apr_atomic_init(global_pool);
+    if (status == APR_SUCCESS) status = global_mutex_set(allocator);
+    if (status == APR_SUCCESS) apr_allocator_owner_set(allocator, global_pool);
+    return status;
+}
+
+apr_status_t apr_pool_initialize(void)
+{
+    static bool before;
+    apr_status_t status;
+
+    if (initialized++) return APR_SUCCESS;
+    if (!before) pool_tree_prepare_for_fork();
+    before = true;
+    status = global_pool_create();
+    if (!global_pool) initialized = 0;
+    return status;
+}
+
+void apr_pool_terminate(void)
+{
+    apr_pool_t *pool = global_pool;
+
+    if (!initialized || --initialized) return;
+    apr_pool_destroy(pool);
+    global_pool = NULL;
+}
+
+/* --- what a pool tells ----------------------------------------------------------------------- */
+
+void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool)
+{
+    pool->abort_fn = abort_fn;
+}
+
+apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool)
+{
+    return pool->abort_fn;
+}
+
+apr_pool_t *apr_pool_parent_get(apr_pool_t *pool)
+{
+    return pool->parent;
+}
+
+apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool)
+{
+    return pool->allocator;
+}
+
+int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
+{
+    while (b && b != a) b = b->parent;
+    return !a || b == a;
+}
+
+/* The name shows in reports. That it may be lost for want of memory harms nobody. */
+void apr_pool_tag(apr_pool_t *pool, const char *tag)
+{
+    (void)reapSetName(&pool->reap, tag);
+}
+
+void **apr_pool_reap(apr_pool_t *pool)
+{
+    return &pool->reap;
+}

@@ -1,0 +1,104 @@
+/* apr_pool.h: an APR pool on a reap, as the files of libreap-apr share it.
+ *
+ * libreap-apr defines every function of apr_pools.h and apr_allocator.h, so that a program that
+ * loads it before libapr has all of its pools on reaps. All or nothing: stock code would read this
+ * struct as its own.
+ *
+ *     apr_pool_t (of hoard)            reap (chunks of hoard)
+ *     +-----------+                    +-------------------------------+
+ *     | reap      | -----------------> | objects of apr_palloc ...     |
+ *     | cleanups  | -> record -> ...   +-------------------------------+
+ *     | child     | -> newest -> ... -> oldest, linked by `sibling`
+ *     +-----------+
+ *
+ * Vocabulary
+ *     pool       what APR calls so: a reap, with APR's cleanups, children, subprocesses, user data
+ *     cleanup    a function that runs when its pool is cleared or destroyed
+ *     ending     a pool whose children are gone and whose cleanups run
+ *
+ * Invariants
+ *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
+ *       Only a pool that was made while its parent was ending has the parent's parent's reap above
+ *       it, since the parent's objects are about to go, and such a pool stays.
+ *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register.
+ *     - *pool->ref == pool, for every pool in a list of children.
+ *
+ * Threads: one thread at a time in a pool; children of one parent may be made and destroyed by any
+ * threads at once. The lists of children have locks of their own (apr_pool_tree.c), because the
+ * parent's allocator often has no mutex.
+ */
+#ifndef APR_POOL_H
+#define APR_POOL_H
+
+/* Every function these headers declare is exported; whatever else we define stays hidden. */
+#pragma GCC visibility push(default)
+#include <apr_allocator.h>
+#include <apr_atomic.h>
+#include <apr_hash.h>
+#include <apr_pools.h>
+#include <apr_strings.h>
+#include <apr_thread_mutex.h>
+#include <apr_thread_proc.h>
+
+#include "apr_reap.h"
+#pragma GCC visibility pop
+
+#include <stdbool.h>
+
+struct cleanup;
+struct subprocess;
+
+struct apr_pool_t {
+    void *reap;               /* first: a pool's address is its reap's handle's */
+    apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
+    apr_allocator_t *allocator;
+
+    struct cleanup *cleanups;     /* last registered first */
+    struct cleanup *pre_cleanups; /* the same; these run before the children go */
+    struct subprocess *subprocesses;
+    apr_hash_t *user_data; /* in the reap; NULL until something is set */
+    bool ending;
+
+    /* The tree; all but parent are guarded by the parent's lock. */
+    apr_pool_t *parent;
+    apr_pool_t *child; /* the newest (guarded by this pool's own lock) */
+    apr_pool_t *sibling;
+    apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
+};
+
+/* --- apr_pool.c ------------------------------------------------------------------------------ */
+
+/* The pool above all others; NULL before apr_pool_initialize. */
+apr_pool_t *pool_global(void);
+
+/* --- apr_pool_tree.c ------------------------------------------------------------------------- */
+
+/* Has fork take the locks of the lists, so that a child finds them free. Called once. */
+void pool_tree_prepare_for_fork(void);
+
+/* Makes pool the newest child of parent. */
+void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent);
+
+/* Takes pool out of its parent's list. */
+void pool_tree_unlink(apr_pool_t *pool);
+
+/* Makes all children of pool children of its parent; or roots, when it has none. */
+void pool_tree_hand_up(apr_pool_t *pool);
+
+/* --- apr_pool_alloc.c ------------------------------------------------------------------------ */
+
+/* What happens when a pool has no memory: its abort function is called, and if that returns, NULL
+ * is the caller's answer. */
+void *pool_exhausted(apr_abortfunc_t abort_fn) __attribute__((cold));
+
+/* --- apr_pool_cleanup.c ---------------------------------------------------------------------- */
+
+/* Runs a list of cleanups, those included that register meanwhile, until it is empty. */
+void pool_run_cleanups(struct cleanup **list);
+
+/* --- apr_pool_process.c ---------------------------------------------------------------------- */
+
+/* Ends the subprocesses noted in a pool, each in its own way, and waits for them. */
+void pool_end_subprocesses(struct subprocess *list);
+
+#endif

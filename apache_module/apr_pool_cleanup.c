@@ -1,0 +1,112 @@
+/* apr_pool_cleanup.c: functions that run when a pool ends, or when a forked child is about to exec. */
+#include "apr_pool.h"
+
+#include "hoard.h"
+
+typedef apr_status_t cleanup_fn(void *data);
+
+struct cleanup {
+    struct cleanup *next;
+    const void *data;
+    cleanup_fn *plain; /* when the pool is cleared or destroyed */
+    cleanup_fn *child; /* before exec; NULL in pre-cleanups, which have none */
+};
+
+/* --- registering ----------------------------------------------------------------------------- */
+
+static void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain, cleanup_fn *child)
+{
+    struct cleanup *cleanup = hoard_malloc(sizeof *cleanup);
+
+    if (!cleanup) {
+        pool_exhausted(pool->abort_fn);
+        return;
+    }
+    *cleanup = (struct cleanup){.next = *list, .data = data, .plain = plain, .child = child};
+    *list = cleanup;
+}
+
+void apr_pool_cleanup_register(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
+{
+    if (pool) push(pool, &pool->cleanups, data, plain, child);
+}
+
+void apr_pool_pre_cleanup_register(apr_pool_t *pool, const void *data, cleanup_fn *plain)
+{
+    if (pool) push(pool, &pool->pre_cleanups, data, plain, NULL);
+}
+
+/* --- finding --------------------------------------------------------------------------------- */
+
+/* The place that points to the latest registration of plain with data, or to the end of the list. */
+static struct cleanup **find(struct cleanup **list, const void *data, cleanup_fn *plain)
+{
+    while (*list && ((*list)->data != data || (*list)->plain != plain)) list = &(*list)->next;
+    return list;
+}
+
+static void drop(struct cleanup **place)
+{
+    struct cleanup *cleanup = *place;
+
+    if (!cleanup) return;
+    *place = cleanup->next;
+    hoard_free(cleanup);
+}
+
+/* One function may stand in both lists; APR takes it out of both. */
+void apr_pool_cleanup_kill(apr_pool_t *pool, const void *data, cleanup_fn *plain)
+{
+    if (!pool) return;
+    drop(find(&pool->cleanups, data, plain));
+    drop(find(&pool->pre_cleanups, data, plain));
+}
+
+void apr_pool_child_cleanup_set(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
+{
+    struct cleanup *cleanup = pool ? *find(&pool->cleanups, data, plain) : NULL;
+
+    if (cleanup) cleanup->child = child;
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plain)
+{
+    apr_pool_cleanup_kill(pool, data, plain);
+    return plain(data);
+}
+
+void pool_run_cleanups(struct cleanup **list)
+{
+    while (*list) {
+        struct cleanup cleanup = **list;
+
+        drop(list);
+        cleanup.plain((void *)cleanup.data);
+    }
+}
+
+/* In the child of a fork that is about to exec: takes no locks, since their holders may be threads
+ * that the child does not have, and frees nothing. */
+static void run_before_exec(apr_pool_t *pool)
+{
+    struct cleanup *cleanup;
+
+    while ((cleanup = pool->cleanups)) {
+        pool->cleanups = cleanup->next;
+        cleanup->child((void *)cleanup->data);
+    }
+    for (pool = pool->child; pool; pool = pool->sibling) run_before_exec(pool);
+}
+
+void apr_pool_cleanup_for_exec(void)
+{
+    if (pool_global()) run_before_exec(pool_global());
+}
+
+apr_status_t apr_pool_cleanup_null(void *data)
+{
+    (void)data;
+    return APR_SUCCESS;
+}

@@ -1,0 +1,120 @@
+/* apr_pfree.c: what reaps add to APR's pools, as a module would use it that runs on stock pools too.
+ *
+ * apr_pfree.sh runs it with and without libreap-apr, and with a kind of misuse as argument.
+ */
+#define REAP_APR_OPTIONAL
+#include "apr_reap.h"
+
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma weak reapStats
+#include "reap.h"
+
+static void expect(int held, const char *what)
+{
+    if (held) return;
+    printf("wrong: %s\n", what);
+    exit(1);
+}
+
+static size_t live_objects(apr_pool_t *pool)
+{
+    struct reap_stats stats;
+
+    expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
+    return stats.live_objects;
+}
+
+static void free_singly(apr_pool_t *pool)
+{
+    size_t before = live_objects(pool), held;
+    struct reap_stats stats;
+    void *object[500];
+
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < 500; i++) memset(object[i] = apr_palloc(pool, 16 + (size_t)(i % 50) * 8), i, 16);
+        for (int i = 0; i < 500; i++) expect(*(unsigned char *)object[i] == (i & 0xff), "contents");
+        for (int i = 0; i < 500; i++) apr_pfree(pool, object[i * 7 % 500]);
+    }
+    apr_pfree(pool, NULL);
+    expect(live_objects(pool) == before, "all was freed");
+    reapStats(apr_pool_reap(pool), &stats);
+    held = stats.peak_chunk_bytes;
+    expect(held < 1000000, "memory was used again"); /* 20 MB were asked for in all */
+}
+
+static void resize(apr_pool_t *pool)
+{
+    char *text = apr_prealloc(pool, NULL, 10);
+
+    strcpy(text, "123456789");
+    text = apr_prealloc(pool, text, 100000);
+    expect(!strcmp(text, "123456789"), "grown");
+    text = apr_prealloc(pool, text, 5);
+    expect(!memcmp(text, "12345", 5), "shrunk");
+    expect(apr_prealloc(pool, text, SIZE_MAX) == NULL && text[4] == '5', "refused, and kept");
+    apr_pfree(pool, text);
+    apr_pfree(pool, apr_psprintf(pool, "%d", 1));
+    apr_pfree(pool, apr_pstrdup(pool, "text"));
+}
+
+/* The reap of a pool has the pool's place in the tree, and its name. */
+static void reap_of(apr_pool_t *pool)
+{
+    apr_pool_t *child;
+    void *owner = NULL;
+    char *object = apr_palloc(pool, 100);
+
+    expect(apr_pool_create(&child, pool) == APR_SUCCESS, "child");
+    expect(reapParent(apr_pool_reap(child)) == *apr_pool_reap(pool), "parent");
+    expect(reapOf(object + 50, &owner) == 0 && owner == *apr_pool_reap(pool), "owner");
+    apr_pool_tag(child, "a tag");
+    expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name");
+    apr_pool_clear(child);
+    expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name after clear");
+    apr_pool_destroy(child);
+}
+
+static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
+{
+    char *object = apr_palloc(pool, 100);
+
+    printf("%p\n", (void *)object);
+    fflush(stdout);
+    if (!strcmp(kind, "twice")) apr_pfree(pool, object), apr_pfree(pool, object);
+    if (!strcmp(kind, "interior")) apr_pfree(pool, object + 16);
+    if (!strcmp(kind, "foreign")) apr_pfree(pool, strdup("malloc'd"));
+    if (!strcmp(kind, "other")) apr_pfree(other, object);
+    if (!strcmp(kind, "parent")) apr_pfree(apr_pool_parent_get(pool), object);
+    if (!strcmp(kind, "resized")) apr_pfree(pool, object), object = apr_prealloc(pool, object, 200);
+    if (!strcmp(kind, "cleared")) apr_pool_clear(pool), apr_pfree(pool, object);
+    if (!strcmp(kind, "destroyed")) apr_pool_destroy(pool), apr_pfree(other, object);
+    printf("not caught\n");
+    exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    apr_pool_t *pool, *other;
+
+    expect(apr_initialize() == APR_SUCCESS, "initialize");
+    expect(apr_pool_create(&pool, NULL) == APR_SUCCESS, "pool");
+    expect(apr_pool_create(&other, NULL) == APR_SUCCESS, "other pool");
+    expect(!!apr_pfree == !!apr_prealloc && !!apr_pfree == !!apr_pool_reap, "all three, or none");
+    if (!apr_pfree) {
+        puts("stock pools");
+        return argc > 1;
+    }
+    if (argc > 1) misuse(argv[1], pool, other);
+    free_singly(pool);
+    resize(pool);
+    reap_of(pool);
+    apr_terminate();
+    puts("reaps");
+    return 0;
+}

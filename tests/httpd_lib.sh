@@ -1,0 +1,230 @@
+# shellcheck shell=sh
+# A private httpd for tests: sourced, not run. It listens on 127.0.0.1 only, on a free port, lives
+# in a temporary directory, and is stopped by its pid. Debian's unmodified apache2 is meant; the
+# caller decides what is preloaded.
+#
+#     httpd_prepare DIR MPM        site and configuration
+#     httpd_start DIR [PRELOAD]    answers once this returns; sets httpd_pid
+#     httpd_stop DIR               waits until it is gone
+#     httpd_children DIR           pids, the main process apart
+#     httpd_log_is_clean DIR       says what is bad, and fails
+#
+# Sets httpd_port (the site) and httpd_back (what it proxies to). httpd_directory makes $tmp, which
+# goes at exit with the server; HTTPD_KEEP=1 keeps it to be looked at.
+
+APACHE2=${APACHE2:-$(PATH=$PATH:/usr/sbin command -v apache2)}
+httpd_modules=${HTTPD_MODULES:-/usr/lib/apache2/modules}
+httpd_libs=${REAP_LIBDIR:-${top_builddir:-.}/.libs}
+case $httpd_libs in /*) ;; *) httpd_libs=$PWD/$httpd_libs ;; esac
+
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "FAILED: $*"; exit 1; }
+
+httpd_require() {
+    [ -x "$APACHE2" ] || skip "no apache2"
+    [ -e "$httpd_modules/mod_mpm_event.so" ] || skip "no modules in $httpd_modules"
+    [ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
+    command -v curl >/dev/null || skip "no curl"
+}
+
+httpd_end() {
+    [ -z "$httpd_pid" ] || kill -TERM "$httpd_pid" 2>/dev/null
+    if [ -n "${HTTPD_KEEP:-}" ]; then echo "kept: $tmp"; else rm -rf "$tmp"; fi
+}
+
+httpd_directory() {
+    tmp=$(mktemp -d) || exit 99
+    httpd_pid=
+    trap httpd_end EXIT
+    trap 'exit 99' INT TERM
+}
+
+httpd_in_use() {
+    hex=$(printf '%04X' "$1")
+    awk -v port=":$hex" 'index($2, port) { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# Two neighbouring ports that nobody uses.
+httpd_free_port() {
+    n=0
+    while :; do
+        seed=$(od -An -N2 -tu2 /dev/urandom)
+        httpd_port=$((20000 + seed % 20000 * 2))
+        httpd_port=$((httpd_port > 58000 ? httpd_port - 20000 : httpd_port))
+        httpd_back=$((httpd_port + 1))
+        httpd_in_use "$httpd_port" || httpd_in_use "$httpd_back" || return 0
+        n=$((n + 1))
+        [ $n -lt 100 ] || fail "no free port"
+    done
+}
+
+httpd_make_site() {
+    site=$1/htdocs
+    mkdir -p "$site/big" "$site/cgi"
+    echo '<p>hello</p>' >"$site/index.html"
+    seq 1 2000 >"$site/page.txt"
+    seq 1 100000 >"$site/large.txt"
+    i=0
+    while [ $i -lt 1000 ]; do
+        echo "$i" >"$site/big/entry-with-a-name-$i.txt"
+        i=$((i + 1))
+    done
+    echo '<i>part one</i>' >"$site/one.html"
+    echo '<i>part two, <!--#echo var="DOCUMENT_NAME" --></i>' >"$site/two.shtml"
+    cat >"$site/all.shtml" <<'END'
+<!--#set var="name" value="reap" --><!--#include virtual="one.html" -->
+<!--#if expr="v('name') = 'reap'" -->yes <!--#echo var="name" --><!--#else -->no<!--#endif -->
+<!--#include virtual="two.shtml" --> <!--#fsize file="page.txt" --> <!--#include virtual="cgi/hello.cgi?x=1" -->
+END
+    cat >"$site/cgi/hello.cgi" <<'END'
+#!/bin/sh
+printf 'Content-Type: text/plain\r\nX-Script: yes\r\n\r\nquery %s method %s\n' "$QUERY_STRING" "$REQUEST_METHOD"
+[ "$REQUEST_METHOD" = POST ] && cat
+exit 0
+END
+    chmod 755 "$site/cgi/hello.cgi"
+    find "$site" -exec touch -d '2020-01-01 00:00:00 UTC' {} +
+}
+
+# The workers are few and their number is fixed, so that memory can be compared.
+httpd_mpm_settings() {
+    case $1 in
+        prefork) cat <<'END' ;;
+ServerLimit 16
+StartServers 16
+MinSpareServers 16
+MaxSpareServers 16
+MaxRequestWorkers 16
+END
+        *) cat <<'END' ;;
+ServerLimit 2
+StartServers 2
+ThreadsPerChild 16
+ThreadLimit 16
+MinSpareThreads 32
+MaxSpareThreads 32
+MaxRequestWorkers 32
+END
+    esac
+}
+
+# mod_http2 wants a threaded MPM.
+httpd_mpm_modules() {
+    case $1 in
+        prefork) echo cgi ;;
+        *) echo cgid http2 proxy_http2 ;;
+    esac
+}
+
+httpd_configure() {
+    dir=$1 mpm=$2
+    modules="mpm_$mpm authz_core authz_host mime dir autoindex include filter env setenvif alias status headers
+        deflate negotiation rewrite proxy proxy_http $(httpd_mpm_modules "$mpm")"
+    {
+        for module in $modules; do echo "LoadModule ${module}_module $httpd_modules/mod_$module.so"; done
+        httpd_mpm_settings "$mpm"
+        cat <<END
+ServerRoot $dir
+ServerName localhost
+Listen 127.0.0.1:$httpd_port
+Listen 127.0.0.1:$httpd_back
+PidFile $dir/httpd.pid
+DefaultRuntimeDir $dir
+Mutex file:$dir default
+ErrorLog $dir/error.log
+LogLevel notice
+ServerSignature Off
+ExtendedStatus On
+Timeout 30
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 2
+# Mapped files and h2 together can crash stock httpd.
+EnableMMAP Off
+DocumentRoot $dir/htdocs
+TypesConfig /etc/mime.types
+DirectoryIndex index.html
+AddType text/html .shtml
+AddOutputFilter INCLUDES .shtml
+IndexOptions FancyIndexing NameWidth=* DescriptionWidth=* HTMLTable
+<IfModule unixd_module>
+$([ "$(id -u)" != 0 ] || printf 'User www-data\nGroup www-data\n')
+</IfModule>
+<IfModule cgid_module>
+ScriptSock $dir/cgid.sock
+</IfModule>
+<Directory $dir/htdocs>
+Options Indexes Includes ExecCGI
+Require all granted
+AddHandler cgi-script .cgi
+</Directory>
+<Location /server-status>
+SetHandler server-status
+</Location>
+<Location /packed>
+SetOutputFilter DEFLATE
+</Location>
+Alias /packed $dir/htdocs
+RewriteEngine On
+RewriteRule ^/rewritten/([a-z]+)\$ /\$1.txt [PT]
+ProxyPass /proxied/ http://127.0.0.1:$httpd_back/
+<IfModule proxy_http2_module>
+ProxyPass /proxied-h2/ h2c://127.0.0.1:$httpd_back/
+</IfModule>
+<VirtualHost 127.0.0.1:$httpd_back>
+<IfModule http2_module>
+Protocols h2c http/1.1
+</IfModule>
+</VirtualHost>
+END
+    } >"$dir/httpd.conf"
+}
+
+httpd_prepare() {
+    httpd_free_port
+    httpd_make_site "$1"
+    httpd_configure "$1" "$2"
+    chmod 755 "$1" # the children of root run as another user
+}
+
+httpd_start() {
+    dir=$1 preload=${2:-}
+    [ -x "$APACHE2" ] || fail "no apache2"
+    # In a session of its own: prefork signals its whole process group.
+    setsid env ${preload:+"LD_PRELOAD=$preload"} LD_LIBRARY_PATH="$httpd_libs" "$APACHE2" -f "$dir/httpd.conf" \
+        -DFOREGROUND >>"$dir/stdout" 2>>"$dir/stderr" &
+    httpd_pid=$!
+    n=0
+    until curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html"; do
+        n=$((n + 1))
+        if [ $n -gt 100 ] || ! kill -0 "$httpd_pid" 2>/dev/null; then
+            cat "$dir/stderr" "$dir/error.log" 2>/dev/null
+            fail "httpd does not answer on port $httpd_port"
+        fi
+        sleep 0.1
+    done
+}
+
+httpd_children() { pgrep -P "$httpd_pid"; }
+
+# What a server leaves behind: its children must be gone with it.
+httpd_stop() {
+    children=$(httpd_children)
+    kill -TERM "$httpd_pid" 2>/dev/null
+    wait "$httpd_pid" 2>/dev/null
+    for child in $children; do
+        n=0
+        while kill -0 "$child" 2>/dev/null; do
+            n=$((n + 1))
+            [ $n -lt 50 ] || fail "child $child outlives the server"
+            sleep 0.1
+        done
+    done
+}
+
+# The crash of a child, an abort of ours, a child that had to be killed, an emergency.
+httpd_log_is_clean() {
+    bad='AH0005[0-3]|exit signal|[Ss]egmentation|core dump|still did not exit|could not make child|:emerg\]|:crit\]'
+    ! grep -E "$bad|:alert\\]" "$1/error.log" || return 1
+    ! grep -E '^reap: ' "$1/error.log" "$1/stderr"
+}
