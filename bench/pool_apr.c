@@ -1,0 +1,25 @@
+/* pools.h on APR's pools. The root has an allocator of its own without a mutex, as httpd gives its
+ * connections: with the global pool's, each chunk would cost a lock. */
+#include <apr_allocator.h>
+#include <apr_general.h>
+#include <apr_pools.h>
+
+struct pool {
+    apr_pool_t *pool;
+};
+
+static inline void pool_begin(struct pool *root)
+{
+    apr_allocator_t *allocator = NULL;
+    apr_initialize();
+    apr_allocator_create(&allocator);
+    apr_pool_create_ex(&root->pool, NULL, NULL, allocator);
+    apr_allocator_owner_set(allocator, root->pool);
+}
+
+static inline void pool_child(struct pool *child, struct pool *parent) { apr_pool_create(&child->pool, parent->pool); }
+static inline void *pool_get(struct pool *pool, size_t size) { return apr_palloc(pool->pool, size); }
+static inline void pool_clear(struct pool *pool) { apr_pool_clear(pool->pool); }
+static inline void pool_end(struct pool *pool) { apr_pool_destroy(pool->pool); }
+
+#include "pools.h"

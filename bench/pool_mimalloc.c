@@ -1,0 +1,32 @@
+/* pools.h on mimalloc's heaps. They do not nest, and clearing is destroying and making anew. */
+#include <mimalloc.h>
+
+struct pool {
+    mi_heap_t *heap;
+};
+
+static inline void pool_begin(struct pool *root) { root->heap = mi_heap_new(); }
+
+static inline void pool_child(struct pool *child, struct pool *parent)
+{
+    (void)parent;
+    child->heap = mi_heap_new();
+}
+
+static inline void *pool_get(struct pool *pool, size_t size) { return mi_heap_malloc(pool->heap, size); }
+static inline void pool_end(struct pool *pool) { mi_heap_destroy(pool->heap); }
+
+static inline void pool_clear(struct pool *pool)
+{
+    mi_heap_destroy(pool->heap);
+    pool->heap = mi_heap_new();
+}
+
+#define POOL_FREES
+static inline void pool_put(struct pool *pool, void *object)
+{
+    (void)pool;
+    mi_free(object);
+}
+
+#include "pools.h"

@@ -1,0 +1,35 @@
+/* pools.h on glibc's obstacks, whose chunks come from malloc. They do not nest. */
+#include <obstack.h>
+#include <stdlib.h>
+
+#define obstack_chunk_alloc malloc
+#define obstack_chunk_free free
+
+struct pool {
+    struct obstack stack;
+    void *first; /* freeing it clears */
+};
+
+static inline void pool_begin(struct pool *root)
+{
+    obstack_init(&root->stack);
+    root->first = obstack_alloc(&root->stack, 0);
+}
+
+static inline void pool_child(struct pool *child, struct pool *parent)
+{
+    (void)parent;
+    pool_begin(child);
+}
+
+static inline void *pool_get(struct pool *pool, size_t size) { return obstack_alloc(&pool->stack, size); }
+
+static inline void pool_clear(struct pool *pool)
+{
+    obstack_free(&pool->stack, pool->first);
+    pool->first = obstack_alloc(&pool->stack, 0);
+}
+
+static inline void pool_end(struct pool *pool) { obstack_free(&pool->stack, NULL); }
+
+#include "pools.h"
