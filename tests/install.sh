@@ -1,0 +1,54 @@
+#!/bin/sh
+# What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
+# shared and static, in C and C++; and everything has gone where configure was told.
+srcdir=$(cd "${srcdir:-.}" && pwd)
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+# Make's own flags would have this make talk to the jobs of the one that runs the tests.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+make -s -C "$top_builddir" install DESTDIR="$tmp/root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+
+variable() { sed -n "s/^$1=//p" "$top_builddir/lib/reap.pc"; }
+prefix=$(variable prefix)
+PKG_CONFIG_SYSROOT_DIR=$tmp/root
+PKG_CONFIG_LIBDIR=$tmp/root$prefix/lib/pkgconfig
+export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
+lib=$tmp/root$prefix/lib
+
+for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so include/reap.h include/hoard.h \
+    share/man/man7/reap.7; do
+    [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
+done
+
+# The example is what the README shows.
+sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/example.c"
+try() {
+    name=$1
+    shift
+    "$@" -o "$tmp/$name" >"$tmp/log" 2>&1 || { wrong "$name: $*"; cat "$tmp/log"; return; }
+    answer=$(LD_LIBRARY_PATH=$lib "$tmp/$name")
+    [ "$answer" = "client 7" ] || wrong "$name answers '$answer'"
+}
+strict='-Wall -Wextra -pedantic -Werror'
+# shellcheck disable=SC2046,SC2086  # flags are words
+{
+    try shared $CC $strict "$tmp/example.c" $(pkg-config --cflags --libs reap)
+    try c99 $CC -std=c99 $strict "$tmp/example.c" $(pkg-config --cflags --libs reap)
+    try with_malloc $CC $strict "$tmp/example.c" $(pkg-config --cflags --libs reap-malloc)
+    try static $CC $strict "$tmp/example.c" $(pkg-config --cflags reap) "$lib/libreap.a"
+    try all_static $CC -static $strict "$tmp/example.c" $(pkg-config --cflags reap) "$lib/libreap.a"
+    # C++ wants the casts that C does not.
+    sed 's/= reap\([MP]\)/= (char *) reap\1/' "$tmp/example.c" >"$tmp/example.cc"
+    [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
+        try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
+}
+# A header stands alone.
+for header in reap.h hoard.h; do
+    # shellcheck disable=SC2086,SC2046
+    echo "#include <$header>" | $CC $strict -fsyntax-only -x c $(pkg-config --cflags reap) - ||
+        wrong "$header does not compile alone"
+done
+exit $bad
