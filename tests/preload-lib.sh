@@ -12,7 +12,7 @@ LC_ALL=C
 export LC_ALL
 # shellcheck disable=SC2034  # used by those who source this
 tests=$(cd "${srcdir:-.}/tests" && pwd)
-preload=${REAP_PRELOAD:-${top_builddir:-.}/.libs/libreap-malloc.so}
+preload=$(realpath "${REAP_PRELOAD:-${top_builddir:-.}/.libs/libreap-malloc.so}")
 [ -f "$preload" ] || { echo "no $preload"; exit 99; }
 
 tmp=$(mktemp -d) || exit 99
