@@ -12,8 +12,8 @@
  * Each request has a fresh state, so scripts share nothing, and any number run at once under the
  * threaded MPMs.
  */
+#include "script.h"
 #include "script_library.h"
-#include "script_memory.h"
 #include "script_request.h"
 
 #include <apr_lib.h>
@@ -28,13 +28,12 @@
 #include <lauxlib.h>
 #include <lua.h>
 #include <string.h>
-#include <time.h>
 
 APLOG_USE_MODULE(reap_lua);
 /* The build hides symbols; httpd looks this one up. */
 extern module AP_MODULE_DECLARE_DATA reap_lua_module __attribute__((visibility("default")));
 
-enum { UNSET = -1, HOOK_INSTRUCTIONS = 10000 };
+enum { UNSET = -1 };
 
 static const apr_int64_t default_max_memory = 64 << 20;
 static const apr_time_t default_max_time = 10 * APR_USEC_PER_SEC;
@@ -90,7 +89,8 @@ static const char *set_max_memory(cmd_parms *cmd, void *own_config, const char *
     if (unit) end++;
     if (end == argument || *end || errno || config->max_memory < 0 ||
         config->max_memory > (APR_INT64_MAX >> shift))
-        return apr_psprintf(cmd->pool, "%s: '%s' is not a number of bytes (as in 64M)", cmd->cmd->name, argument);
+        return apr_psprintf(cmd->pool, "%s: '%s' is not a number of bytes (as in 64M)", cmd->cmd->name,
+                            argument);
     config->max_memory <<= shift;
     return NULL;
 }
@@ -100,7 +100,8 @@ static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *ar
     struct script_config *config = own_config;
     apr_interval_time_t time;
     if (ap_timeout_parameter_parse(argument, &time, "s") != APR_SUCCESS || time < 0)
-        return apr_psprintf(cmd->pool, "%s: '%s' is not a time (as in 10s or 500ms)", cmd->cmd->name, argument);
+        return apr_psprintf(cmd->pool, "%s: '%s' is not a time (as in 10s or 500ms)", cmd->cmd->name,
+                            argument);
     config->max_time = time;
     return NULL;
 }
@@ -108,53 +109,23 @@ static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *ar
 #define OFFSET(field) ((void *)APR_OFFSETOF(struct script_config, field))
 
 static const command_rec directives[] = {
-    AP_INIT_FLAG("ReapLuaFree", ap_set_flag_slot, OFFSET(may_free), RSRC_CONF | ACCESS_CONF,
-                 "on (the default): what a script drops goes back to the pool, where pools can free; off: it stays"),
+    AP_INIT_FLAG(
+        "ReapLuaFree", ap_set_flag_slot, OFFSET(may_free), RSRC_CONF | ACCESS_CONF,
+        "on (the default): what a script drops goes back to the pool, where pools can free; off: it stays"),
     AP_INIT_FLAG("ReapLuaReport", ap_set_flag_slot, OFFSET(report), RSRC_CONF | ACCESS_CONF,
                  "on: response headers say how many bytes of the pool the script held; the default is off"),
-    AP_INIT_TAKE1("ReapLuaMaxMemory", set_max_memory, NULL, RSRC_CONF | ACCESS_CONF,
-                  "the most that a script may hold of the pool, in bytes or with K, M or G; 64M; 0: no limit"),
+    AP_INIT_TAKE1(
+        "ReapLuaMaxMemory", set_max_memory, NULL, RSRC_CONF | ACCESS_CONF,
+        "the most that a script may hold of the pool, in bytes or with K, M or G; 64M; 0: no limit"),
     AP_INIT_TAKE1("ReapLuaMaxTime", set_max_time, NULL, RSRC_CONF | ACCESS_CONF,
                   "the most CPU time that a script may use, as in 10s or 500ms; 10s; 0: no limit"),
     {.name = NULL}};
-
-/* --- the limit on time ----------------------------------------------------------------------------- */
-
-/* CPU time, because a script that waits for a slow client does no harm, and Timeout watches over it. */
-static apr_time_t thread_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return apr_time_from_sec(now.tv_sec) + now.tv_nsec / 1000;
-}
-
-/* From now on each instruction is an error: a script that catches this one gets no further. */
-static void check_time(lua_State *L, lua_Debug *where)
-{
-    (void)where;
-    struct script *script = script_of(L);
-    if (thread_time() < script->deadline) return;
-    lua_sethook(L, check_time, LUA_MASKCOUNT, 1);
-    luaL_where(L, 0);
-    lua_pushfstring(L, "the script has used up its %d ms of CPU time (ReapLuaMaxTime)",
-                    (int)apr_time_as_msec(script->max_time));
-    lua_concat(L, 2);
-    lua_error(L);
-}
-
-static void start_clock(lua_State *L)
-{
-    struct script *script = script_of(L);
-    if (script->max_time == 0) return;
-    script->deadline = thread_time() + script->max_time;
-    lua_sethook(L, check_time, LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
-}
 
 /* --- running ------------------------------------------------------------------------------------- */
 
 static void log_traceback(lua_State *L, request_rec *request)
 {
-    luaL_traceback(L, L, NULL, 2);
+    luaL_traceback(L, L, NULL, 1);
     char *rest = apr_pstrdup(request->pool, lua_tostring(L, -1)), *line;
     while ((line = apr_strtok(rest, "\n", &rest)))
         ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, request, "%s", line);
@@ -164,11 +135,11 @@ static void log_traceback(lua_State *L, request_rec *request)
 /* The message handler: makes any error value a string. */
 static int describe_error(lua_State *L)
 {
+    request_rec *request = script_of(L)->request;
     if (!lua_isstring(L, 1) && !luaL_getmetafield(L, 1, "__tostring"))
-        lua_pushfstring(L, "(the error is a %s value)", luaL_typename(L, 1));
+        lua_pushfstring(L, "%s: the error is a %s value", request->filename, luaL_typename(L, 1));
     else
         luaL_tolstring(L, 1, NULL);
-    request_rec *request = script_of(L)->request;
     if (APLOGrdebug(request)) log_traceback(L, request);
     return 1;
 }
@@ -185,7 +156,7 @@ static int run_script(lua_State *L)
 {
     script_library_open(L);
     script_request_open(L);
-    start_clock(L);
+    script_time_start(L);
     if (load_script(L, script_of(L)->request) != LUA_OK) return lua_error(L);
     lua_call(L, 0, 0);
     return 0;
@@ -208,18 +179,6 @@ static void log_error(lua_State *L, const struct script *script)
     ap_log_rerror(APLOG_MARK, level, 0, script->request, "%s", error_message(L, script));
 }
 
-static void report(const struct script *script)
-{
-    request_rec *request = script->request;
-    char *held = apr_psprintf(request->pool, "%" APR_SIZE_T_FMT, script->memory.held);
-    char *peak = apr_psprintf(request->pool, "%" APR_SIZE_T_FMT, script->memory.peak);
-    apr_table_setn(request->notes, "reap-lua-held", held);
-    apr_table_setn(request->notes, "reap-lua-peak", peak);
-    if (script->begun) return;
-    apr_table_setn(request->err_headers_out, "X-Reap-Bytes-Held", held);
-    apr_table_setn(request->err_headers_out, "X-Reap-Peak", peak);
-}
-
 /* --- ways to end --------------------------------------------------------------------------------- */
 
 /* The headers have gone, so the client can only be told by a connection that breaks off: this bucket
@@ -228,8 +187,8 @@ static int break_off(struct script *script)
 {
     request_rec *request = script->request;
     request->connection->keepalive = AP_CONN_CLOSE;
-    apr_bucket *broken = ap_bucket_error_create(HTTP_BAD_GATEWAY, NULL, request->pool,
-                                                request->connection->bucket_alloc);
+    apr_bucket *broken =
+        ap_bucket_error_create(HTTP_BAD_GATEWAY, NULL, request->pool, request->connection->bucket_alloc);
     APR_BRIGADE_INSERT_TAIL(script->output, broken);
     script_request_finish(script);
     return OK;
@@ -266,12 +225,12 @@ static int run(struct script *script)
                       request->filename);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
-    *(struct script **)lua_getextraspace(L) = script;
+    script_attach(L, script);
     lua_pushcfunction(L, describe_error);
     lua_pushcfunction(L, run_script);
     int status = lua_pcall(L, 0, 0, 1);
     if (status != LUA_OK) log_error(L, script);
-    if (script->reports) report(script);
+    script_request_report(script);
     return status == LUA_OK ? end_well(script) : end_in_error(script);
 }
 
@@ -292,8 +251,7 @@ static int handler(request_rec *request)
     int status = check_request(request);
     if (status != OK) return status;
     struct script_config config = effective_config(request);
-    struct script script = {
-        .request = request, .max_time = config.max_time, .reports = config.report};
+    struct script script = {.request = request, .reports = config.report, .time = {.limit = config.max_time}};
     script.output = apr_brigade_create(request->pool, request->connection->bucket_alloc);
     script_memory_init(&script.memory, request->pool, config.may_free, (size_t)config.max_memory);
     ap_set_content_type(request, "text/plain; charset=utf-8");
@@ -304,7 +262,8 @@ static int announce(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, se
 {
     (void)pool, (void)log, (void)temporary;
     ap_log_error(APLOG_MARK, APLOG_INFO, 0, server, "mod_reap_lua: %s, on pools that %s", LUA_RELEASE,
-                 script_memory_pools_free() ? "free single objects" : "keep everything until they are cleared");
+                 script_memory_pools_free() ? "free single objects"
+                                            : "keep everything until they are cleared");
     return OK;
 }
 

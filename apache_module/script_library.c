@@ -1,10 +1,11 @@
 /* script_library: see the header. */
 #include "script_library.h"
+#include "script.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
 
-/* Calls the standard function, the upvalue, with the arguments on the stack. */
+/* Calls the upvalue, as a rule the standard function, with the arguments on the stack. */
 static int call_standard(lua_State *L)
 {
     int arguments = lua_gettop(L);
@@ -33,6 +34,24 @@ static int setmetatable_without_gc(lua_State *L)
     return call_standard(L);
 }
 
+/* The script's message handler, the upvalue, unless the error is that time is over: that one is raised
+ * in a hook, where hooks are off, and an endless handler could not be ended. */
+static int handle_message(lua_State *L)
+{
+    if (script_of(L)->time.over) return 1;
+    return call_standard(L);
+}
+
+/* xpcall(function, handler, ...) */
+static int xpcall_in_time(lua_State *L)
+{
+    luaL_checkany(L, 2);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, handle_message, 1);
+    lua_replace(L, 2);
+    return call_standard(L);
+}
+
 static void replace_global(lua_State *L, const char *name, lua_CFunction function)
 {
     lua_getglobal(L, name);
@@ -48,12 +67,9 @@ static void remove_global(lua_State *L, const char *name)
 
 void script_library_open(lua_State *L)
 {
-    static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},
-                                         {LUA_STRLIBNAME, luaopen_string},
-                                         {LUA_TABLIBNAME, luaopen_table},
-                                         {LUA_MATHLIBNAME, luaopen_math},
-                                         {LUA_UTF8LIBNAME, luaopen_utf8},
-                                         {NULL, NULL}};
+    static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},       {LUA_STRLIBNAME, luaopen_string},
+                                         {LUA_TABLIBNAME, luaopen_table}, {LUA_MATHLIBNAME, luaopen_math},
+                                         {LUA_UTF8LIBNAME, luaopen_utf8}, {NULL, NULL}};
     for (const luaL_Reg *library = libraries; library->name; library++) {
         luaL_requiref(L, library->name, library->func, 1);
         lua_pop(L, 1);
@@ -61,5 +77,6 @@ void script_library_open(lua_State *L)
     remove_global(L, "dofile");
     remove_global(L, "loadfile");
     replace_global(L, "load", load_text);
+    replace_global(L, "xpcall", xpcall_in_time);
     replace_global(L, "setmetatable", setmetatable_without_gc);
 }

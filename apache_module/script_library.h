@@ -8,6 +8,7 @@
  *   load              takes text only: made-up byte code can crash the interpreter.
  *   setmetatable      refuses a metatable with __gc: finalizers run with hooks off, so an endless one
  *                     could not be ended; and the state goes with its pool, without a last collection.
+ *   xpcall            calls no message handler once time is over: it would run with hooks off.
  *   print             writes to the response (script_request).
  */
 #ifndef SCRIPT_LIBRARY_H
@@ -15,7 +16,7 @@
 
 #include <lua.h>
 
-/* Opens it; may raise Lua's memory error. */
+/* Opens it in a state with a struct script; may raise Lua's memory error. */
 void script_library_open(lua_State *L);
 
 #endif

@@ -13,8 +13,8 @@ bool script_memory_pools_free(void)
 
 void script_memory_init(struct script_memory *memory, apr_pool_t *pool, bool may_free, size_t limit)
 {
-    *memory = (struct script_memory){
-        .pool = pool, .frees = may_free && script_memory_pools_free(), .limit = limit};
+    *memory =
+        (struct script_memory){.pool = pool, .frees = may_free && script_memory_pools_free(), .limit = limit};
 }
 
 /* --- the pool, without its abort function ------------------------------------------------------

@@ -8,17 +8,25 @@
 #include <string.h>
 #include <util_filter.h>
 
-struct script *script_of(lua_State *L)
-{
-    return *(struct script **)lua_getextraspace(L);
-}
-
 /* --- output -------------------------------------------------------------------------------------- */
+
+void script_request_report(struct script *script)
+{
+    request_rec *request = script->request;
+    char *held = apr_psprintf(request->pool, "%" APR_SIZE_T_FMT, script->memory.held);
+    char *peak = apr_psprintf(request->pool, "%" APR_SIZE_T_FMT, script->memory.peak);
+    apr_table_setn(request->notes, "reap-lua-held", held);
+    apr_table_setn(request->notes, "reap-lua-peak", peak);
+    if (script->begun || !script->reports) return;
+    apr_table_setn(request->err_headers_out, "X-Reap-Bytes-Held", held);
+    apr_table_setn(request->err_headers_out, "X-Reap-Peak", peak);
+}
 
 /* An apr_brigade_flush: httpd's own does not tell us that the response has begun. */
 static apr_status_t pass_on(apr_bucket_brigade *output, void *self)
 {
     struct script *script = self;
+    if (!script->begun) script_request_report(script);
     script->begun = true;
     apr_status_t status = ap_pass_brigade(script->request->output_filters, output);
     apr_brigade_cleanup(output);

@@ -7,36 +7,19 @@
  *
  * The names are mod_lua's where the meaning is the same. Output is buffered, 8000 bytes of it, and
  * until the first of it leaves, the script may still fail with a clean error response.
- *
- * Vocabulary: the response has begun when its headers have been passed on; they cannot change then.
  */
 #ifndef SCRIPT_REQUEST_H
 #define SCRIPT_REQUEST_H
 
-#include "script_memory.h"
-
-#include <httpd.h>
-#include <lua.h>
-
-/* One run of one script. */
-struct script {
-    request_rec *request;
-    struct script_memory memory;
-    apr_bucket_brigade *output; /* not passed on yet */
-    bool wrote;                 /* there was output */
-    bool begun;
-    bool client_gone;  /* the output could not be delivered */
-    bool reports;      /* the response says what the script held */
-    int failed_status; /* what the client gets when the script ends in an error; 0: 500 */
-    apr_time_t max_time;
-    apr_time_t deadline; /* in CPU time of this thread */
-};
-
-/* The script that runs in this state: main thread's extra space. */
-struct script *script_of(lua_State *L);
+#include "script.h"
 
 /* Sets the globals r and print; may raise Lua's memory error. */
 void script_request_open(lua_State *L);
+
+/* Notes what the script holds of the pool, and the most that it held: reap-lua-held and reap-lua-peak in
+ * the request's notes, and with ReapLuaReport two response headers, if the response has not begun. The
+ * headers are as of its beginning, the notes as of the script's end. */
+void script_request_report(struct script *script);
 
 /* Passes on what was written, and the end of the response. */
 void script_request_finish(struct script *script);
