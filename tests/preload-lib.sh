@@ -34,6 +34,7 @@ options_of() {
         default) echo ;;
         cpu) echo heaps=cpu ;;
         locked) echo path=locked ;;
+        unregistered) echo ;; # glibc is asked not to register rseq: the locked path, found out
     esac
 }
 
@@ -42,6 +43,7 @@ under() {
     REAP_OPTIONS=$(options_of "$1")
     LD_PRELOAD=$preload
     export REAP_OPTIONS LD_PRELOAD
+    [ "$1" != unregistered ] || export GLIBC_TUNABLES=glibc.pthread.rseq=0
     shift
     "$@"
 }

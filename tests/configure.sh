@@ -1,0 +1,41 @@
+#!/bin/sh
+# configure without apxs, or with nothing but a compiler: it says in one line what is left out and
+# why, makes no rule for it, and leaves the user's CFLAGS alone; a wrong argument stops it.
+srcdir=$(cd "${srcdir:-.}" && pwd)
+[ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+# configured NAME VARIABLE=VALUE...: in a directory of its own; what it said is in $tmp/NAME.out.
+configured() {
+    name=$1
+    shift
+    mkdir "$tmp/$name"
+    (cd "$tmp/$name" && env CC="$CC" CFLAGS='-O1 -DUSER' "$@" "$srcdir/configure" --cache-file="$tmp/cache" \
+        >"$tmp/$name.out" 2>&1) || { wrong "$name fails"; tail -n 5 "$tmp/$name.out"; }
+    grep -qx 'CFLAGS = -O1 -DUSER' "$tmp/$name/Makefile" || wrong "$name changes the user's CFLAGS"
+}
+says() { grep -qE "^ +$2 .*$3" "$tmp/$1.out" || wrong "$1 does not say of $2: $3"; }
+# What a plain make would build.
+builds() { make -s -n -C "$tmp/$1" all 2>/dev/null | grep -o 'lib[a-z-]*\.la\|mod_[a-z_]*\.la' | sort -u | tr '\n' ' '; }
+
+configured no_apxs ac_cv_path_APXS=no
+says no_apxs mod_reap 'no: .*apxs'
+case $(builds no_apxs) in
+    *mod_reap*) wrong "no_apxs builds modules" ;;
+    *libreap.la*) ;;
+    *) wrong "no_apxs does not build libreap" ;;
+esac
+
+# No library but libc is known to pkg-config.
+rm -f "$tmp/cache"
+configured bare ac_cv_path_APXS=no PKG_CONFIG_LIBDIR=/nowhere ac_cv_header_mimalloc_h=no
+says bare libreap-apr 'no: .*apr-1'
+says bare 'unit tests' 'no: .*check'
+case $(builds bare) in *libreap-apr* | *mod_*) wrong "bare builds for Apache" ;; esac
+
+(cd "$tmp" && "$srcdir/configure" --with-apache-moduledir) >"$tmp/out" 2>&1 && wrong "--with-apache-moduledir without a directory is taken"
+grep -q '^configure: error: --with-apache-moduledir needs a directory' "$tmp/out" || wrong "and it does not say why"
+exit $bad
