@@ -16,6 +16,8 @@
 #ifndef CHUNK_H
 #define CHUNK_H
 
+#include "chunk_client.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -42,15 +44,5 @@ void *chunk_of(const void *pointer, size_t *got);
 /* Calls fn for every chunk that may be live, approximate while others run; stops when fn is not 0
  * and returns that. */
 int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg);
-
-/* What hoard does with a block that turns out to lie in a chunk: free() and realloc() of a reap's
- * object, from any thread, under libreap-malloc. Set once, by the reap layer, before its first
- * chunk is handed out. `call` is the public name of the caller, for messages. */
-struct chunk_client {
-    void (*free_object)(void *object, const char *call);
-    void *(*realloc_object)(void *object, size_t size, const char *call);
-    size_t (*usable_size)(const void *object, const char *call);
-};
-void chunk_set_client(const struct chunk_client *client);
 
 #endif

@@ -13,6 +13,7 @@ includes() {
 
 includes | awk '
 function module(path) { sub(/.*\//, "", path); sub(/\.[ch]$/, "", path); return path }
+function public(header) { return header ~ /^(reap|hoard)\.h$/ }   # declarations only
 function wrong(what) { print what; bad++ }
 
 # the table: | floor | files | what |
@@ -20,7 +21,7 @@ FNR == NR {
     if (split($0, cell, "|") < 4 || cell[2] !~ /^ *[0-9]+ *$/) next
     gsub(/\([^)]*\)/, "", cell[3])
     n = split(cell[3], names, ",")
-    for (i = 1; i <= n; i++) { gsub(/[` ]/, "", names[i]); floor[names[i]] = cell[2] + 0; rows++ }
+    for (i = 1; i <= n; i++) { gsub(/[` ]/, "", names[i]); floor[names[i]] = cell[2] + 0; at[names[i]] = ++rows }
     next
 }
 
@@ -32,7 +33,7 @@ $1 ~ /^apache_module/ {
 { me = module($1); it = module($2) }
 !(me in floor) { if ($2 == "-") wrong($1 " is not in the table of lib/README.md"); next }
 $2 == "-" { files++; next }
-it in floor && it != me && floor[it] >= floor[me] {
+it in floor && it != me && (floor[it] > floor[me] || (floor[it] == floor[me] && at[it] > at[me] && !public($2))) {
     wrong($1 " (floor " floor[me] ") includes " $2 " (floor " floor[it] ")")
 }
 { edges++ }

@@ -1,0 +1,371 @@
+#include "arena.h"
+
+#include "lock.h"
+#include "options.h"
+#include "pages.h"
+
+#include <errno.h>
+
+_Atomic(struct map_leaf *) arena_map[1 << MAP_ROOT_BITS];
+struct arena_guesses arena_guesses;
+
+static struct {
+    struct lock lock;
+    struct list partial; /* arenas with a free slot */
+    struct list spare;   /* structs without memory */
+    _Atomic(struct arena *) all;
+    size_t held, peak;
+    size_t dirty_slots;
+    uint64_t purged_at;
+} arenas;
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+static _Atomic(struct arena *) *map_entry(uintptr_t address)
+{
+    _Atomic(struct map_leaf *) *root = &arena_map[address >> (ARENA_SHIFT + MAP_LEAF_BITS)];
+    struct map_leaf *leaf = atomic_load_explicit(root, memory_order_relaxed);
+    if (leaf == NULL) {
+        leaf = pages_map(sizeof *leaf, PAGE);
+        if (leaf == NULL) return NULL;
+        atomic_store_explicit(root, leaf, memory_order_release);
+    }
+    return &leaf->entries[(address >> ARENA_SHIFT) & ((1u << MAP_LEAF_BITS) - 1)];
+}
+
+static void map_clear(const char *start, size_t size)
+{
+    for (size_t at = 0; at < size; at += ARENA)
+        if (arena_of(start + at) != NULL)
+            atomic_store_explicit(map_entry((uintptr_t)start + at), NULL, memory_order_relaxed);
+}
+
+/* Enters the arena for every 4 MiB that the range touches; false (no memory for a leaf) enters nothing. */
+static bool map_enter(const char *start, size_t size, struct arena *arena)
+{
+    for (size_t at = 0; at < size; at += ARENA) {
+        _Atomic(struct arena *) *entry = map_entry((uintptr_t)start + at);
+        if (entry == NULL) {
+            map_clear(start, at);
+            return false;
+        }
+        atomic_store_explicit(entry, arena, memory_order_release);
+    }
+    return true;
+}
+
+/* --- arenas ---------------------------------------------------------------------------------- */
+
+static void count_held(size_t add, size_t sub)
+{
+    arenas.held += add;
+    arenas.held -= sub;
+    if (arenas.held > arenas.peak) arenas.peak = arenas.held;
+}
+
+static struct arena *struct_take(void)
+{
+    struct list_node *node = list_pop(&arenas.spare);
+    if (node != NULL) return LIST_ENTRY(node, struct arena, link);
+    struct arena *arena = pages_metadata(sizeof *arena);
+    if (arena == NULL) return NULL;
+    arena->next = atomic_load_explicit(&arenas.all, memory_order_relaxed);
+    atomic_store_explicit(&arenas.all, arena, memory_order_release);
+    return arena;
+}
+
+/* Memory, a struct and the map's entries, or nothing of them. */
+static struct arena *arena_create(size_t size, size_t alignment)
+{
+    struct arena *arena = struct_take();
+    if (arena == NULL) return NULL;
+    arena->base = pages_map(size, alignment);
+    if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << 47) {
+        if (map_enter(arena->base, size, arena)) return arena;
+    }
+    if (arena->base != NULL) pages_unmap(arena->base, size);
+    list_push(&arenas.spare, &arena->link);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void arena_destroy(struct arena *arena, size_t size)
+{
+    map_clear(arena->base, size);
+    pages_unmap(arena->base, size);
+    arena->base = NULL;
+    arena->mapping = 0;
+    list_push(&arenas.spare, &arena->link);
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+static uint64_t slot_mask(unsigned first, unsigned n) { return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first; }
+
+/* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
+static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
+{
+    while (n > 1) {
+        unsigned half = n / 2;
+        free &= free >> half;
+        n -= half;
+    }
+    for (unsigned step = 1; step < alignment; step *= 2) {
+        static const uint64_t multiples[] = {0x5555555555555555, 0x1111111111111111, 0x0101010101010101,
+                                             0x0001000100010001, 0x0000000100000001, 1};
+        free &= multiples[__builtin_ctz(step)];
+    }
+    return free;
+}
+
+/* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
+static struct arena *find_run(unsigned n, unsigned alignment, unsigned *first)
+{
+    struct arena *found = NULL;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        uint64_t dirty = arenas.dirty_slots >= n ? runs_of(arena->dirty, n, alignment) : 0;
+        uint64_t runs = dirty != 0 || found != NULL ? dirty : runs_of(~arena->used, n, alignment);
+        if (runs == 0) continue;
+        found = arena;
+        *first = (unsigned)__builtin_ctzll(runs);
+        if (dirty != 0 || arenas.dirty_slots < n) break;
+    }
+    return found;
+}
+
+static bool mark_used(struct arena *arena, unsigned first, unsigned n)
+{
+    uint64_t mask = slot_mask(first, n), dirty = arena->dirty & mask;
+    unsigned dirty_count = (unsigned)__builtin_popcountll(dirty);
+    arena->used |= mask;
+    arena->dirty &= ~mask;
+    arenas.dirty_slots -= dirty_count;
+    count_held((n - dirty_count) * (size_t)SUPERBLOCK, 0);
+    if (arena->used == UINT64_MAX) list_remove(&arena->link);
+    return dirty_count == 0;
+}
+
+static void set_tails(struct superblock *slot, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        slot[i].kind = SLOT_TAIL;
+        slot[i].word = i;
+    }
+}
+
+static struct superblock *slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
+{
+    struct superblock *slot = &arena->slots[i];
+    slot->origin = arena->base + (size_t)i * SUPERBLOCK - BLOCK_BIAS;
+    slot->kind = (uint8_t)kind;
+    slot->word = n;
+    set_tails(slot, 1, n);
+    return slot;
+}
+
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
+{
+    unsigned first = 0;
+    struct superblock *slot = NULL;
+    lock_take(&arenas.lock);
+    struct arena *arena = find_run(n, alignment, &first);
+    if (arena == NULL) {
+        arena = arena_create(ARENA, ARENA);
+        if (arena != NULL) list_push(&arenas.partial, &arena->link);
+    }
+    if (arena != NULL) {
+        *clean = mark_used(arena, first, n);
+        slot = slot_set(arena, first, n, kind);
+    }
+    lock_give(&arenas.lock);
+    return slot;
+}
+
+static struct arena *arena_of_slot(const struct superblock *slot) { return arena_of(slot_start(slot)); }
+
+static void mark_free(struct arena *arena, unsigned first, unsigned n)
+{
+    if (arena->used == UINT64_MAX) list_push(&arenas.partial, &arena->link);
+    uint64_t mask = slot_mask(first, n);
+    arena->used &= ~mask;
+    arena->dirty |= mask;
+    arena->freed_at = pages_clock();
+    arenas.dirty_slots += n;
+    for (unsigned i = first; i < first + n; i++) {
+        arena->slots[i].kind = SLOT_FREE;
+        arena->slots[i].inverse = 0;
+    }
+}
+
+void arena_give(struct superblock *first, unsigned n)
+{
+    struct arena *arena = arena_of_slot(first);
+    lock_take(&arenas.lock);
+    mark_free(arena, (unsigned)(first - arena->slots), n);
+    lock_give(&arenas.lock);
+    arena_purge_if_due();
+}
+
+bool arena_resize(struct superblock *first, unsigned n, int more)
+{
+    struct arena *arena = arena_of_slot(first);
+    unsigned end = (unsigned)(first - arena->slots) + n;
+    bool done = more <= 0;
+    lock_take(&arenas.lock);
+    if (more < 0) {
+        mark_free(arena, end - (unsigned)-more, (unsigned)-more);
+    } else if (more > 0 && end + (unsigned)more <= ARENA_SLOTS &&
+               (arena->used & slot_mask(end, (unsigned)more)) == 0) {
+        mark_used(arena, end, (unsigned)more);
+        set_tails(first, n, n + (unsigned)more);
+        done = true;
+    }
+    if (done) first->word = n + (unsigned)more;
+    lock_give(&arenas.lock);
+    return done;
+}
+
+unsigned arena_span(const struct superblock *first) { return (unsigned)first->word; }
+
+struct superblock *arena_head(struct arena *arena, const void *pointer)
+{
+    struct superblock *slot = arena_slot(arena, pointer);
+    if (slot->kind != SLOT_TAIL) return slot;
+    unsigned behind = (unsigned)slot->word;
+    return behind <= (unsigned)(slot - arena->slots) ? slot - behind : slot;
+}
+
+/* --- mappings -------------------------------------------------------------------------------- */
+
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind)
+{
+    size = align_up(size, PAGE);
+    lock_take(&arenas.lock);
+    struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
+    if (arena != NULL) {
+        arena->mapping = size;
+        arena->used = 1;
+        slot_set(arena, 0, 1, kind);
+        count_held(size, 0);
+    }
+    lock_give(&arenas.lock);
+    return arena;
+}
+
+void arena_unmap_large(struct arena *arena)
+{
+    lock_take(&arenas.lock);
+    count_held(0, arena->mapping);
+    arena->slots[0].kind = SLOT_FREE;
+    arena->used = 0;
+    arena_destroy(arena, arena->mapping);
+    lock_give(&arenas.lock);
+}
+
+/* Growth stays within the last 4 MiB that are ours: what follows may be another's. */
+static bool resize_in_place(struct arena *arena, size_t size)
+{
+    size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
+    if (new > old || !pages_resize(arena->base, arena->mapping, size)) return false;
+    map_clear(arena->base + new, old - new);
+    return true;
+}
+
+static bool remap_elsewhere(struct arena *arena, size_t size)
+{
+    char *place = pages_map(size, ARENA);
+    if (place == NULL) return false;
+    if (!map_enter(place, size, arena) || !pages_move(arena->base, arena->mapping, place, size)) {
+        map_clear(place, size);
+        pages_unmap(place, size);
+        return false;
+    }
+    map_clear(arena->base, arena->mapping);
+    arena->base = place;
+    return true;
+}
+
+bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
+{
+    size = align_up(size, PAGE);
+    lock_take(&arenas.lock);
+    bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
+    if (done) {
+        count_held(size, arena->mapping);
+        arena->mapping = size;
+        slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
+    }
+    lock_give(&arenas.lock);
+    return done;
+}
+
+/* --- back to the OS -------------------------------------------------------------------------- */
+
+static size_t purge_slots(struct arena *arena)
+{
+    size_t bytes = 0;
+    for (uint64_t left = arena->dirty; left != 0;) {
+        unsigned first = (unsigned)__builtin_ctzll(left);
+        uint64_t from = ~(left >> first);
+        unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
+        uint64_t mask = slot_mask(first, n);
+        left &= ~mask;
+        if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) continue;
+        arena->dirty &= ~mask;
+        bytes += (size_t)n * SUPERBLOCK;
+    }
+    arenas.dirty_slots -= bytes / SUPERBLOCK;
+    count_held(0, bytes);
+    return bytes;
+}
+
+static size_t purge_older(uint64_t now, uint64_t min_age)
+{
+    size_t bytes = 0;
+    struct list_node *next;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        next = node->next;
+        if (arena->dirty == 0 || now - arena->freed_at < min_age) continue;
+        bytes += purge_slots(arena);
+        bool only = arenas.partial.first == node && next == NULL; /* keep one: the next slot will want it */
+        if (arena->used == 0 && arena->dirty == 0 && !only) {
+            list_remove(node);
+            arena_destroy(arena, ARENA);
+        }
+    }
+    return bytes;
+}
+
+size_t arena_purge(uint64_t min_age)
+{
+    lock_take(&arenas.lock);
+    size_t bytes = arenas.dirty_slots != 0 ? purge_older(pages_clock(), min_age) : 0;
+    lock_give(&arenas.lock);
+    return bytes;
+}
+
+void arena_purge_if_due(void)
+{
+    uint64_t now = pages_clock();
+    if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < options.purge_ms) return;
+    __atomic_store_n(&arenas.purged_at, now, __ATOMIC_RELAXED);
+    arena_purge(options.purge_ms);
+}
+
+struct arena_held arena_held(void)
+{
+    lock_take(&arenas.lock);
+    struct arena_held held = {arenas.held, arenas.peak};
+    lock_give(&arenas.lock);
+    return held;
+}
+
+struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
+
+void arena_fork_prepare(void) { lock_take(&arenas.lock); }
+
+void arena_fork_parent(void) { lock_give(&arenas.lock); }
+
+void arena_fork_child(void) { lock_reset(&arenas.lock); }

@@ -1,0 +1,146 @@
+/* arena.h: where superblocks and spans lie, and whose a pointer is.   (floor 2)
+ *
+ * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie
+ * apart, in metadata. A superblock takes one slot, a span a run of them. A large object beyond 4 MiB
+ * has a mapping of its own and an arena struct for it, with no slots in use but the first.
+ *
+ *     address space   ....|   arena   |....|  mapping of 9 MiB        |....
+ *     map (4 MiB each)  0 |     *     | 0  |    *   |    *   |    *   | 0
+ *                               |               \        |       /
+ *                        struct arena             struct arena
+ *                        slots[64], used, dirty   slots[0], mapping
+ *
+ * The map is read before anything else is believed of a pointer: a root of 8192 words, each for
+ * 16 GiB, and leaves of 4096. It takes any bit pattern, reads no user memory, and never faults;
+ * addresses beyond 47 bits are foreign. Structs of arenas are never unmapped, only used again, so that a
+ * stale pointer is looked up safely too.
+ *
+ * Vocabulary: a slot is used, or free; a free slot is dirty when it may hold memory (and old
+ * contents), else clean: the OS has nothing behind it and it reads as zero.
+ *
+ * Locking: one lock for all arenas, the last but one in rank. arena_of takes none.
+ */
+#ifndef ARENA_H
+#define ARENA_H
+
+#include "base.h"
+#include "list.h"
+#include "superblock.h"
+
+enum {
+    ARENA_SHIFT = 22,
+    ARENA = 1 << ARENA_SHIFT, /* bytes */
+    ARENA_SLOTS = ARENA / SUPERBLOCK,
+    MAP_LEAF_BITS = 12,
+    MAP_ROOT_BITS = 47 - ARENA_SHIFT - MAP_LEAF_BITS,
+};
+
+_Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
+
+struct arena {
+    struct superblock slots[ARENA_SLOTS];
+    char *base;
+    uint64_t used;         /* a bit per slot, under the lock, as all below */
+    uint64_t dirty;        /* of the free ones */
+    uint64_t freed_at;     /* pages_clock of the latest slot that became free */
+    size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
+    struct list_node link; /* on the list of arenas with a free slot, or of unused structs */
+    struct arena *next;    /* all arenas that ever were */
+};
+
+struct map_leaf {
+    _Atomic(struct arena *) entries[1 << MAP_LEAF_BITS];
+};
+
+extern HIDDEN _Atomic(struct map_leaf *) arena_map[1 << MAP_ROOT_BITS];
+
+/* The arena or mapping that the address belongs to, or NULL. */
+static ALWAYS_INLINE struct arena *arena_of(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    if (UNLIKELY(address >> 47 != 0)) return NULL;
+    struct map_leaf *leaf =
+        atomic_load_explicit(&arena_map[address >> (ARENA_SHIFT + MAP_LEAF_BITS)], memory_order_relaxed);
+    if (UNLIKELY(leaf == NULL)) return NULL;
+    unsigned i = (unsigned)(address >> ARENA_SHIFT) & ((1u << MAP_LEAF_BITS) - 1);
+    return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
+}
+
+/* A guess at the descriptor, for the fast path of free: the slot's in the arena that a pointer of the
+ * same 4 MiB modulo 4 GiB was last seen in. It is a descriptor always, but the pointer's only if
+ * superblock_starts_at says so; what it says no to is looked up in the map. Offsets are from `none`. */
+enum { ARENA_GUESSES = 1024 };
+struct arena_guesses {
+    struct arena none;
+    _Atomic intptr_t offset[ARENA_GUESSES];
+};
+extern HIDDEN struct arena_guesses arena_guesses;
+
+static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
+    intptr_t offset = atomic_load_explicit(&arena_guesses.offset[address >> ARENA_SHIFT & (ARENA_GUESSES - 1)],
+                                           memory_order_relaxed);
+    return (struct superblock *)((char *)&arena_guesses.none + offset + slot);
+}
+
+static inline void arena_learn(struct arena *arena, const void *pointer)
+{
+    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> ARENA_SHIFT & (ARENA_GUESSES - 1)],
+                          (char *)arena - (char *)&arena_guesses.none, memory_order_relaxed);
+}
+
+/* The descriptor of the slot; for a mapping, one that has no blocks. */
+static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const void *pointer)
+{
+    return &arena->slots[((uintptr_t)pointer >> SUPERBLOCK_SHIFT) & (ARENA_SLOTS - 1)];
+}
+
+/* Takes n adjacent slots (1 to 64) whose first is at a multiple of `alignment` slots: the first
+ * one's descriptor, its kind set and its origin, the further ones SLOT_TAIL. *clean: all of it reads as zero.
+ * NULL: no memory, errno ENOMEM. */
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
+
+/* Gives back n slots. */
+void arena_give(struct superblock *first, unsigned n);
+
+/* Takes `more` free slots that follow a span of n, or, less than 0, gives back its last ones. */
+bool arena_resize(struct superblock *first, unsigned n, int more);
+
+/* The slots of a span. */
+unsigned arena_span(const struct superblock *first);
+
+/* The first slot of the span or superblock that a pointer lies in, or NULL; no mappings. */
+struct superblock *arena_head(struct arena *arena, const void *pointer);
+
+/* The address of a slot's memory. */
+static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }
+
+/* A mapping of its own for size bytes (rounded to pages) at a multiple of alignment, all zero; NULL and ENOMEM. */
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind);
+void arena_unmap_large(struct arena *arena);
+
+/* Resizes a mapping, moving it if may_move; its start may be another afterwards. false: it is as it was. */
+bool arena_remap_large(struct arena *arena, size_t size, bool may_move);
+
+/* Gives dirty slots that have been free for min_age ms back to the OS; the bytes. */
+size_t arena_purge(uint64_t min_age);
+
+/* The same with the age of options.purge_ms, at most once in that time; for slow paths. */
+void arena_purge_if_due(void);
+
+/* Bytes in use or dirty now, and the most there were. */
+struct arena_held {
+    size_t now, peak;
+};
+struct arena_held arena_held(void);
+
+/* The first of all arenas and mappings, to walk along ->next; those with used == 0 hold nothing. */
+struct arena *arena_first(void);
+
+void arena_fork_prepare(void);
+void arena_fork_parent(void);
+void arena_fork_child(void);
+
+#endif

@@ -1,0 +1,115 @@
+#include "chunk.h"
+
+#include "dispatch.h"
+#include "large.h"
+
+static void *small(size_t size, size_t *got, bool *zeroed)
+{
+    dispatch_start();
+    unsigned class = sizeclass_of_chunk(size);
+    if (got != NULL) *got = sizeclasses[class].size;
+    if (zeroed != NULL) *zeroed = false;
+    return heap_malloc(class);
+}
+
+void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
+{
+    if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
+    dispatch_start();
+    if (size > SIZE_LIMIT) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
+    if (chunk != NULL && got != NULL) *got = large_size(arena_of(chunk), chunk);
+    return chunk;
+}
+
+void chunk_free(void *chunk)
+{
+    struct arena *arena = arena_of(chunk);
+    struct superblock *sb = arena_slot(arena, chunk);
+    if (LIKELY(sb->kind == SLOT_CHUNKS)) {
+        if (LIKELY(cpu.ids != 0))
+            heap_free(sb, chunk);
+        else
+            heap_free_slow(sb, chunk);
+        return;
+    }
+    int saved = errno;
+    large_free(arena, chunk);
+    errno = saved;
+}
+
+bool chunk_resize(void *chunk, size_t size, size_t *got)
+{
+    struct arena *arena = arena_of(chunk);
+    struct superblock *sb = arena_slot(arena, chunk);
+    if (arena->mapping == 0 && sb->kind == SLOT_CHUNKS) {
+        *got = superblock_class(sb)->size;
+        return size <= *got;
+    }
+    bool done = large_resize(arena, chunk, size);
+    *got = large_size(arena, chunk);
+    return done || size <= *got;
+}
+
+static void *block_around(const struct superblock *sb, const void *pointer)
+{
+    size_t size = superblock_class(sb)->size;
+    size_t offset = (size_t)((const char *)pointer - slot_start(sb));
+    return slot_start(sb) + offset / size * size;
+}
+
+void *chunk_of(const void *pointer, size_t *got)
+{
+    struct arena *arena = arena_of(pointer);
+    if (arena == NULL) return NULL;
+    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+    void *chunk = NULL;
+    size_t size = 0;
+    if (head->kind == SLOT_CHUNKS) {
+        chunk = block_around(head, pointer);
+        size = superblock_class(head)->size;
+    } else if (head->kind == SLOT_SPAN_CHUNK) {
+        chunk = slot_start(head);
+        size = large_size(arena, chunk);
+        if ((const char *)pointer >= (char *)chunk + size) return NULL;
+    }
+    if (got != NULL) *got = size;
+    return chunk;
+}
+
+static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    unsigned carved = word_carve(word_read(sb));
+    for (unsigned number = BLOCK_BIAS; number < carved; number += class->size) {
+        void *chunk = block_at(sb, number);
+        if (block_looks_free(chunk)) continue;
+        int result = fn(chunk, class->size, arg);
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), void *arg)
+{
+    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
+    for (unsigned i = 0; i < slots; i++) {
+        const struct superblock *slot = &arena->slots[i];
+        int result = 0;
+        if (slot->kind == SLOT_CHUNKS) result = walk_blocks(slot, fn, arg);
+        if (slot->kind == SLOT_SPAN_CHUNK) result = fn(slot_start(slot), large_size(arena, slot_start(slot)), arg);
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
+{
+    int result = 0;
+    for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
+        if (arena->used != 0) result = walk_arena(arena, fn, arg);
+    return result;
+}

@@ -1,0 +1,22 @@
+/* chunk_client.h: the way up from free() to a reap's own free.   (floor 5)
+ *
+ * Reaps are floors above the allocator, and free() may be given one of their objects; so the reap
+ * layer registers what is then to be done.
+ */
+#ifndef CHUNK_CLIENT_H
+#define CHUNK_CLIENT_H
+
+#include <stddef.h>
+
+/* What hoard does with a block that turns out to lie in a chunk: free() and realloc() of a reap's
+ * object, from any thread, under libreap-malloc. Set once, by the reap layer, before its first
+ * chunk is handed out. `call` is the public name of the caller, for messages. */
+struct chunk_client {
+    void (*free_object)(void *object, const char *call);
+    void *(*realloc_object)(void *object, size_t size, const char *call);
+    size_t (*usable_size)(const void *object, const char *call);
+};
+void chunk_set_client(const struct chunk_client *client);
+extern const struct chunk_client *chunk_client;
+
+#endif

@@ -1,0 +1,95 @@
+#include "cpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
+
+static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
+void cpu_fence(void)
+{
+    int saved = errno;
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
+    errno = saved;
+}
+
+static unsigned allowed_cpus(void)
+{
+    unsigned char mask[1024]; /* 8192 CPUs; more is EINVAL, and then two is as good a guess as any */
+    long n = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    if (n <= 0) return 2;
+    unsigned count = 0;
+    for (long i = 0; i < n; i++) count += (unsigned)__builtin_popcount(mask[i]);
+    return count != 0 ? count : 1;
+}
+
+#if CPU_HAS_RSEQ
+
+/* Possible CPUs, from the last number in the list "0-127" or "0,2-3"; opening it must not allocate. */
+static unsigned possible_cpus(void)
+{
+    char text[256];
+    int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    if (fd >= 0) close(fd);
+    unsigned last = 0, number = 0;
+    for (ssize_t i = 0; i < n; i++) {
+        bool digit = text[i] >= '0' && text[i] <= '9';
+        number = digit ? number * 10 + (unsigned)(text[i] - '0') : 0;
+        if (digit) last = number;
+    }
+    return n > 0 ? last + 1 : IDS_MAX;
+}
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+enum { ID_CPU = offsetof(struct rseq, cpu_id), ID_CID = 24 /* mm_cid, which glibc 2.36's struct has not */ };
+
+/* Why there is no fast path here, or NULL. */
+static const char *obstacle(bool want_locked)
+{
+    if (want_locked) return "asked for by REAP_OPTIONS";
+    if (__rseq_size == 0) return "rseq is not registered (old kernel, Valgrind, qemu or glibc.pthread.rseq=0)";
+    if (possible_cpus() > IDS_MAX) return "more CPUs than the table of heaps has rows";
+    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0) return "membarrier has no rseq command";
+    return NULL;
+}
+
+static void choose(bool want_cpu, bool want_locked)
+{
+    cpu.reason = obstacle(want_locked);
+    if (cpu.reason != NULL) return;
+    bool has_cid = getauxval(AT_RSEQ_FEATURE_SIZE) >= ID_CID + sizeof(uint32_t);
+    bool cid = has_cid && !want_cpu;
+    cpu.area_at = __rseq_offset;
+    cpu.id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
+    cpu.path = cid ? "rseq cid" : "rseq cpu";
+    cpu.reason = cid ? "the kernel has concurrency ids"
+                     : has_cid ? "asked for by REAP_OPTIONS" : "the kernel has no concurrency ids (before 6.3)";
+    cpu.ids = IDS_MAX;
+}
+
+#else
+
+static void choose(bool want_cpu, bool want_locked)
+{
+    (void)want_cpu, (void)want_locked;
+    cpu.reason = "no restartable sequences on this architecture or libc";
+}
+
+#endif
+
+void cpu_init(bool want_cpu, bool want_locked)
+{
+    int saved = errno;
+    cpu.count = allowed_cpus();
+    choose(want_cpu, want_locked);
+    errno = saved;
+}

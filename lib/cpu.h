@@ -1,0 +1,108 @@
+/* cpu.h: which heap this thread uses, and the restartable sequences on it.   (floor 1)
+ *
+ * A restartable sequence (rseq) is a stretch of code that the kernel restarts when the thread is
+ * preempted, migrated or signalled inside it. Its effect is one store, its last instruction. So
+ * data that only the holder of a heap id writes needs neither lock nor atomic instruction:
+ *
+ *     id := this thread's, from the rseq area      |
+ *     look at id's data, prepare                   |  any interruption: from the top
+ *     commit: one store                            |
+ *
+ * The id is the kernel's concurrency id (mm_cid, Linux 6.3): exclusive to a running thread and
+ * compact in the process, so that a process of one thread has one heap wherever it runs; or the
+ * CPU's number on older kernels. glibc 2.35 registers the area; we never do.
+ *
+ * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are
+ * locked. No section may be entered then, nor before cpu_init.
+ *
+ * Anybody may call; cpu_init once, before all others.
+ */
+#ifndef CPU_H
+#define CPU_H
+
+#include "base.h"
+
+#if defined(__x86_64__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define CPU_HAS_RSEQ 1
+#else
+#define CPU_HAS_RSEQ 0
+#endif
+
+enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked path */
+
+struct cpu {
+    intptr_t area_at;     /* the rseq area, from the thread pointer */
+    intptr_t id_at;       /* the id, from the thread pointer */
+    uint32_t ids;         /* ids are below this; 0: no rseq, heaps are locked */
+    uint32_t count;       /* CPUs that this process may run on, at start */
+    const char *path;     /* "rseq cid", "rseq cpu" or "locked" */
+    const char *reason;   /* why this one */
+};
+
+extern HIDDEN struct cpu cpu;
+
+/* Chooses the path. want_cpu: CPU numbers even where there are concurrency ids; want_locked: no rseq. */
+void cpu_init(bool want_cpu, bool want_locked);
+
+/* Restarts every sequence that runs in this process: what a sequence may have read before, none
+ * still acts on after. Only on the rseq paths. */
+void cpu_fence(void);
+
+enum cpu_result { CPU_DONE, CPU_CHANGED /* *at was not expected */, CPU_MOVED /* this thread has another id */ };
+
+#if CPU_HAS_RSEQ
+
+/* The area is addressed from the thread pointer (%fs). The descriptor of the section 1..2 has its
+ * abort handler at 4, preceded by the signature that the kernel wants there. */
+#define CPU_SECTION_BEGIN                                                                                         \
+    ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                        \
+    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                                  \
+    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                                \
+    "movl %%fs:(%[id_at]), %k[t]\n\t"
+#define CPU_SECTION_END                                                                                           \
+    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"                 \
+    "4: jmp %l[again]\n\t.popsection\n\t"
+#define CPU_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
+
+/* This thread's id now; it may be another one at the next instruction. */
+static inline uint32_t cpu_id(void)
+{
+    uint32_t id;
+    __asm__ volatile("movl %%fs:(%[id_at]), %[id]" : [id] "=r"(id) : [id_at] "r"(cpu.id_at));
+    return id;
+}
+
+/* *at := value, if this thread has the id and *at is expected. */
+static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+{
+    uint64_t t;
+again:
+    __asm__ volatile goto(CPU_SECTION_BEGIN
+                          "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+                          "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
+                          "movq %[value], (%[at])\n\t" CPU_SECTION_END
+                          : [t] "=&r"(t)
+                          : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+                          : "memory", "cc"
+                          : again, moved, changed);
+    return CPU_DONE;
+moved:
+    return CPU_MOVED;
+changed:
+    return CPU_CHANGED;
+}
+
+#else
+
+static inline uint32_t cpu_id(void) { return 0; }
+
+static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+{
+    (void)id, (void)at, (void)expected, (void)value;
+    return CPU_MOVED; /* never called: cpu.ids is 0 */
+}
+
+#endif
+
+#endif

@@ -1,0 +1,242 @@
+#include "dispatch.h"
+
+#include "chunk_client.h"
+#include "large.h"
+#include "options.h"
+#include "pages.h"
+#include "report.h"
+
+#include "hoard.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- start ----------------------------------------------------------------------------------- */
+
+static struct lock start_lock;
+static _Atomic bool started;
+
+static void fork_prepare(void)
+{
+    heap_fork_prepare();
+    arena_fork_prepare();
+    pages_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+    pages_fork_parent();
+    arena_fork_parent();
+    heap_fork_parent();
+}
+
+static void fork_child(void)
+{
+    pages_fork_child();
+    arena_fork_child();
+    heap_fork_child();
+}
+
+static COLD void start(void)
+{
+    lock_take(&start_lock);
+    if (!atomic_load(&started)) {
+        options_read();
+        sizeclass_init();
+        superblock_init();
+        cpu_init(options.heaps == HEAPS_CPU,
+                 options.path == PATH_LOCKED || options.heaps == HEAPS_ROUNDROBIN || options.heaps == HEAPS_SINGLE);
+        lock_configure(options.lock, cpu.count);
+        if (cpu.ids != 0) sizeclass_open_fast();
+        atomic_store(&started, true);
+    }
+    lock_give(&start_lock);
+}
+
+/* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
+ * constructor does the rest. */
+static bool libc_is_up(void)
+{
+    extern char **environ;
+    return environ != NULL;
+}
+
+void dispatch_start(void)
+{
+    if (LIKELY(atomic_load_explicit(&started, memory_order_acquire))) return;
+    start();
+    if (libc_is_up()) dispatch_start_late();
+}
+
+static void report_at_exit(void) { hoard_report(NULL); }
+
+void dispatch_start_late(void)
+{
+    static _Atomic bool done;
+    dispatch_start();
+    if (atomic_exchange(&done, true)) return;
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    if (options.stats) atexit(report_at_exit);
+}
+
+/* --- malloc ---------------------------------------------------------------------------------- */
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *dispatch_malloc_slow(size_t size)
+{
+    dispatch_start();
+    if (size <= CLASS_SIZE_MAX) return heap_malloc_slow(sizeclass_of(size));
+    if (size > SIZE_LIMIT) return no_memory();
+    return large_alloc(size, BLOCK_UNIT, false, NULL);
+}
+
+void *dispatch_malloc_medium(size_t size)
+{
+    if (UNLIKELY(size > CLASS_SIZE_MAX || cpu.ids == 0)) return dispatch_malloc_slow(size);
+    void *block = heap_pop(sizeclass_of(size));
+    return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size);
+}
+
+void *dispatch_calloc(size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
+    if (bytes <= CLASS_SIZE_MAX) {
+        void *block = dispatch_malloc(bytes);
+        return block != NULL ? memset(block, 0, bytes) : NULL;
+    }
+    dispatch_start();
+    if (bytes > SIZE_LIMIT) return no_memory();
+    bool zeroed;
+    void *object = large_alloc(bytes, BLOCK_UNIT, false, &zeroed);
+    return object == NULL || zeroed ? object : memset(object, 0, bytes);
+}
+
+void *dispatch_aligned(size_t alignment, size_t size)
+{
+    if (alignment <= BLOCK_UNIT) return dispatch_malloc(size);
+    dispatch_start();
+    if (size > SIZE_LIMIT) return no_memory();
+    unsigned class = sizeclass_aligned(alignment, size);
+    return class != 0 ? heap_malloc(class) : large_alloc(size, alignment, false, NULL);
+}
+
+/* --- reaps ----------------------------------------------------------------------------------- */
+
+const struct chunk_client *chunk_client;
+
+void chunk_set_client(const struct chunk_client *client)
+{
+    __atomic_store_n(&chunk_client, client, __ATOMIC_RELEASE);
+}
+
+/* --- whose is it? ---------------------------------------------------------------------------- */
+
+/* What a pointer that a program hands back turns out to be. */
+enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
+
+static enum owner owner_of(struct arena *arena, const void *pointer, const char *call)
+{
+    if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
+    if (arena->mapping == 0) {
+        const struct superblock *head = arena_head(arena, pointer);
+        if (head->kind == SLOT_CHUNKS || head->kind == SLOT_SPAN_CHUNK) return OWNER_CHUNK;
+        if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
+        if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
+    } else if (arena->slots[0].kind == SLOT_SPAN_CHUNK) {
+        return OWNER_CHUNK;
+    }
+    if (large_starts_at(arena, pointer)) return OWNER_LARGE;
+    report_misuse(call, pointer, "not the start of a block");
+}
+
+/* --- free ------------------------------------------------------------------------------------ */
+
+static void free_block(struct superblock *sb, void *block, const char *call)
+{
+    if (block_looks_free(block) && heap_block_is_free(sb, block)) report_misuse(call, block, "freed twice");
+    if (cpu.ids != 0)
+        heap_free(sb, block);
+    else
+        heap_free_slow(sb, block);
+}
+
+void dispatch_free_slow(void *block, const char *call)
+{
+    if (block == NULL) return;
+    int saved = errno;
+    struct arena *arena = arena_of(block);
+    switch (owner_of(arena, block, call)) {
+    case OWNER_BLOCKS:
+        if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
+        free_block(arena_slot(arena, block), block, call);
+        break;
+    case OWNER_LARGE: large_free(arena, block); break;
+    case OWNER_CHUNK: chunk_client->free_object(block, call); break;
+    }
+    errno = saved;
+}
+
+size_t dispatch_usable_size(const void *block, const char *call)
+{
+    if (block == NULL) return 0;
+    struct arena *arena = arena_of(block);
+    switch (owner_of(arena, block, call)) {
+    case OWNER_BLOCKS:
+        if (block_looks_free(block)) break;
+        return superblock_class(arena_slot(arena, block))->size;
+    case OWNER_LARGE: return large_size(arena, block);
+    case OWNER_CHUNK: return chunk_client->usable_size(block, call);
+    }
+    if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
+        report_misuse(call, block, "used after it was freed");
+    return superblock_class(arena_slot(arena, block))->size;
+}
+
+/* --- realloc --------------------------------------------------------------------------------- */
+
+/* Stays where it is unless more than half would be wasted. */
+static bool fits(size_t size, size_t usable) { return size <= usable && size >= usable / 2; }
+
+static void *move(void *block, size_t usable, size_t size, const char *call)
+{
+    void *moved = dispatch_malloc(size);
+    if (moved == NULL) return NULL;
+    memcpy(moved, block, size < usable ? size : usable);
+    dispatch_free(block, call);
+    return moved;
+}
+
+static void *realloc_block(void *block, size_t size, size_t usable, const char *call)
+{
+    if (fits(size, usable) || (size <= CLASS_SIZE_MAX && sizeclasses[sizeclass_of(size)].size == usable)) return block;
+    void *moved = move(block, usable, size, call);
+    return moved != NULL || size > usable ? moved : block; /* shrinking does not fail */
+}
+
+static void *realloc_large(struct arena *arena, void *object, size_t size, const char *call)
+{
+    if (large_resize(arena, object, size)) return object;
+    void *moved = large_move(arena, object, size);
+    return moved != NULL ? moved : realloc_block(object, size, large_size(arena, object), call);
+}
+
+void *dispatch_realloc(void *block, size_t size, const char *call)
+{
+    if (block == NULL) return dispatch_malloc(size);
+    struct arena *arena = arena_of(block);
+    enum owner owner = owner_of(arena, block, call);
+    if (size > SIZE_LIMIT) return no_memory();
+    switch (owner) {
+    case OWNER_LARGE: return realloc_large(arena, block, size, call);
+    case OWNER_CHUNK: return chunk_client->realloc_object(block, size, call);
+    case OWNER_BLOCKS: break;
+    }
+    return realloc_block(block, size, dispatch_usable_size(block, call), call);
+}

@@ -1,0 +1,92 @@
+#include "large.h"
+
+#include "pages.h"
+
+#include <errno.h>
+
+static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind)
+{
+    if (size > SIZE_LIMIT - ARENA || alignment > SIZE_LIMIT / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct arena *arena = arena_map_large(size, alignment, kind);
+    return arena != NULL ? arena->base : NULL;
+}
+
+static unsigned slots_for(size_t size) { return (unsigned)((size + SUPERBLOCK - 1) / SUPERBLOCK); }
+
+void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
+{
+    enum superblock_kind kind = is_chunk ? SLOT_SPAN_CHUNK : SLOT_SPAN;
+    bool clean = true;
+    void *object;
+    if (size > ARENA || alignment > ARENA) {
+        object = alloc_mapping(size, alignment, kind);
+    } else {
+        unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
+        struct superblock *first = arena_take(slots_for(size != 0 ? size : 1), step, kind, &clean);
+        object = first != NULL ? slot_start(first) : NULL;
+    }
+    if (zeroed != NULL) *zeroed = clean;
+    return object;
+}
+
+bool large_starts_at(struct arena *arena, const void *pointer)
+{
+    if (arena->mapping != 0) return pointer == arena->base && arena->used != 0;
+    const struct superblock *slot = arena_slot(arena, pointer);
+    return (slot->kind == SLOT_SPAN || slot->kind == SLOT_SPAN_CHUNK) && slot_start(slot) == pointer;
+}
+
+void large_free(struct arena *arena, void *object)
+{
+    if (arena->mapping != 0) {
+        arena_unmap_large(arena);
+    } else {
+        struct superblock *first = arena_slot(arena, object);
+        arena_give(first, arena_span(first));
+    }
+}
+
+size_t large_size(struct arena *arena, const void *object)
+{
+    if (arena->mapping != 0) return arena->mapping;
+    return (size_t)arena_span(arena_slot(arena, object)) * SUPERBLOCK;
+}
+
+bool large_resize(struct arena *arena, void *object, size_t size)
+{
+    if (arena->mapping != 0) {
+        return size > ARENA && size <= SIZE_LIMIT - ARENA &&
+               (align_up(size, PAGE) == arena->mapping || arena_remap_large(arena, size, false));
+    }
+    if (size > ARENA || size <= CLASS_SIZE_MAX) return false;
+    struct superblock *first = arena_slot(arena, object);
+    unsigned n = arena_span(first), want = slots_for(size);
+    return want == n || arena_resize(first, n, (int)want - (int)n);
+}
+
+void *large_move(struct arena *arena, void *object, size_t size)
+{
+    (void)object;
+    if (arena->mapping == 0 || size <= ARENA || size > SIZE_LIMIT - ARENA) return NULL;
+    return arena_remap_large(arena, size, true) ? arena->base : NULL;
+}
+
+static size_t span_bytes(struct arena *arena)
+{
+    if (arena->mapping != 0) return arena->slots[0].kind == SLOT_SPAN ? arena->mapping : 0;
+    size_t slots = 0;
+    for (unsigned i = 0; i < ARENA_SLOTS; i++)
+        if (arena->slots[i].kind == SLOT_SPAN) slots += arena_span(&arena->slots[i]);
+    return slots * SUPERBLOCK;
+}
+
+size_t large_bytes(void)
+{
+    size_t bytes = 0;
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
+        if (arena->used != 0) bytes += span_bytes(arena);
+    return bytes;
+}

@@ -1,0 +1,30 @@
+/* large.h: objects that have pages of their own.   (floor 2)
+ *
+ * Above half a superblock an object is a span of slots of an arena; above 4 MiB a mapping of its
+ * own. Chunks of reaps beyond 32 KiB are spans too, marked as such.
+ *
+ * Threads: any. No lock but the arenas'.
+ */
+#ifndef LARGE_H
+#define LARGE_H
+
+#include "arena.h"
+
+/* An object of size bytes, aligned; *zeroed (may be NULL): it reads as zero. NULL and ENOMEM. */
+void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
+
+/* Is pointer the start of a large object (which may be a chunk)? */
+bool large_starts_at(struct arena *arena, const void *pointer);
+
+/* Frees, measures or resizes in place the object that starts at a pointer. */
+void large_free(struct arena *arena, void *object);
+size_t large_size(struct arena *arena, const void *object);
+bool large_resize(struct arena *arena, void *object, size_t size);
+
+/* Resizes a mapping by moving its pages: the new place, or NULL. Only where large_resize said no. */
+void *large_move(struct arena *arena, void *object, size_t size);
+
+/* Bytes in large objects that are no chunks; walks the arenas. */
+size_t large_bytes(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* options.h: what REAP_OPTIONS may say, in one table.   (floor 0)
+ *
+ * REAP_OPTIONS=name=value,name=value,... is read once, by the first call that needs memory; it is
+ * ignored in setuid programs. A name or value that is not in the table in options.c gives one line
+ * on standard error and is otherwise ignored; the rest of the list still counts.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include "base.h"
+
+enum option_heaps { HEAPS_CID, HEAPS_CPU, HEAPS_ROUNDROBIN, HEAPS_SINGLE };
+enum option_path { PATH_AUTO, PATH_LOCKED };
+
+struct options {
+    unsigned stats;          /* 1: report at exit */
+    unsigned heaps;          /* enum option_heaps */
+    unsigned path;           /* enum option_path */
+    unsigned lock;           /* enum lock_kind */
+    unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
+    unsigned slack;          /* K: ... beyond this many superblocks */
+    unsigned purge_ms;       /* how long unused memory is kept before it goes back to the OS */
+};
+
+extern struct options options;
+
+/* Reads the environment; later calls do nothing. */
+void options_read(void);
+
+/* Parses one list into `to`; for tests and options_read. The number of complaints written. */
+unsigned options_parse(const char *list, struct options *to);
+
+/* Writes "name=value" of option i into buffer; false when there is no such option. */
+bool options_show(unsigned i, char *buffer, size_t size);
+
+#endif

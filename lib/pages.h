@@ -1,0 +1,40 @@
+/* pages.h: memory from the OS.   (floor 1)
+ *
+ * One contract per primitive; nothing above this file calls mmap. Sizes and alignments are
+ * multiples of the page size. errno is kept by all that do not fail.
+ */
+#ifndef PAGES_H
+#define PAGES_H
+
+#include "base.h"
+
+enum { PAGE = 4096 }; /* bytes; the unit of rounding, not of larger kernels' pages */
+
+/* Maps size zero bytes, readable and writable, at a multiple of alignment (a power of two).
+ * NULL with ENOMEM when the kernel refuses. */
+void *pages_map(size_t size, size_t alignment);
+
+void pages_unmap(void *start, size_t size);
+
+/* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
+bool pages_purge(void *start, size_t size);
+
+/* Moves a mapping over another one, of the new size, which is replaced. false: nothing was changed. */
+bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
+
+/* Resizes a mapping where it stands. */
+bool pages_resize(void *start, size_t old_size, size_t new_size);
+
+/* Memory for descriptors: zero, aligned to 64, never given back, apart from all user memory so that
+ * no overflow of an object reaches it. NULL when there is none. */
+void *pages_metadata(size_t size);
+
+/* Milliseconds from an arbitrary start, a few ns to read. */
+uint64_t pages_clock(void);
+
+/* fork: before it, in the parent after it, in the child after it. */
+void pages_fork_prepare(void);
+void pages_fork_parent(void);
+void pages_fork_child(void);
+
+#endif

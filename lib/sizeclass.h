@@ -1,0 +1,58 @@
+/* sizeclass.h: from sizes to classes and back.   (floor 1)
+ *
+ *     class   1   2 ...   8   9 ..  12   13 ..   32    33 ..        38 | 39    40    41
+ *     bytes  16  32 ... 128  160 .. 256  320 ... 8192  65536/7 ../2    | 8192 16384 32768
+ *                                                                       for chunks of reaps
+ *
+ * Steps of 16 up to 128 bytes, then four to a doubling up to 8 KiB (a block is at most 1.25 times
+ * what was asked for; ASPLOS 2000 has 1.2), then as many blocks as a superblock holds evenly.
+ * Class 0 is none: tables that are still zero lead to the slow path.
+ */
+#ifndef SIZECLASS_H
+#define SIZECLASS_H
+
+#include "base.h"
+
+enum {
+    SUPERBLOCK_SHIFT = 16,
+    SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes: the papers' S */
+    BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
+    CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
+    CLASS_CHUNK = 39,                   /* the first of the three classes for chunks of reaps */
+    CLASSES = 42,
+    CLASS_SMALL_MAX = 1024              /* bytes; up to here the table has a step of 16 */
+};
+
+/* What the fast path needs to know of a class. Zero before sizeclass_init, and read-only after it. */
+struct sizeclass {
+    uint64_t carve_step;  /* what carving one block adds to a superblock's word */
+    uint32_t carve_limit; /* the last number (superblock.h) at which a block may be carved */
+    uint32_t inverse;     /* n * inverse (mod 2^32) < inverse just when size divides n, n < 2^16 */
+    uint32_t size;        /* bytes */
+    uint32_t capacity;    /* blocks in a superblock */
+};
+
+extern HIDDEN struct sizeclass sizeclasses[64];
+extern HIDDEN uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
+
+/* The fast path's copy of sizeclass_small: all class 0, which no size has, until the fast path is opened. */
+extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+
+void sizeclass_init(void);
+void sizeclass_open_fast(void);
+
+/* The class for size <= CLASS_SIZE_MAX; size 0 is served as 1. */
+static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
+{
+    if (LIKELY(size <= CLASS_SMALL_MAX)) return sizeclass_small[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
+    return sizeclass_medium[(size + 127) / 128];
+}
+
+/* The class of chunks of size bytes, size <= CLASS_SIZE_MAX. */
+static inline unsigned sizeclass_of_chunk(size_t size) { return CLASS_CHUNK + (size > 8 * KIB) + (size > 16 * KIB); }
+
+/* The class whose blocks are aligned to alignment (a power of two) and hold size bytes, or 0. */
+unsigned sizeclass_aligned(size_t alignment, size_t size);
+
+#endif
