@@ -197,10 +197,11 @@ apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool)
     return pool->allocator;
 }
 
+/* NULL stands above all pools, and every pool above itself. */
 int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
 {
     while (b && b != a) b = b->parent;
-    return !a || b == a;
+    return b == a;
 }
 
 /* The name shows in reports. That it may be lost for want of memory harms nobody. */

@@ -14,7 +14,8 @@ struct cleanup {
 
 /* --- registering ----------------------------------------------------------------------------- */
 
-static void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain, cleanup_fn *child)
+static void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain,
+                 cleanup_fn *child)
 {
     struct cleanup *cleanup = hoard_malloc(sizeof *cleanup);
 

@@ -63,7 +63,8 @@ void show_allocators(void)
 
     section("allocators");
     must(apr_allocator_create(&allocator));
-    say("fresh: %d %d", apr_allocator_owner_get(allocator) != NULL, apr_allocator_mutex_get(allocator) != NULL);
+    say("fresh: %d %d", apr_allocator_owner_get(allocator) != NULL,
+        apr_allocator_mutex_get(allocator) != NULL);
     show_nodes(allocator);
     apr_allocator_max_free_set(allocator, 16384);
     show_nodes(allocator);
@@ -75,7 +76,8 @@ void show_allocators(void)
     apr_allocator_owner_set(allocator, pool);
     must(apr_thread_mutex_create(&mutex, APR_THREAD_MUTEX_DEFAULT, pool));
     apr_allocator_mutex_set(allocator, mutex);
-    say("set: %d %d", apr_allocator_owner_get(allocator) == pool, apr_allocator_mutex_get(allocator) == mutex);
+    say("set: %d %d", apr_allocator_owner_get(allocator) == pool,
+        apr_allocator_mutex_get(allocator) == mutex);
     say("used: %d %d", apr_pool_allocator_get(pool) == allocator, apr_pool_allocator_get(other) == allocator);
     show_nodes(allocator);
     apr_pool_destroy(other);
@@ -158,14 +160,16 @@ void show_memory(void)
 
 static void show_long_strings(apr_pool_t *pool)
 {
-    static const int length[] = {0, 1, 30, 31, 32, 510, 511, 512, 513, 1023, 1024, 8000, 8191, 8192, 100000, 3000000};
+    static const int length[] = {0,    1,    30,   31,   32,   510,    511,    512,
+                                 513,  1023, 1024, 8000, 8191, 8192, 100000, 3000000};
 
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
         char *before = apr_psprintf(pool, "%s", "before");
         char *text = apr_psprintf(pool, "%*d", length[i], 7);
         char *after = apr_psprintf(pool, "%s", "after");
 
-        say("%d: %lu %c %s %s", length[i], (unsigned long)strlen(text), text[strlen(text) - 1], before, after);
+        say("%d: %lu, %lu blanks, %s, %s %s", length[i], (unsigned long)strlen(text),
+            (unsigned long)strspn(text, " "), text + strspn(text, " "), before, after);
     }
 }
 

@@ -73,7 +73,8 @@ static void late_end(int signal)
 static void behave(enum behaviour behaviour, int ready)
 {
     if (behaviour == ENDS_AT_ONCE) _exit(0);
-    signal(SIGTERM, behaviour == IGNORES_TERM ? SIG_IGN : behaviour == ENDS_LATE_ON_TERM ? late_end : SIG_DFL);
+    if (behaviour == IGNORES_TERM) signal(SIGTERM, SIG_IGN);
+    if (behaviour == ENDS_LATE_ON_TERM) signal(SIGTERM, late_end);
     if (write(ready, "r", 1) != 1) _exit(1);
     if (behaviour == ENDS_SOON) {
         usleep(500000);
@@ -97,14 +98,21 @@ static void start(apr_pool_t *pool, apr_proc_t *process, enum behaviour behaviou
     apr_pool_note_subprocess(pool, process, how);
 }
 
-/* How long a pool's end took, coarsely, and whether its processes are gone and waited for. */
+static const char *coarsely(apr_time_t took)
+{
+    if (took < 40000) return "no time";
+    if (took < 2000000) return "a little";
+    return took < 2900000 ? "more than a little" : "three seconds";
+}
+
+/* How long a pool's end took, and whether its processes are gone and waited for. */
 static void end_and_say(apr_pool_t *pool, apr_proc_t *process, int processes)
 {
     apr_time_t began = apr_time_now(), took;
 
     apr_pool_clear(pool);
     took = apr_time_now() - began;
-    say("took %s", took < 40000 ? "no time" : took < 2000000 ? "a little" : took < 2900000 ? "?" : "three seconds");
+    say("took %s", coarsely(took));
     for (int i = 0; i < processes; i++) {
         int there = kill(process[i].pid, 0) == 0;
 

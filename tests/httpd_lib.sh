@@ -90,11 +90,11 @@ END
 httpd_mpm_settings() {
     case $1 in
         prefork) cat <<'END' ;;
-ServerLimit 16
-StartServers 16
-MinSpareServers 16
-MaxSpareServers 16
-MaxRequestWorkers 16
+ServerLimit 40
+StartServers 40
+MinSpareServers 40
+MaxSpareServers 40
+MaxRequestWorkers 40
 END
         *) cat <<'END' ;;
 ServerLimit 2

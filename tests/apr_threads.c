@@ -1,0 +1,112 @@
+/* apr_threads.c: pools on reaps from many threads, where stock pools would need an allocator with a
+ * mutex: children of one parent made and destroyed by all threads at once, pools that one thread
+ * makes and another destroys, and forks in the middle of it. Run under libreap-apr only.
+ */
+#include <apr_general.h>
+#include <apr_pools.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 4, ROUNDS = 20000, FORKS = 40, SLOTS = 64 };
+
+static apr_pool_t *parent;
+static _Atomic(apr_pool_t *) slot[SLOTS]; /* pools on their way from one thread to another */
+static atomic_ulong made, ended;
+
+static void expect(int held, const char *what)
+{
+    if (held) return;
+    printf("wrong: %s\n", what);
+    exit(1);
+}
+
+static apr_status_t count_end(void *pool)
+{
+    (void)pool;
+    atomic_fetch_add(&ended, 1);
+    return APR_SUCCESS;
+}
+
+static apr_pool_t *child_of(apr_pool_t *above)
+{
+    apr_pool_t *pool;
+
+    expect(apr_pool_create(&pool, above) == APR_SUCCESS, "create");
+    apr_pool_cleanup_register(pool, pool, count_end, apr_pool_cleanup_null);
+    atomic_fetch_add(&made, 1);
+    return pool;
+}
+
+static void fill(apr_pool_t *pool, unsigned seed)
+{
+    unsigned char *object[20];
+
+    for (unsigned i = 0; i < 20; i++) memset(object[i] = apr_palloc(pool, 1 + seed % 500), (int)(seed + i), 1);
+    for (unsigned i = 0; i < 20; i++) expect(*object[i] == (unsigned char)(seed + i), "contents");
+}
+
+static void *churn(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        apr_pool_t *pool = child_of(parent), *other;
+
+        seed = seed * 1103515245 + 12345;
+        fill(pool, seed >> 8);
+        fill(child_of(pool), seed >> 9);
+        if (seed >> 31) apr_pool_clear(pool);
+        other = atomic_exchange(&slot[(seed >> 16) % SLOTS], pool);
+        if (other) apr_pool_destroy(other);
+    }
+    return NULL;
+}
+
+/* In a child of fork: every list whole, every lock free. What other threads were just destroying
+ * stays half destroyed, so the parent itself is left alone. */
+static void use_in_child(void)
+{
+    alarm(20);
+    for (unsigned i = 0; i < 100; i++) {
+        apr_pool_t *pool = child_of(parent);
+
+        fill(pool, i);
+        if (i % 2) apr_pool_destroy(pool);
+    }
+    apr_pool_cleanup_for_exec();
+    _exit(0);
+}
+
+static void fork_meanwhile(void)
+{
+    for (int i = 0; i < FORKS; i++) {
+        int status;
+        pid_t child = fork();
+
+        if (child == 0) use_in_child();
+        expect(waitpid(child, &status, 0) == child && status == 0, "a forked child");
+    }
+}
+
+int main(void)
+{
+    pthread_t thread[THREADS];
+
+    expect(apr_initialize() == APR_SUCCESS, "initialize");
+    /* its allocator has no mutex */
+    expect(apr_pool_create_unmanaged(&parent) == APR_SUCCESS, "parent");
+    for (uintptr_t i = 0; i < THREADS; i++)
+        expect(pthread_create(&thread[i], NULL, churn, (void *)i) == 0, "thread");
+    fork_meanwhile();
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    apr_pool_destroy(parent);
+    printf("made %lu, ended %lu\n", made, ended);
+    expect(made == ended && made >= 2ul * THREADS * ROUNDS, "every pool ended, once");
+    apr_terminate();
+    return 0;
+}
