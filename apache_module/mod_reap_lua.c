@@ -99,7 +99,9 @@ static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *ar
 {
     struct script_config *config = own_config;
     apr_interval_time_t time;
-    if (ap_timeout_parameter_parse(argument, &time, "s") != APR_SUCCESS || time < 0)
+    /* httpd's parser takes a word without digits for 0 */
+    if (!apr_isdigit(*argument) || ap_timeout_parameter_parse(argument, &time, "s") != APR_SUCCESS ||
+        time < 0)
         return apr_psprintf(cmd->pool, "%s: '%s' is not a time (as in 10s or 500ms)", cmd->cmd->name,
                             argument);
     config->max_time = time;
