@@ -1,0 +1,55 @@
+/* bitmap.h: bits in 64-bit words.   (floor 0)
+ *
+ * A bitmap is an array of words; bit i is bit i % 64 of word i / 64. Ranges are half open. Nothing
+ * here allocates, locks or knows what a bit stands for.
+ */
+#ifndef BITMAP_H
+#define BITMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool bitmap_get(const uint64_t *map, size_t i)
+{
+    return map[i / 64] >> (i % 64) & 1;
+}
+
+static inline void bitmap_set(uint64_t *map, size_t i)
+{
+    map[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static inline void bitmap_clear(uint64_t *map, size_t i)
+{
+    map[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+/* The first set bit in [from, end); end when there is none. */
+static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
+{
+    if (from >= end) return end;
+    size_t i = from / 64;
+    uint64_t word = map[i] & ~(uint64_t)0 << (from % 64);
+    while (word == 0) {
+        if (++i * 64 >= end) return end;
+        word = map[i];
+    }
+    size_t found = i * 64 + (size_t)__builtin_ctzll(word);
+    return found < end ? found : end;
+}
+
+/* The last set bit in [begin, from]; SIZE_MAX when there is none. */
+static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t begin)
+{
+    size_t i = from / 64;
+    uint64_t word = map[i] & ~(uint64_t)0 >> (63 - from % 64);
+    while (word == 0) {
+        if (i * 64 <= begin) return SIZE_MAX;
+        word = map[--i];
+    }
+    size_t found = i * 64 + 63 - (size_t)__builtin_clzll(word);
+    return found >= begin ? found : SIZE_MAX;
+}
+
+#endif

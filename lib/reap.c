@@ -1,0 +1,247 @@
+/* reap.c: the calls. Each checks what it is given and leaves the work to a lower floor. */
+#include "reap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "reap_alloc.h"
+#include "reap_cleanup.h"
+#include "reap_free.h"
+#include "reap_misuse.h"
+#include "reap_remote.h"
+#include "reap_tree.h"
+#include "report.h"
+
+const char *reapVersion(void)
+{
+    return REAP_VERSION;
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+static NOINLINE void *malloc_slow(void **handle, size_t size)
+{
+    return reap_alloc(reap_of_handle(handle, "reapMalloc"), size);
+}
+
+/* A destroyed reap and one in heap mode have nothing between bump and end, and size 0 wraps: all
+ * of these take the slow path through the one test of size. */
+void *reapMalloc(void **handle, size_t size)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap || size - 1 >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
+    char *object = reap->bump;
+    reap_mark_start(reap, object);
+    reap->bump = object + ((size + REAP_UNIT - 1) & -(size_t)REAP_UNIT);
+    return object;
+}
+
+void *reapCalloc(void **handle, size_t n, size_t size)
+{
+    bool zeroed;
+    size_t bytes;
+    struct reap *reap = reap_of_handle(handle, "reapCalloc");
+    if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (LIKELY(bytes <= REAP_LARGE)) {
+        void *object = reapMalloc(handle, bytes);
+        return object ? memset(object, 0, bytes) : NULL;
+    }
+    void *object = reap_alloc_zeroed(reap, bytes, &zeroed);
+    return object && !zeroed ? memset(object, 0, bytes) : object;
+}
+
+void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
+{
+    struct reap *reap = reap_of_handle(handle, "reapAlignedAlloc");
+    if (alignment == 0 || alignment & (alignment - 1)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return reap_alloc_aligned(reap, alignment, size);
+}
+
+void *reapRealloc(void **handle, void *object, size_t size)
+{
+    if (!object) return reapMalloc(handle, size);
+    struct reap *reap = reap_of_handle(handle, "reapRealloc");
+    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
+}
+
+/* What is not a plain free of a plain object: misuse, the first free in a chunk, a large object. */
+static NOINLINE void free_slow(void **handle, void *object)
+{
+    struct reap *reap = reap_of_handle(handle, "reapFree");
+    if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
+}
+
+/* The 64 bits behind bit i; may reach into the guard word. */
+static inline uint64_t bits_behind(const uint64_t *map, size_t i)
+{
+    return map[i / 64] >> (i % 64) >> 1 | map[i / 64 + 1] << (63 - i % 64);
+}
+
+/* The checks and the free of most objects in one: a small block with another behind it, so that it
+ * does not end at the bump pointer. A dead reap has no chunk that could be found. */
+void reapFree(void **handle, void *object)
+{
+    struct reap *reap = *handle;
+    struct reap_chunk *chunk = LIKELY(reap != NULL) ? reap_chunk_find(reap, object) : NULL;
+    if (UNLIKELY(!chunk || !chunk->frees)) {
+        free_slow(handle, object);
+        return;
+    }
+    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / REAP_UNIT;
+    uint64_t bit = (uint64_t)1 << (unit % 64), *frees = &chunk->frees[unit / 64];
+    uint64_t behind = bits_behind(chunk->starts, unit) & UINT32_MAX;
+    if (UNLIKELY(offset % REAP_UNIT || !(chunk->starts[unit / 64] & ~*frees & bit) || !behind)) {
+        free_slow(handle, object);
+        return;
+    }
+    *frees |= bit;
+    reap_free_push(reap, chunk, unit, (size_t)__builtin_ctzll(behind) + 1);
+}
+
+/* --- from an object to its reap -------------------------------------------------------------- */
+
+size_t reapUsableSize(const void *object)
+{
+    if (!object) return 0;
+    const struct reap_chunk *chunk = reap_chunk_of_any(object, "reapUsableSize");
+    size_t unit = reap_unit(chunk, object);
+    return (reap_block_end(chunk->owner, chunk, unit) - unit) * REAP_UNIT;
+}
+
+/* Does a unit of a live chunk belong to a live object? */
+static bool in_object(const struct reap_chunk *chunk, size_t unit)
+{
+    if (unit < chunk->first || chunk->kind == REAP_SPARE) return false;
+    if (chunk->kind == REAP_WHOLE) return unit < chunk->limit;
+    if (unit >= reap_chunk_top(chunk->owner, chunk)) return false;
+    return !reap_is_free(chunk, bitmap_previous(chunk->starts, unit, chunk->first));
+}
+
+int reapOf(const void *pointer, void **handle)
+{
+    const struct reap_chunk *chunk = chunk_of(pointer, NULL);
+    bool live = chunk && reap_chunk_is_live(chunk) && in_object(chunk, reap_unit(chunk, pointer));
+    *handle = live ? chunk->owner : NULL;
+    if (!live) errno = ENOENT;
+    return live ? 0 : -1;
+}
+
+/* --- name, parent, functions ----------------------------------------------------------------- */
+
+void *reapParent(void **handle)
+{
+    return reap_of_handle(handle, "reapParent")->parent;
+}
+
+const char *reapName(void **handle)
+{
+    return reap_of_handle(handle, "reapName")->name;
+}
+
+int reapSetName(void **handle, const char *name)
+{
+    struct reap *reap = reap_of_handle(handle, "reapSetName");
+    if (!name) {
+        reap->name = NULL;
+        reap->name_size = 0;
+        return 0;
+    }
+    size_t size = strlen(name) + 1;
+    if (size > REAP_NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    char *copy = reap->name && size <= reap->name_size ? reap->name : reap_alloc_record(reap, size);
+    if (!copy) return -1;
+    if (copy != reap->name) reap->name_size = size;
+    reap->name = memmove(copy, name, size);
+    return 0;
+}
+
+int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    return reap_cleanup_add(reap_of_handle(handle, "reapOnDestroy"), fn, arg) ? 0 : -1;
+}
+
+int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    if (reap_cleanup_cancel(reap_of_handle(handle, "reapCancelOnDestroy"), fn, arg)) return 0;
+    errno = ENOENT;
+    return -1;
+}
+
+/* --- lives ----------------------------------------------------------------------------------- */
+
+static void start(void)
+{
+    reap_remote_start();
+    reap_tree_start();
+}
+
+void reapCreate(void **handle, void **parent_handle)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct reap *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
+    pthread_once(&once, start);
+    struct reap *reap = reap_chunk_create();
+    if (reap) reap_tree_add(reap, parent);
+    *handle = reap;
+}
+
+static void begin_end(struct reap *reap, const char *call)
+{
+    if (UNLIKELY(reap->ending)) report_misuse(call, reap, "reap is being destroyed");
+    reap->ending = true;
+}
+
+/* Ends one reap that has no children any more. */
+static void end_one(struct reap *reap)
+{
+    reap_tree_remove(reap);
+    reap_chunk_destroy(reap);
+}
+
+/* Destroys the reaps below top and calls top's functions. Walks instead of recursing, because trees
+ * may be deep; looks at the newest child anew each time, because functions may create and destroy. */
+static void empty_tree(struct reap *top, const char *call)
+{
+    struct reap *reap = top, *child;
+    for (;;) {
+        while ((child = reap_tree_newest(reap))) {
+            begin_end(child, call);
+            reap = child;
+        }
+        if (reap_cleanup_run_latest(reap)) continue;
+        if (reap == top) return;
+        struct reap *parent = reap->parent;
+        end_one(reap);
+        reap = parent;
+    }
+}
+
+void reapFreeAll(void **handle)
+{
+    struct reap *reap = reap_of_handle(handle, "reapFreeAll");
+    begin_end(reap, "reapFreeAll");
+    empty_tree(reap, "reapFreeAll");
+    reap_chunk_clear(reap);
+    reap->ending = false;
+}
+
+void reapDestroy(void **handle)
+{
+    if (!*handle) return;
+    struct reap *reap = reap_of_handle(handle, "reapDestroy");
+    begin_end(reap, "reapDestroy");
+    empty_tree(reap, "reapDestroy");
+    end_one(reap);
+    *handle = NULL;
+}

@@ -1,0 +1,193 @@
+/* reap_alloc.c: the slow path of a reap. */
+#include "reap_alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "reap_free.h"
+#include "reap_misuse.h"
+
+/* --- what other threads freed ---------------------------------------------------------------- */
+
+/* An object that was pushed twice is on the list twice, or the list is a ring: either way it is
+ * met a second time after it was freed, and the check finds it. */
+static NOINLINE void drain(struct reap *reap)
+{
+    void *object = atomic_exchange_explicit(&reap->remote, NULL, memory_order_acquire);
+    while (object) {
+        struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "free");
+        void **words = object, *next = words[0];
+        words[1] = NULL; /* the mark of a pending free, see reap_remote.c */
+        reap_alloc_free(reap, chunk, object);
+        object = next;
+    }
+}
+
+static inline void drain_some(struct reap *reap)
+{
+    if (UNLIKELY(atomic_load_explicit(&reap->remote, memory_order_relaxed))) drain(reap);
+}
+
+void reap_alloc_drain(struct reap *reap)
+{
+    reap_chunk_adopt(reap);
+    drain_some(reap);
+}
+
+/* --- the hole -------------------------------------------------------------------------------- */
+
+static size_t hole(const struct reap *reap)
+{
+    return (size_t)(reap->limit - reap->bump) / REAP_UNIT;
+}
+
+static void *bump(struct reap *reap, size_t units)
+{
+    char *object = reap->bump;
+    reap_mark_start(reap, object);
+    reap->bump += units * REAP_UNIT;
+    reap_region_mode(reap);
+    return object;
+}
+
+/* A new chunk for an object. The bigger of the two holes is bumped in from now on; the other one
+ * becomes a free block. */
+static NOINLINE void *grow(struct reap *reap, size_t units)
+{
+    struct reap_chunk *chunk = reap_chunk_new(reap, units);
+    if (!chunk) return NULL;
+    if (chunk->limit - chunk->first - units >= hole(reap)) {
+        reap_free_leave_hole(reap);
+        reap_chunk_bump_in(reap, chunk, chunk->first);
+        return bump(reap, units);
+    }
+    bitmap_set(chunk->starts, chunk->first);
+    if (chunk->first + units < chunk->limit) reap_free_block(reap, chunk, chunk->first + units, chunk->limit);
+    return reap_address(chunk, chunk->first);
+}
+
+void *reap_alloc_record(struct reap *reap, size_t size)
+{
+    void *record = reap_chunk_record(reap, size);
+    if (record) return record;
+    struct reap_chunk *chunk = reap_chunk_new(reap, reap_units(size));
+    if (!chunk) return NULL;
+    reap_free_leave_hole(reap);
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_region_mode(reap);
+    return reap_chunk_record(reap, size);
+}
+
+/* --- large objects --------------------------------------------------------------------------- */
+
+static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
+{
+    size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size);
+    struct reap_chunk *chunk = reap_chunk_whole(reap, alignment, units, zeroed);
+    if (!chunk) return NULL;
+    reap_chunk_hold(reap, chunk);
+    return reap_address(chunk, chunk->first);
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+static NOINLINE void *alloc_slow(struct reap *reap, size_t size, bool *zeroed)
+{
+    *zeroed = false;
+    if (UNLIKELY(size > REAP_LARGE)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    size_t units = reap_units(size);
+    if (reap->bins_used) {
+        void *object = reap_free_take(reap, units);
+        if (object) return object;
+    }
+    return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
+}
+
+void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
+{
+    drain_some(reap);
+    return alloc_slow(reap, size, zeroed);
+}
+
+void *reap_alloc(struct reap *reap, size_t size)
+{
+    bool zeroed;
+    drain_some(reap);
+    void *object = size < REAP_LARGE ? reap_free_take_exact(reap, reap_units(size)) : NULL;
+    return LIKELY(object != NULL) ? object : alloc_slow(reap, size, &zeroed);
+}
+
+/* Frees what lies before and behind units in a block that was made too big to hold them aligned. */
+static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
+{
+    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    size_t unit = reap_unit(chunk, object), step = alignment / REAP_UNIT;
+    size_t base = (uintptr_t)chunk / REAP_UNIT;
+    size_t aligned = (base + unit + step - 1) / step * step - base;
+    if (aligned + units < unit + have) reap_free_block(reap, chunk, aligned + units, unit + have);
+    if (aligned > unit) {
+        bitmap_set(chunk->starts, aligned);
+        reap_free_block(reap, chunk, unit, aligned);
+    }
+    return reap_address(chunk, aligned);
+}
+
+void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
+{
+    if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
+    if (size > REAP_LARGE || alignment > REAP_LARGE - size) {
+        drain_some(reap);
+        return alloc_whole(reap, alignment, size, NULL);
+    }
+    size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
+    void *object = reap_alloc(reap, have * REAP_UNIT);
+    return object ? trim(reap, object, have, alignment, units) : NULL;
+}
+
+/* --- freeing and resizing -------------------------------------------------------------------- */
+
+void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    if (UNLIKELY(chunk->kind == REAP_WHOLE)) {
+        reap_chunk_adopt(reap); /* it may be one of these */
+        reap_chunk_release(reap, chunk);
+        reap_free_settle(reap);
+        return;
+    }
+    size_t unit = reap_unit(chunk, object);
+    reap_free_block(reap, chunk, unit, reap_block_end(reap, chunk, unit));
+}
+
+static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
+{
+    void *copy = reap_alloc(reap, size);
+    if (!copy) return NULL;
+    memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
+    reap_alloc_free(reap, chunk, object);
+    return copy;
+}
+
+/* A large object that became small leaves its chunk, if there is memory for that. */
+static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    size_t have = chunk->limit - chunk->first;
+    reap_chunk_adopt(reap);
+    if (size <= REAP_LARGE / 4) {
+        void *copy = move(reap, chunk, object, have, size);
+        if (copy) return copy;
+    }
+    if (size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size))) return object;
+    return move(reap, chunk, object, have, size);
+}
+
+void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
+    if (size > have * REAP_UNIT) {
+        if (size <= REAP_LARGE && reap_free_grow(reap, chunk, end, reap_units(size) - have)) return object;
+        return move(reap, chunk, object, have, size);
+    }
+    if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
+    return object;
+}

@@ -1,0 +1,311 @@
+/* reap_chunk.c: chunks of a reap, from the backend and back. */
+#include "reap_chunk.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    FIRST_STARTS =
+        (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 /* bytes before the first chunk's bitmaps */
+};
+static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
+              "a first chunk is for objects");
+static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
+
+/* Bytes of one bitmap of a chunk. */
+static size_t bitmap_size(size_t chunk_size)
+{
+    return chunk_size / REAP_UNIT / 8;
+}
+
+/* The same with its guard: a word of zeros, so that a look at the bits behind one may cross over. */
+static size_t guarded_size(size_t chunk_size)
+{
+    return bitmap_size(chunk_size) + sizeof(uint64_t);
+}
+
+/* Lays out a regular chunk: its bitmaps at offset `starts`, its objects behind them. */
+static void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts, bool zeroed)
+{
+    chunk->owner = owner;
+    chunk->tag = reap_chunk_tag(chunk);
+    chunk->kind = REAP_REGULAR;
+    chunk->frees_left = reap_frees_to_sweep(size);
+    chunk->size = size;
+    chunk->first = reap_units(starts + guarded_size(size) + bitmap_size(size));
+    chunk->limit = size / REAP_UNIT;
+    chunk->live_units = chunk->limit - chunk->first;
+    chunk->high = 0;
+    chunk->pinned = false;
+    chunk->starts = (uint64_t *)((char *)chunk + starts);
+    chunk->frees = NULL;
+    if (!zeroed) memset(chunk->starts, 0, guarded_size(size));
+}
+
+struct reap *reap_chunk_create(void)
+{
+    bool zeroed;
+    size_t size;
+    struct reap_chunk *chunk = chunk_alloc(REAP_FIRST_SIZE, &size, &zeroed);
+    if (UNLIKELY(!chunk)) return NULL;
+    struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
+    lay_out(chunk, reap, size, FIRST_STARTS, zeroed);
+    memset(reap, 0, offsetof(struct reap, bins));
+    reap->tag = reap_tag(reap);
+    reap->held = reap->peak = size;
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_region_mode(reap);
+    return reap;
+}
+
+/* Ends a chunk that is on no list. */
+static void give_back(struct reap_chunk *chunk)
+{
+    chunk->tag = 0;
+    chunk_free(chunk);
+}
+
+static void give_back_all(struct reap_chunk *chunk)
+{
+    while (chunk) {
+        struct reap_chunk *next = chunk->next;
+        give_back(chunk);
+        chunk = next;
+    }
+}
+
+void reap_chunk_destroy(struct reap *reap)
+{
+    reap_chunk_adopt(reap);
+    give_back_all(reap->chunks);
+    give_back_all(reap->spares);
+    reap->tag = 0;
+    reap->bump = reap->end = reap->limit = NULL;
+    reap->current = NULL;
+    give_back(reap_first_chunk(reap));
+}
+
+/* Counts bytes that the backend gave. */
+static void hold(struct reap *reap, size_t size)
+{
+    reap->held += size;
+    if (reap->held > reap->peak) reap->peak = reap->held;
+}
+
+/* Puts a chunk on the reap's list. */
+static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->prev = NULL;
+    chunk->next = reap->chunks;
+    if (chunk->next) chunk->next->prev = chunk;
+    reap->chunks = chunk;
+}
+
+static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->next) chunk->next->prev = chunk->prev;
+    if (chunk->prev)
+        chunk->prev->next = chunk->next;
+    else
+        reap->chunks = chunk->next;
+}
+
+void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk == reap->current) {
+        reap->current = NULL;
+        reap->bump = reap->end = reap->limit = NULL;
+    }
+    unlink_chunk(reap, chunk);
+    reap->held -= chunk->size;
+    chunk->tag = ~reap_chunk_tag(chunk);
+    chunk_free(chunk);
+}
+
+/* A spare with room for units, taken off its list. */
+static struct reap_chunk *take_spare(struct reap *reap, size_t units)
+{
+    for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
+        struct reap_chunk *chunk = *link;
+        if (chunk->limit - chunk->first < units) continue;
+        *link = chunk->next;
+        reap->spare_bytes -= chunk->size;
+        lay_out(chunk, reap, chunk->size, REAP_HEADER, false);
+        return chunk;
+    }
+    return NULL;
+}
+
+/* The next chunk's bytes: as much as the reap holds, which doubles it, so that a reap that shrank
+ * starts small again. */
+static size_t next_size(const struct reap *reap)
+{
+    size_t size = REAP_FIRST_SIZE * 2;
+    while (size < REAP_MAX_SIZE && size <= (reap->held - reap->spare_bytes) / 2) size *= 2;
+    return size;
+}
+
+static struct reap_chunk *get_chunk(struct reap *reap, size_t want)
+{
+    bool zeroed;
+    size_t size;
+    struct reap_chunk *chunk = chunk_alloc(want, &size, &zeroed);
+    if (!chunk) return NULL;
+    lay_out(chunk, reap, size, REAP_HEADER, zeroed);
+    hold(reap, size);
+    return chunk;
+}
+
+struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
+{
+    struct reap_chunk *chunk = take_spare(reap, units);
+    if (!chunk) {
+        size_t least = REAP_FIRST_SIZE, size = next_size(reap);
+        while (least < REAP_HEADER + 2 * guarded_size(least) + units * REAP_UNIT) least *= 2;
+        if (size < least) size = least;
+        chunk = get_chunk(reap, size);
+        if (!chunk && least < size) chunk = get_chunk(reap, least);
+        if (!chunk) return NULL;
+    }
+    link_chunk(reap, chunk);
+    return chunk;
+}
+
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
+{
+    size_t size, room = alignment <= CHUNK_MIN ? 0 : alignment;
+    size_t first = alignment > REAP_HEADER && alignment <= CHUNK_MIN ? alignment : REAP_HEADER;
+    if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct reap_chunk *chunk = chunk_alloc(first + room + units * REAP_UNIT, &size, zeroed);
+    if (!chunk) return NULL;
+    if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
+    *chunk = (struct reap_chunk){
+        .frees_left = 1, .owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
+    chunk->limit = chunk->first + units;
+    chunk->tag = reap_chunk_tag(chunk);
+    return chunk;
+}
+
+void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
+{
+    link_chunk(reap, chunk);
+    hold(reap, chunk->size);
+}
+
+bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
+{
+    size_t size;
+    if (units > PTRDIFF_MAX / REAP_UNIT - chunk->first) return false;
+    bool done = chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
+    reap->held -= chunk->size;
+    hold(reap, size);
+    chunk->size = size;
+    if (done) chunk->limit = chunk->first + units;
+    return done;
+}
+
+void reap_chunk_adopt(struct reap *reap)
+{
+    struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
+    while (chunk) {
+        struct reap_chunk *next = chunk->next;
+        reap_chunk_hold(reap, chunk);
+        chunk = next;
+    }
+}
+
+uint64_t *reap_chunk_frees(struct reap_chunk *chunk)
+{
+    if (!chunk->frees) {
+        chunk->frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
+        memset(chunk->frees, 0, bitmap_size(chunk->size));
+    }
+    return chunk->frees;
+}
+
+void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
+{
+    reap->current = chunk;
+    reap->bump = reap_address(chunk, from);
+    reap->limit = reap_address(chunk, chunk->limit);
+    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
+}
+
+void *reap_chunk_record(struct reap *reap, size_t size)
+{
+    size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
+    if ((size_t)(reap->limit - reap->bump) < size) return NULL;
+    bool region = reap->end == reap->limit;
+    reap->limit -= size;
+    reap->current->limit -= size / REAP_UNIT;
+    reap->current->live_units -= size / REAP_UNIT;
+    reap->current->pinned = true;
+    if (region) reap->end = reap->limit;
+    return reap->limit;
+}
+
+/* The bytes that the round that ends has used beside the first chunk, and how many of them the
+ * next round shall find: a peak that loses an eighth of the difference with each clear. */
+static void update_keep(struct reap *reap)
+{
+    size_t used = 0;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
+        if (chunk->kind == REAP_REGULAR) used += chunk->size;
+    if (used > REAP_KEEP_MAX) used = REAP_KEEP_MAX;
+    if (used >= reap->keep)
+        reap->keep = used;
+    else
+        reap->keep -= (reap->keep - used + 7) / 8;
+}
+
+/* Makes a chunk of this round a spare, or gives it back. */
+static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->kind != REAP_REGULAR || reap->spare_bytes >= reap->keep) {
+        reap->held -= chunk->size;
+        give_back(chunk);
+        return;
+    }
+    chunk->kind = REAP_SPARE;
+    chunk->frees = NULL;
+    chunk->next = reap->spares;
+    reap->spares = chunk;
+    reap->spare_bytes += chunk->size;
+}
+
+/* Takes the spares that were not used through the same gate as the round's own chunks. */
+static void sort_out_chunks(struct reap *reap)
+{
+    struct reap_chunk *lists[] = {reap->chunks, reap->spares};
+    reap->chunks = reap->spares = NULL;
+    reap->spare_bytes = 0;
+    for (size_t i = 0; i < 2; i++) {
+        while (lists[i]) {
+            struct reap_chunk *chunk = lists[i];
+            lists[i] = chunk->next;
+            chunk->kind = chunk->kind == REAP_SPARE ? REAP_REGULAR : chunk->kind;
+            keep_or_give_back(reap, chunk);
+        }
+    }
+}
+
+void reap_chunk_clear(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    reap_chunk_adopt(reap);
+    update_keep(reap);
+    lay_out(first, reap, first->size, FIRST_STARTS, false);
+    reap->dirty = NULL;
+    reap->bins_used = 0;
+    reap->cleanups = reap->spare_cleanups = NULL;
+    reap_chunk_bump_in(reap, first, first->first);
+    reap_region_mode(reap);
+    if (reap->name) {
+        const char *name = reap->name;
+        reap->name = memmove(reap_chunk_record(reap, reap->name_size), name, reap->name_size);
+    }
+    sort_out_chunks(reap);
+}

@@ -1,0 +1,291 @@
+/* reap_chunk.h: what a reap is made of.   (floor 6)
+ *
+ * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
+ * pointer; objects have no headers. The first chunk also holds the reap itself:
+ *
+ *     first chunk   | chunk header | struct reap | starts | frees | objects ->      <- records |
+ *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
+ *     large         | chunk header | one object                                                |
+ *
+ * Vocabulary
+ *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
+ *     block     a run of units that is one object, or free
+ *     starts    bit u is set when a block starts at unit u
+ *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. It
+ *               is there from the first free on (NULL before)
+ *     bump      where the next object goes: the hole [bump, limit) of the current chunk is no block
+ *     records   what the reap keeps for itself (cleanups, its name), carved from the hole's far end;
+ *               so they are no objects, and cost objects nothing
+ *     spare     an empty chunk kept by reapFreeAll for the next round
+ *
+ * An object's size is the distance to the next block's start (or to the bump pointer, or to the
+ * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
+ * end == bump, so that the same test sends every allocation to the free blocks first.
+ *
+ * Invariants (reap_is_valid checks them)
+ *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
+ *     - each free block is in exactly the bin of its size; a chunk's live_units is the rest
+ *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
+ *     - something lives in each chunk but the first, the current one, spares and those with records
+ *     - a chunk is on the dirty list when its frees_left is not positive, and only then
+ *     - held is the sum of the chunks' sizes, spares included; peak >= held
+ *     - end is bump or limit; it is limit when no free block is known
+ *
+ * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
+ * (pushed to by any thread) and what the parent's lock guards (see reap_tree.h).
+ */
+#ifndef REAP_CHUNK_H
+#define REAP_CHUNK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base.h"
+#include "bitmap.h"
+#include "chunk.h"
+
+enum {
+    REAP_UNIT = 16,                  /* bytes; the alignment of objects */
+    REAP_HEADER = 128,               /* bytes before the first thing in a chunk */
+    REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
+    REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
+    REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
+    REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
+    REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
+    REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
+    REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
+};
+
+enum reap_kind {
+    REAP_REGULAR = 1, /* carved into objects */
+    REAP_WHOLE = 2,   /* one large object */
+    REAP_SPARE = 3    /* kept by reapFreeAll */
+};
+
+struct reap;
+
+struct reap_chunk {
+    struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
+    struct reap_chunk *prev;
+    struct reap *owner;
+    uintptr_t tag;      /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                           its complement when given back because everything in it had been freed */
+    uint64_t *starts;   /* and a word of zeros behind it */
+    uint64_t *frees;    /* NULL: nothing has been freed in here */
+    size_t live_units;  /* limit - first - the units in free blocks: the hole counts as live */
+    int64_t frees_left; /* until a sweep is due: on the dirty list when not positive */
+    size_t first;       /* unit of the first object */
+    size_t limit;       /* unit past the last object; records lie beyond */
+    size_t size;        /* bytes held of the backend */
+    size_t high;        /* the furthest unit that the bump pointer came back from since the last clear */
+    struct reap_chunk *dirty_next;
+    struct reap_chunk *dirty_prev;
+    uint32_t kind; /* enum reap_kind */
+    bool pinned;   /* holds records, so is not given back before a clear */
+};
+static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
+static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
+
+/* A free block, as it lies in memory. One of a single unit has room for the links alone. */
+struct reap_block {
+    struct reap_block *next;
+    struct reap_block *prev;
+    struct reap_chunk *chunk;
+    size_t units;
+};
+
+struct reap_cleanup;
+
+struct reap {
+    /* the fast path */
+    char *bump;
+    char *end; /* limit, or bump in heap mode */
+    uintptr_t
+        starts; /* the current chunk's starts, biased: the word of address a is at starts + a / 1024 * 8 */
+    char *limit;
+    struct reap_chunk *current; /* NULL: there is no hole */
+    uintptr_t tag;              /* reap_tag() while live */
+    uint64_t bins_used;         /* bit i: bins[i] is not empty */
+    _Atomic(void *) remote;     /* objects freed through free(), linked through their first bytes */
+
+    /* memory */
+    struct reap_chunk *chunks; /* all but the first and the spares, newest first */
+    struct reap_chunk *spares;
+    size_t held;              /* bytes in all chunks */
+    size_t peak;              /* the most that held has been */
+    size_t spare_bytes;       /* the part of held in spares */
+    struct reap_chunk *dirty; /* to be swept before the reap grows */
+    size_t keep;              /* bytes that a clear keeps beside the first chunk: a decaying peak */
+    _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
+
+    /* the tree: next, prev are guarded by the parent's lock, children by this one's */
+    struct reap *parent;
+    struct reap *children; /* newest first */
+    struct reap *next;
+    struct reap *prev;
+    _Atomic(unsigned) lock;
+    bool ending; /* being cleared or destroyed */
+
+    /* records */
+    struct reap_cleanup *cleanups; /* newest first */
+    struct reap_cleanup *spare_cleanups;
+    char *name;
+    size_t name_size; /* bytes there are for it */
+
+    struct reap_block *bins[REAP_BINS]; /* undefined where bins_used has no bit */
+};
+
+/* --- addresses ------------------------------------------------------------------------------- */
+
+static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
+{
+    return (struct reap_chunk *)((char *)reap - REAP_HEADER);
+}
+
+static inline uintptr_t reap_tag(const struct reap *reap)
+{
+    return (uintptr_t)reap ^ (uintptr_t)0x9e3779b97f4a7c15;
+}
+
+static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
+{
+    return (uintptr_t)chunk ^ (uintptr_t)chunk->owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+}
+
+static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)
+{
+    return chunk->tag == reap_chunk_tag(chunk);
+}
+
+static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
+{
+    return chunk->tag == ~reap_chunk_tag(chunk);
+}
+
+static inline void *reap_address(const struct reap_chunk *chunk, size_t unit)
+{
+    return (char *)chunk + unit * REAP_UNIT;
+}
+
+static inline size_t reap_unit(const struct reap_chunk *chunk, const void *pointer)
+{
+    return (size_t)((const char *)pointer - (const char *)chunk) / REAP_UNIT;
+}
+
+/* Bytes to units; at least one, because every object has an address of its own. */
+static inline size_t reap_units(size_t size)
+{
+    return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT;
+}
+
+/* Frees that pay for a sweep of a chunk: about one for each four words of its bitmap; the first in
+ * a small one. */
+static inline int64_t reap_frees_to_sweep(size_t chunk_size)
+{
+    size_t words = chunk_size / REAP_UNIT / 64;
+    return words <= 32 ? 1 : (int64_t)(words - 32) / 4;
+}
+
+/* Where blocks end in a chunk: at the bump pointer in the current one. */
+static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->limit;
+}
+
+/* Where the block that starts at unit ends. */
+static inline size_t reap_block_end(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+{
+    if (chunk->kind == REAP_WHOLE) return chunk->limit;
+    return bitmap_next(chunk->starts, unit + 1, reap_chunk_top(reap, chunk));
+}
+
+static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
+{
+    return chunk->frees && bitmap_get(chunk->frees, unit);
+}
+
+/* The chunk of a pointer into this reap's memory; NULL for any other value. A destroyed reap has no
+ * current chunk, and its chunks have no owner. */
+static inline struct reap_chunk *reap_chunk_find(const struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = reap->current;
+    if (LIKELY((uintptr_t)pointer - (uintptr_t)chunk < (uintptr_t)reap->limit - (uintptr_t)chunk))
+        return chunk;
+    chunk = chunk_of(pointer, NULL);
+    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap ? chunk : NULL;
+}
+
+/* Marks a block's start at bump. The one thing that the fast path does per object. */
+static inline void reap_mark_start(const struct reap *reap, const char *bump)
+{
+    uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
+    *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
+}
+
+/* Region mode, where everything up to limit is for the bump pointer. */
+static inline void reap_region_mode(struct reap *reap)
+{
+    reap->end = reap->limit;
+}
+
+/* Heap mode: the slow path looks at the free blocks before it bumps. */
+static inline void reap_heap_mode(struct reap *reap)
+{
+    reap->end = reap->bump;
+}
+
+/* --- chunks ---------------------------------------------------------------------------------- */
+
+/* Makes a reap in a chunk of its own. NULL: no memory (ENOMEM). */
+struct reap *reap_chunk_create(void);
+
+/* Gives back every chunk, the first one last: the reap is gone, and its handle is known as dead. */
+void reap_chunk_destroy(struct reap *reap);
+
+/* Forgets every object and record, the name apart; keeps the first chunk and as many bytes of
+ * others as `keep` says. */
+void reap_chunk_clear(struct reap *reap);
+
+/* A chunk with room for units, linked but not current. NULL: no memory. */
+struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
+
+/* A chunk for one object of so many units at an alignment. Not linked, nothing is counted: any
+ * thread may call this. *zeroed tells whether the object is known to be zero (may be NULL). */
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed);
+
+/* Puts such a chunk on the reap's list. */
+void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
+
+/* Takes a chunk in which nothing lives off the list and gives it back. */
+void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
+
+/* Resizes a large object in place: its chunk has room for units then, or false. */
+bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);
+
+/* Takes in the chunks that other threads made. */
+void reap_chunk_adopt(struct reap *reap);
+
+/* The second bitmap of a chunk, made on first use. */
+uint64_t *reap_chunk_frees(struct reap_chunk *chunk);
+
+/* Makes a chunk's units from `from` on the hole. There must be no hole before. */
+void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from);
+
+/* Carves a record of size bytes from the hole's end. NULL: the hole is too small. */
+void *reap_chunk_record(struct reap *reap, size_t size);
+
+/* The chunks that hold objects, newest first and the first one last; NULL after it. */
+static inline struct reap_chunk *reap_chunk_after(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    if (chunk == reap_first_chunk(reap)) return NULL;
+    return chunk->next ? chunk->next : reap_first_chunk(reap);
+}
+
+static inline struct reap_chunk *reap_chunk_begin(const struct reap *reap)
+{
+    return reap->chunks ? reap->chunks : reap_first_chunk(reap);
+}
+
+#endif

@@ -1,0 +1,255 @@
+/* reap_free.c: free blocks of a reap. */
+#include "reap_free.h"
+
+#include <assert.h>
+
+enum { TRIES = 8 }; /* blocks looked at in a bin whose blocks may be too small */
+
+/* --- bins ------------------------------------------------------------------------------------ */
+
+static void unlink_block(struct reap *reap, struct reap_block *block, size_t units)
+{
+    size_t bin = reap_bin(units);
+    if (reap->bins[bin] == block) {
+        reap_bin_pop(reap, block, bin);
+        return;
+    }
+    assert(block->prev->next == block);
+    block->prev->next = block->next;
+    if (block->next) block->next->prev = block->prev;
+}
+
+/* Takes a free block out of the bins and the bitmaps, because it becomes part of another. */
+static void dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    unlink_block(reap, reap_address(chunk, unit), end - unit);
+    bitmap_clear(chunk->frees, unit);
+    bitmap_clear(chunk->starts, unit);
+    chunk->live_units += end - unit;
+}
+
+/* --- sweeping -------------------------------------------------------------------------------- */
+
+void reap_free_dirty(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->dirty_prev = NULL;
+    chunk->dirty_next = reap->dirty;
+    if (reap->dirty) reap->dirty->dirty_prev = chunk;
+    reap->dirty = chunk;
+}
+
+static void remove_dirty(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->frees_left > 0) return; /* not yet on the list */
+    if (chunk->dirty_next) chunk->dirty_next->dirty_prev = chunk->dirty_prev;
+    if (chunk->dirty_prev)
+        chunk->dirty_prev->dirty_next = chunk->dirty_next;
+    else
+        reap->dirty = chunk->dirty_next;
+}
+
+/* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
+static size_t join_run(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
+{
+    while (end < top && bitmap_get(chunk->frees, end)) {
+        size_t next = reap_block_end(reap, chunk, end);
+        dissolve(reap, chunk, end, next);
+        end = next;
+    }
+    return end;
+}
+
+/* Moves the bump pointer back to unit, and over the free blocks before it. */
+static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
+{
+    size_t from = reap_unit(chunk, reap->bump);
+    if (from > chunk->high) chunk->high = from;
+    while (chunk->frees && unit > chunk->first) {
+        size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
+        if (!bitmap_get(chunk->frees, start)) break;
+        dissolve(reap, chunk, start, unit);
+        unit = start;
+    }
+    reap->bump = reap_address(chunk, unit);
+    reap_choose_mode(reap);
+}
+
+/* Joins the run of free blocks that unit, which follows a free block, is in. */
+static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t top)
+{
+    if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
+    size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
+    size_t end = join_run(reap, chunk, unit, top);
+    unlink_block(reap, reap_address(chunk, start), unit - start);
+    chunk->live_units -= end - unit;
+    reap_bin_push(reap, chunk, start, end - start);
+}
+
+/* Joins all free neighbours of a chunk. They are found a word at a time: adding the free starts,
+ * one up, to what is no start carries each of them to the next start; where that is free too, two
+ * free blocks touch. */
+static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
+{
+    size_t top = reap_chunk_top(reap, chunk);
+    uint64_t carry = 0;
+    remove_dirty(reap, chunk);
+    chunk->frees_left = reap_frees_to_sweep(chunk->size);
+    for (size_t i = 0; i * 64 < top; i++) {
+        uint64_t starts = chunk->starts[i], frees = chunk->frees[i], sum;
+        uint64_t over = __builtin_add_overflow(~starts, frees << 1 | carry, &sum);
+        uint64_t touching = sum & frees;
+        carry = over | frees >> 63;
+        for (; touching; touching &= touching - 1)
+            join_at(reap, chunk, i * 64 + (size_t)__builtin_ctzll(touching), top);
+    }
+    if (chunk == reap->current) bump_back(reap, chunk, top);
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+/* The first of a bin's blocks that is big enough. */
+static struct reap_block *first_fit(struct reap_block *block, size_t units)
+{
+    for (int i = 0; block && i < TRIES; i++, block = block->next)
+        if (block->units >= units) return block;
+    return NULL;
+}
+
+/* The smallest block that fits, near enough: any block of a bin above the one for units does. */
+static struct reap_block *find(const struct reap *reap, size_t units)
+{
+    size_t bin = reap_bin(units);
+    uint64_t used = reap->bins_used >> bin << bin;
+    if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
+        struct reap_block *block = first_fit(reap->bins[bin], units);
+        if (block) return block;
+        used &= used - 1;
+    }
+    return used ? reap->bins[__builtin_ctzll(used)] : NULL;
+}
+
+/* The same after sweeping as many dirty chunks as it takes. */
+static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
+{
+    struct reap_block *block = NULL;
+    while (!block && reap->dirty) {
+        sweep(reap, reap->dirty);
+        block = find(reap, units);
+    }
+    return block;
+}
+
+/* Makes an object of the last units of a free block: so the rest stays where it is, and often in
+ * its bin. */
+static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct reap_block *block, size_t units)
+{
+    size_t unit = reap_unit(chunk, block), have = reap_block_end(reap, chunk, unit) - unit;
+    size_t rest = have - units;
+    chunk->live_units += units;
+    if (rest == 0) {
+        unlink_block(reap, block, have);
+        bitmap_clear(chunk->frees, unit);
+        reap_choose_mode(reap);
+        return block;
+    }
+    bitmap_set(chunk->starts, unit + rest);
+    if (reap_bin(rest) == reap_bin(have)) {
+        block->units = rest;
+    } else {
+        unlink_block(reap, block, have);
+        reap_bin_push(reap, chunk, unit, rest);
+    }
+    return reap_address(chunk, unit + rest);
+}
+
+void *reap_free_take(struct reap *reap, size_t units)
+{
+    struct reap_block *block = find(reap, units);
+    if (!block) block = find_swept(reap, units);
+    return block ? cut(reap, reap_chunk_of_block(reap, block, units), block, units) : NULL;
+}
+
+/* --- freeing --------------------------------------------------------------------------------- */
+
+/* Nothing but free memory beside the current chunk? */
+static bool rest_is_free(const struct reap *reap)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    return reap->chunks == reap->current && !reap->current->next && first->live_units == 0;
+}
+
+/* An empty current chunk is worth keeping while the reap is not much smaller without it: otherwise
+ * each object that comes and goes at a chunk's border would cost a chunk. */
+void reap_free_settle(struct reap *reap)
+{
+    struct reap_chunk *chunk = reap->current;
+    if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
+    if (reap->bump != reap_address(chunk, chunk->first)) return;
+    size_t others = reap->held - reap->spare_bytes - chunk->size;
+    if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
+    remove_dirty(reap, chunk);
+    reap_chunk_release(reap, chunk);
+}
+
+void reap_free_emptied(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
+        join_run(reap, chunk, chunk->first, chunk->limit);
+        remove_dirty(reap, chunk);
+        reap_chunk_release(reap, chunk);
+        reap_choose_mode(reap);
+    }
+    reap_free_settle(reap);
+}
+
+void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    size_t top = reap_chunk_top(reap, chunk);
+    if (end == top && chunk == reap->current) {
+        bitmap_clear(chunk->starts, unit);
+        bump_back(reap, chunk, unit);
+        if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
+        return;
+    }
+    reap_chunk_frees(chunk);
+    bitmap_set(chunk->starts, unit);
+    bitmap_set(chunk->frees, unit);
+    reap_free_push(reap, chunk, unit, end - unit);
+}
+
+bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)
+{
+    size_t top = reap_chunk_top(reap, chunk), after = end;
+    if (chunk->frees) {
+        while (after < top && after - end < extra && bitmap_get(chunk->frees, after))
+            after = reap_block_end(reap, chunk, after);
+    }
+    size_t room = after - end;
+    bool at_hole = after == top && chunk == reap->current;
+    if (at_hole) room += (size_t)(reap->limit - reap->bump) / REAP_UNIT;
+    if (room < extra) return false;
+    join_run(reap, chunk, end, after);
+    if (end + extra > after)
+        reap->bump = reap_address(chunk, end + extra);
+    else if (end + extra < after)
+        reap_free_block(reap, chunk, end + extra, after);
+    reap_choose_mode(reap);
+    return true;
+}
+
+void reap_free_leave_hole(struct reap *reap)
+{
+    struct reap_chunk *chunk = reap->current;
+    if (!chunk) return;
+    size_t unit = reap_unit(chunk, reap->bump), units = chunk->limit - unit;
+    reap->current = NULL;
+    reap->bump = reap->end = reap->limit = NULL;
+    if (units == 0) return;
+    /* In a chunk where nothing is free a short end is not worth a second bitmap. */
+    if (!chunk->frees && unit > chunk->first && units < chunk->size / REAP_UNIT / 64) {
+        chunk->limit = unit;
+        chunk->live_units -= units;
+    } else {
+        reap_free_block(reap, chunk, unit, chunk->limit);
+    }
+}

@@ -1,0 +1,120 @@
+/* reap_free.h: a reap as a heap: its free blocks.   (floor 6)
+ *
+ * Free blocks are kept in bins by size, linked through their own memory:
+ *
+ *     bins     0   1   2  ...  31 | 32        33        34        35
+ *     units    1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
+ *
+ * A bit in bins_used for each bin that holds something makes finding the smallest fit one count of
+ * zeros. Freeing puts a block in its bin and is done; most are asked for again at the same size. Free
+ * neighbours join when no block fits: the chunks in which enough was freed since (a free for each
+ * eight words of bitmap, so that a free costs a constant) wait on the `dirty` list to be swept, and
+ * the bitmaps tell neighbours without reading them. A block that ends at the bump pointer moves the
+ * pointer back at once, and a chunk in which nothing lives goes back at once.
+ *
+ * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
+ * 10,000 objects of 16 to 512 bytes, against 220 this way (73 and 31 ns).
+ *
+ * Allocation takes free blocks until one is asked for that none fits, and then bumps again, until
+ * the next free: so a small hole that suits nobody does not slow every allocation down.
+ *
+ * Threads: the reap's own.
+ */
+#ifndef REAP_FREE_H
+#define REAP_FREE_H
+
+#include "reap_chunk.h"
+
+/* --- bins ------------------------------------------------------------------------------------ */
+
+/* The bin for a block of so many units. */
+static inline size_t reap_bin(size_t units)
+{
+    if (LIKELY(units <= REAP_EXACT_BINS)) return units - 1;
+    size_t log = 63 - (size_t)__builtin_clzll(units);
+    size_t bin = REAP_EXACT_BINS + (log - 5) * 2 + (units >> (log - 1) & 1);
+    return bin < REAP_BINS ? bin : REAP_BINS - 1;
+}
+
+/* A bin's first block has no prev to speak of: so taking it does not touch the second one. */
+static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+{
+    struct reap_block *block = reap_address(chunk, unit);
+    size_t bin = reap_bin(units);
+    struct reap_block *head = reap->bins_used >> bin & 1 ? reap->bins[bin] : NULL;
+    block->next = head;
+    if (head) head->prev = block;
+    if (units > 1) block->chunk = chunk;
+    if (units > REAP_EXACT_BINS) block->units = units;
+    reap->bins[bin] = block;
+    reap->bins_used |= (uint64_t)1 << bin;
+}
+
+static inline void reap_bin_pop(struct reap *reap, struct reap_block *block, size_t bin)
+{
+    reap->bins[bin] = block->next;
+    if (!block->next) reap->bins_used &= ~((uint64_t)1 << bin);
+}
+
+static inline struct reap_chunk *reap_chunk_of_block(const struct reap *reap, struct reap_block *block,
+                                                     size_t units)
+{
+    return units > 1 ? block->chunk : reap_chunk_find(reap, block);
+}
+
+/* Heap mode while something is free. */
+static inline void reap_choose_mode(struct reap *reap)
+{
+    reap->end = reap->bins_used ? reap->bump : reap->limit;
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+/* A free block of so many units made an object of, or NULL when none is big enough. */
+void *reap_free_take(struct reap *reap, size_t units);
+
+/* The same where there is a block of just this size, and NULL otherwise. */
+static inline void *reap_free_take_exact(struct reap *reap, size_t units)
+{
+    size_t bin = units - 1;
+    if (UNLIKELY(bin >= REAP_EXACT_BINS || !(reap->bins_used >> bin & 1))) return NULL;
+    struct reap_block *block = reap->bins[bin];
+    struct reap_chunk *chunk = reap_chunk_of_block(reap, block, units);
+    reap_bin_pop(reap, block, bin);
+    bitmap_clear(chunk->frees, reap_unit(chunk, block));
+    chunk->live_units += units;
+    reap_choose_mode(reap);
+    return block;
+}
+
+/* Grows the object that ends at `end` by extra units, at the bump pointer or into the free memory
+ * behind it. */
+bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra);
+
+/* --- freeing --------------------------------------------------------------------------------- */
+
+/* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
+void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
+
+/* Enough has been freed in this chunk for a sweep; nothing lives in this one, which is not current. */
+void reap_free_dirty(struct reap *reap, struct reap_chunk *chunk);
+void reap_free_emptied(struct reap *reap, struct reap_chunk *chunk);
+
+/* Books a block that does not end at the bump pointer, and that the bitmaps show as free. Gives the
+ * chunk back when nothing lives in it; the last object of the current chunk is always the one at
+ * the bump pointer. */
+static inline void reap_free_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+{
+    reap_bin_push(reap, chunk, unit, units);
+    reap_heap_mode(reap);
+    if (UNLIKELY(--chunk->frees_left == 0)) reap_free_dirty(reap, chunk);
+    if (UNLIKELY((chunk->live_units -= units) == 0)) reap_free_emptied(reap, chunk);
+}
+
+/* Gives the current chunk back when it is empty and more than the rest of the reap is worth. */
+void reap_free_settle(struct reap *reap);
+
+/* Gives up the hole: what is left of it becomes a free block, or is lost when it is not worth one. */
+void reap_free_leave_hole(struct reap *reap);
+
+#endif

@@ -1,0 +1,66 @@
+/* reap_misuse.h: is it a reap, is it one of its objects?   (floor 6)
+ *
+ * The checks are made of what allocation keeps anyway: the chunk that holds an address (from the
+ * backend's table, so that no value faults), the chunk's tag, and the two bitmaps. What they find
+ * is one line, and then abort:
+ *
+ *     not a live reap              NULL, destroyed, or never a reap
+ *     reap is being destroyed      (or cleared) by the call that this one comes from
+ *     not a reap's object          in no reap's memory
+ *     an object of another reap
+ *     not the start of an object   an interior pointer
+ *     freed twice
+ *     not a live object            of a reap that was cleared or destroyed, or a chunk given back
+ *
+ * A freed object is known as such until its memory is used again.
+ *
+ * Threads: any.
+ */
+#ifndef REAP_MISUSE_H
+#define REAP_MISUSE_H
+
+#include "reap_chunk.h"
+
+/* Says what is wrong with a handle, or with an object of this reap (NULL: of any); aborts. */
+void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn, cold));
+void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
+    __attribute__((noreturn, cold));
+
+/* Is a unit the start of a live object in this chunk? */
+static inline bool reap_is_object(const struct reap_chunk *chunk, const void *object)
+{
+    size_t unit = reap_unit(chunk, object);
+    if ((uintptr_t)object % REAP_UNIT) return false;
+    if (UNLIKELY(chunk->kind != REAP_REGULAR)) return chunk->kind == REAP_WHOLE && unit == chunk->first;
+    if (!bitmap_get(chunk->starts, unit)) return false;
+    return !reap_is_free(chunk, unit);
+}
+
+/* The reap of a handle that `call` was given. */
+static inline struct reap *reap_of_handle(void **handle, const char *call)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap || (uintptr_t)reap % CHUNK_MIN != REAP_HEADER || reap->tag != reap_tag(reap)))
+        reap_misuse_handle(call, reap);
+    return reap;
+}
+
+/* The chunk of an object that `call` was given for this reap. */
+static inline struct reap_chunk *reap_chunk_of_object(const struct reap *reap, const void *object,
+                                                      const char *call)
+{
+    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, reap, object);
+    return chunk;
+}
+
+/* The same for calls that know no reap: the chunk tells whose it is. */
+static inline struct reap_chunk *reap_chunk_of_any(const void *object, const char *call)
+{
+    struct reap_chunk *chunk = chunk_of(object, NULL);
+    if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
+        reap_misuse_object(call, NULL, object);
+    return chunk;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* reap_stats.c: what a reap holds, counted from its bitmaps when asked, so that allocation keeps no
+ * counts.   (floor 7) */
+#include "reap.h"
+
+#include <string.h>
+
+#include "reap_alloc.h"
+#include "reap_misuse.h"
+#include "reap_tree.h"
+
+enum { BATCH = 64, INDENT = 2 };
+
+/* --- numbers --------------------------------------------------------------------------------- */
+
+/* Starts that are not free, below a unit. */
+static size_t count_objects(const struct reap_chunk *chunk, size_t top)
+{
+    size_t count = 0;
+    if (chunk->kind == REAP_WHOLE) return 1;
+    for (size_t i = 0; i * 64 < top; i++) {
+        uint64_t word = chunk->starts[i];
+        if (chunk->frees) word &= ~chunk->frees[i];
+        count += (size_t)__builtin_popcountll(word);
+    }
+    return count;
+}
+
+static void count(const struct reap *reap, struct reap_stats *stats)
+{
+    size_t units = 0;
+    *stats = (struct reap_stats){.chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak};
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
+        size_t top = reap_chunk_top(reap, chunk);
+        units += chunk->live_units - (chunk->limit - top);
+        stats->live_objects += count_objects(chunk, top);
+        stats->chunks++;
+    }
+    for (const struct reap_chunk *chunk = reap->spares; chunk; chunk = chunk->next) stats->chunks++;
+    stats->live_bytes = units * REAP_UNIT;
+}
+
+int reapStats(void **handle, struct reap_stats *stats)
+{
+    struct reap *reap = reap_of_handle(handle, "reapStats");
+    reap_alloc_drain(reap);
+    count(reap, stats);
+    stats->children = reap_tree_count(reap);
+    return 0;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+struct place {
+    struct reap_chunk *chunk;
+    size_t unit;
+};
+
+/* Moves on to the first live object at or behind a place where a block may start; false: none. */
+static bool find_object(const struct reap *reap, struct place *place)
+{
+    for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {
+        struct reap_chunk *chunk = place->chunk;
+        size_t top = reap_chunk_top(reap, chunk);
+        if (chunk->kind == REAP_WHOLE) {
+            if (place->unit > chunk->first) continue;
+            place->unit = chunk->first;
+            return true;
+        }
+        place->unit = bitmap_next(chunk->starts, place->unit, top);
+        while (place->unit < top && reap_is_free(chunk, place->unit))
+            place->unit = bitmap_next(chunk->starts, place->unit + 1, top);
+        if (place->unit < top) return true;
+    }
+    return false;
+}
+
+/* The next object is found before fn is called: if fn frees its object, then what stood behind it
+ * may change, and its chunk go, but not a chunk in which another object lives. */
+int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
+{
+    struct reap *reap = reap_of_handle(handle, "reapWalk");
+    reap_alloc_drain(reap);
+    struct place next = {.chunk = reap_chunk_begin(reap)};
+    bool more = find_object(reap, &next);
+    int result = 0;
+    while (more && result == 0) {
+        struct place here = next;
+        size_t end = reap_block_end(reap, here.chunk, here.unit);
+        next.unit = end;
+        more = find_object(reap, &next);
+        result = fn(reap_address(here.chunk, here.unit), (end - here.unit) * REAP_UNIT, arg);
+    }
+    return result;
+}
+
+/* --- reports --------------------------------------------------------------------------------- */
+
+/* A reap that other threads use may go while it is printed: so every pointer is looked up before
+ * it is followed. */
+static bool is_reap(const struct reap *reap)
+{
+    const struct reap_chunk *chunk = chunk_of(reap, NULL);
+    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap && reap->tag == reap_tag(reap);
+}
+
+static void print_reap(const struct reap *reap, int depth, FILE *out)
+{
+    struct reap_stats stats;
+    count(reap, &stats);
+    fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
+            reap->name ? reap->name : "", reap->name ? " " : "", (const void *)reap, stats.live_objects,
+            stats.live_bytes, stats.chunks, stats.chunk_bytes, stats.peak_chunk_bytes);
+}
+
+/* The tree below top in preorder, newest children first, without recursion. */
+static void print_tree(const struct reap *top, FILE *out)
+{
+    const struct reap *reap = top;
+    int depth = 0;
+    while (is_reap(reap)) {
+        print_reap(reap, depth, out);
+        if (reap->children) {
+            reap = reap->children;
+            depth++;
+            continue;
+        }
+        while (reap != top && !reap->next) {
+            reap = reap->parent;
+            depth--;
+            if (!is_reap(reap)) return;
+        }
+        if (reap == top) return;
+        reap = reap->next;
+    }
+}
+
+/* Roots found by one walk over the chunks, from number `skip` on. Nothing is printed during the
+ * walk: printing may allocate, and the walk may hold locks. */
+struct roots {
+    const struct reap *reaps[BATCH];
+    size_t count;
+    size_t skip;
+};
+
+static int collect_root(void *memory, size_t size, void *arg)
+{
+    const struct reap_chunk *chunk = memory;
+    struct roots *roots = arg;
+    (void)size;
+    if (!reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner) || chunk->owner->parent)
+        return 0;
+    if (roots->skip > 0) {
+        roots->skip--;
+        return 0;
+    }
+    roots->reaps[roots->count++] = chunk->owner;
+    return roots->count == BATCH;
+}
+
+static void print_all(FILE *out)
+{
+    struct roots roots;
+    size_t seen = 0;
+    do {
+        roots.count = 0;
+        roots.skip = seen;
+        chunk_walk(collect_root, &roots);
+        for (size_t i = 0; i < roots.count; i++) print_tree(roots.reaps[i], out);
+        seen += roots.count;
+    } while (roots.count == BATCH);
+}
+
+void reapReport(void **handle, FILE *out)
+{
+    if (handle)
+        print_tree(reap_of_handle(handle, "reapReport"), out);
+    else
+        print_all(out);
+}
