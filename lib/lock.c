@@ -39,16 +39,16 @@ static bool spin(struct lock *lock, unsigned times)
 void lock_wait(struct lock *lock)
 {
     int saved = errno;
-    while (!spin(lock, lock_spins)) {
-        if (lock_kind == LOCK_SPIN) {
-            sched_yield(); /* the holder may be waiting for this very CPU */
-            continue;
-        }
-        /* Whoever sleeps leaves LOCK_WANTED behind, also when it then gets the lock: the last of
-         * several sleepers cannot know that it is the last. */
-        if (atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) == LOCK_FREE) break;
-        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_WANTED, NULL, NULL, 0);
+    bool taken = spin(lock, lock_spins);
+    while (!taken && lock_kind == LOCK_SPIN) {
+        sched_yield(); /* the holder may be waiting for this very CPU */
+        taken = spin(lock, lock_spins);
     }
+    /* Whoever sleeps leaves LOCK_WANTED behind, also when it then gets the lock: the last of several
+     * sleepers cannot know that it is the last. So one that has slept never takes it by spin(),
+     * which would leave LOCK_HELD, and the other sleepers unwoken for good. */
+    while (!taken && atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) != LOCK_FREE)
+        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_WANTED, NULL, NULL, 0);
     errno = saved;
 }
 
