@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#pragma weak reapName
+#pragma weak reapOf
+#pragma weak reapParent
 #pragma weak reapStats
 #include "reap.h"
 
