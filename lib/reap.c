@@ -20,9 +20,21 @@ const char *reapVersion(void)
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static NOINLINE void *malloc_slow(void **handle, size_t size)
+static NOINLINE void *malloc_checked(void **handle, size_t size)
 {
     return reap_alloc(reap_of_handle(handle, "reapMalloc"), size);
+}
+
+/* Heap mode: a free block of just this size, which most are that a program asks for again. One of
+ * a single unit does not say which chunk it is in, so these do not come here. */
+static NOINLINE void *malloc_slow(void **handle, size_t size)
+{
+    struct reap *reap = *handle;
+    size_t bin = (size - 1) / REAP_UNIT;
+    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 ||
+                 !(reap->bins_used >> bin & 1)))
+        return malloc_checked(handle, size);
+    return reap_free_take_exact(reap, reap->bins[bin]->chunk, bin + 1);
 }
 
 /* A destroyed reap and one in heap mode have nothing between bump and end, and size 0 wraps: all
@@ -78,6 +90,15 @@ static NOINLINE void free_slow(void **handle, void *object)
     if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
+/* The chunk is not in the reap's table: after this it is. */
+static NOINLINE void free_far(void **handle, void *object)
+{
+    struct reap *reap = reap_of_handle(handle, "reapFree");
+    if (!object) return;
+    reap_chunk_of_object(reap, object, "reapFree");
+    reapFree(handle, object);
+}
+
 /* The 64 bits behind bit i; may reach into the guard word. */
 static inline uint64_t bits_behind(const uint64_t *map, size_t i)
 {
@@ -85,12 +106,16 @@ static inline uint64_t bits_behind(const uint64_t *map, size_t i)
 }
 
 /* The checks and the free of most objects in one: a small block with another behind it, so that it
- * does not end at the bump pointer. A dead reap has no chunk that could be found. */
+ * does not end at the bump pointer. What is rare ends in tail calls, so that nothing is saved for it. */
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    struct reap_chunk *chunk = LIKELY(reap != NULL) ? reap_chunk_find(reap, object) : NULL;
-    if (UNLIKELY(!chunk || !chunk->frees)) {
+    struct reap_chunk *chunk = LIKELY(reap != NULL) ? reap_chunk_find_near(reap, object) : NULL;
+    if (UNLIKELY(!chunk)) {
+        free_far(handle, object);
+        return;
+    }
+    if (UNLIKELY(!chunk->frees)) {
         free_slow(handle, object);
         return;
     }

@@ -25,7 +25,7 @@ static NOINLINE void drain(struct reap *reap)
 
 static inline void drain_some(struct reap *reap)
 {
-    if (UNLIKELY(atomic_load_explicit(&reap->remote, memory_order_relaxed))) drain(reap);
+    if (UNLIKELY(reap_alloc_pending(reap))) drain(reap);
 }
 
 void reap_alloc_drain(struct reap *reap)
@@ -91,9 +91,10 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static NOINLINE void *alloc_slow(struct reap *reap, size_t size, bool *zeroed)
+void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
+    drain_some(reap);
     if (UNLIKELY(size > REAP_LARGE)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
     if (reap->bins_used) {
@@ -103,18 +104,10 @@ static NOINLINE void *alloc_slow(struct reap *reap, size_t size, bool *zeroed)
     return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
 }
 
-void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
-{
-    drain_some(reap);
-    return alloc_slow(reap, size, zeroed);
-}
-
 void *reap_alloc(struct reap *reap, size_t size)
 {
     bool zeroed;
-    drain_some(reap);
-    void *object = size < REAP_LARGE ? reap_free_take_exact(reap, reap_units(size)) : NULL;
-    return LIKELY(object != NULL) ? object : alloc_slow(reap, size, &zeroed);
+    return reap_alloc_zeroed(reap, size, &zeroed);
 }
 
 /* Frees what lies before and behind units in a block that was made too big to hold them aligned. */

@@ -29,6 +29,12 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 /* Memory for the reap's own use, gone at the next clear; at most REAP_LARGE bytes. NULL: no memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
+/* Have other threads freed something? */
+static inline bool reap_alloc_pending(const struct reap *reap)
+{
+    return atomic_load_explicit(&reap->remote, memory_order_relaxed) != NULL;
+}
+
 /* Frees what other threads freed. Every slow path begins with this. */
 void reap_alloc_drain(struct reap *reap);
 

@@ -12,6 +12,30 @@ static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8
               "a first chunk is for objects");
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
 
+/* A table that knows nothing, for reaps that have not asked. */
+static struct reap_chunk nowhere;
+#define NOWHERE_8 &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere
+static struct reap_chunk *near_nothing[REAP_NEAR] = {NOWHERE_8, NOWHERE_8, NOWHERE_8, NOWHERE_8};
+static_assert(REAP_NEAR == 32, "near_nothing lists its entries");
+
+struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = reap_chunk_find_near(reap, pointer);
+    if (chunk) return chunk;
+    chunk = chunk_of(pointer, NULL);
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
+    if (reap->near == near_nothing) reap->near = memcpy(reap->near_table, near_nothing, sizeof near_nothing);
+    return reap->near[reap_near(pointer)] = chunk;
+}
+
+/* Has the table forget a chunk that is about to go. */
+static void forget(struct reap *reap, const struct reap_chunk *chunk)
+{
+    if (reap->near == near_nothing) return;
+    for (size_t i = 0; i < REAP_NEAR; i++)
+        if (reap->near[i] == chunk) reap->near[i] = &nowhere;
+}
+
 /* Bytes of one bitmap of a chunk. */
 static size_t bitmap_size(size_t chunk_size)
 {
@@ -50,7 +74,8 @@ struct reap *reap_chunk_create(void)
     if (UNLIKELY(!chunk)) return NULL;
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     lay_out(chunk, reap, size, FIRST_STARTS, zeroed);
-    memset(reap, 0, offsetof(struct reap, bins));
+    memset(reap, 0, offsetof(struct reap, near));
+    reap->near = near_nothing;
     reap->tag = reap_tag(reap);
     reap->held = reap->peak = size;
     reap_chunk_bump_in(reap, chunk, chunk->first);
@@ -81,7 +106,8 @@ void reap_chunk_destroy(struct reap *reap)
     give_back_all(reap->spares);
     reap->tag = 0;
     reap->bump = reap->end = reap->limit = NULL;
-    reap->current = NULL;
+    reap->bins_used = 0;
+    reap->near = near_nothing;
     give_back(reap_first_chunk(reap));
 }
 
@@ -116,6 +142,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
         reap->current = NULL;
         reap->bump = reap->end = reap->limit = NULL;
     }
+    forget(reap, chunk);
     unlink_chunk(reap, chunk);
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag(chunk);
@@ -185,6 +212,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     *chunk = (struct reap_chunk){
         .frees_left = 1, .owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
     chunk->limit = chunk->first + units;
+    chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
     return chunk;
 }
@@ -203,8 +231,10 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     reap->held -= chunk->size;
     hold(reap, size);
     chunk->size = size;
-    if (done) chunk->limit = chunk->first + units;
-    return done;
+    if (!done) return false;
+    chunk->limit = chunk->first + units;
+    chunk->live_units = units;
+    return true;
 }
 
 void reap_chunk_adopt(struct reap *reap)
@@ -217,13 +247,11 @@ void reap_chunk_adopt(struct reap *reap)
     }
 }
 
-uint64_t *reap_chunk_frees(struct reap_chunk *chunk)
+void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (!chunk->frees) {
-        chunk->frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
-        memset(chunk->frees, 0, bitmap_size(chunk->size));
-    }
-    return chunk->frees;
+    chunk->frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
+    memset(chunk->frees, 0, bitmap_size(chunk->size));
+    if (!reap->bins_used) memset(reap->bins, 0, sizeof reap->bins);
 }
 
 void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
@@ -300,6 +328,7 @@ void reap_chunk_clear(struct reap *reap)
     lay_out(first, reap, first->size, FIRST_STARTS, false);
     reap->dirty = NULL;
     reap->bins_used = 0;
+    reap->near = near_nothing;
     reap->cleanups = reap->spare_cleanups = NULL;
     reap_chunk_bump_in(reap, first, first->first);
     reap_region_mode(reap);

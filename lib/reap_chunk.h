@@ -18,6 +18,10 @@
  *               so they are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *
+ * From an object to its chunk: the backend tells (chunk_of), and `near` remembers what it told, so
+ * that most frees do not ask. It has an entry for each 128 KiB of addresses, modulo 32; one that
+ * knows nothing points to a chunk of no size. A reap's table is made by its first question.
+ *
  * An object's size is the distance to the next block's start (or to the bump pointer, or to the
  * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
  * end == bump, so that the same test sends every allocation to the free blocks first.
@@ -55,6 +59,8 @@ enum {
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
+    REAP_NEAR = 32,                  /* entries of the table of chunks by address */
+    REAP_NEAR_SHIFT = 17,            /* and there is one for each 128 KiB */
     REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
 };
 
@@ -134,8 +140,13 @@ struct reap {
     char *name;
     size_t name_size; /* bytes there are for it */
 
-    struct reap_block *bins[REAP_BINS]; /* undefined where bins_used has no bit */
+    struct reap_chunk **near; /* near_table, or one that knows nothing */
+    struct reap_chunk *near_table[REAP_NEAR];
+    struct reap_block *bins[REAP_BINS]; /* the first block of each; undefined before the first free */
 };
+
+/* The chunk of a pointer into this reap's memory; NULL for any other value. */
+struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
 
 /* --- addresses ------------------------------------------------------------------------------- */
 
@@ -206,15 +217,16 @@ static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
     return chunk->frees && bitmap_get(chunk->frees, unit);
 }
 
-/* The chunk of a pointer into this reap's memory; NULL for any other value. A destroyed reap has no
- * current chunk, and its chunks have no owner. */
-static inline struct reap_chunk *reap_chunk_find(const struct reap *reap, const void *pointer)
+static inline size_t reap_near(const void *pointer)
 {
-    struct reap_chunk *chunk = reap->current;
-    if (LIKELY((uintptr_t)pointer - (uintptr_t)chunk < (uintptr_t)reap->limit - (uintptr_t)chunk))
-        return chunk;
-    chunk = chunk_of(pointer, NULL);
-    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap ? chunk : NULL;
+    return (uintptr_t)pointer >> REAP_NEAR_SHIFT & (REAP_NEAR - 1);
+}
+
+/* The same as far as the table knows; NULL when it does not. A dead reap's knows nothing. */
+static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = reap->near[reap_near(pointer)];
+    return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 
 /* Marks a block's start at bump. The one thing that the fast path does per object. */
@@ -267,8 +279,8 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
 /* Takes in the chunks that other threads made. */
 void reap_chunk_adopt(struct reap *reap);
 
-/* The second bitmap of a chunk, made on first use. */
-uint64_t *reap_chunk_frees(struct reap_chunk *chunk);
+/* Makes the second bitmap of a chunk, and with the first one of a reap its bins. */
+void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
 
 /* Makes a chunk's units from `from` on the hole. There must be no hole before. */
 void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from);

@@ -30,7 +30,7 @@ static void dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 
 /* --- sweeping -------------------------------------------------------------------------------- */
 
-void reap_free_dirty(struct reap *reap, struct reap_chunk *chunk)
+static void add_dirty(struct reap *reap, struct reap_chunk *chunk)
 {
     chunk->dirty_prev = NULL;
     chunk->dirty_next = reap->dirty;
@@ -149,7 +149,6 @@ static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct re
     if (rest == 0) {
         unlink_block(reap, block, have);
         bitmap_clear(chunk->frees, unit);
-        reap_choose_mode(reap);
         return block;
     }
     bitmap_set(chunk->starts, unit + rest);
@@ -162,11 +161,17 @@ static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct re
     return reap_address(chunk, unit + rest);
 }
 
+/* A block of one unit has no room to say. */
+static struct reap_chunk *chunk_of_block(struct reap *reap, struct reap_block *block, size_t units)
+{
+    return units > 1 ? block->chunk : reap_chunk_find(reap, block);
+}
+
 void *reap_free_take(struct reap *reap, size_t units)
 {
     struct reap_block *block = find(reap, units);
     if (!block) block = find_swept(reap, units);
-    return block ? cut(reap, reap_chunk_of_block(reap, block, units), block, units) : NULL;
+    return block ? cut(reap, chunk_of_block(reap, block, units), block, units) : NULL;
 }
 
 /* --- freeing --------------------------------------------------------------------------------- */
@@ -191,8 +196,10 @@ void reap_free_settle(struct reap *reap)
     reap_chunk_release(reap, chunk);
 }
 
-void reap_free_emptied(struct reap *reap, struct reap_chunk *chunk)
+void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
+    if (chunk->frees_left == 0) add_dirty(reap, chunk);
+    if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
         join_run(reap, chunk, chunk->first, chunk->limit);
         remove_dirty(reap, chunk);
@@ -211,7 +218,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
         if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
         return;
     }
-    reap_chunk_frees(chunk);
+    if (!chunk->frees) reap_chunk_make_frees(reap, chunk);
     bitmap_set(chunk->starts, unit);
     bitmap_set(chunk->frees, unit);
     reap_free_push(reap, chunk, unit, end - unit);

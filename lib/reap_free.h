@@ -41,25 +41,22 @@ static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, si
 {
     struct reap_block *block = reap_address(chunk, unit);
     size_t bin = reap_bin(units);
-    struct reap_block *head = reap->bins_used >> bin & 1 ? reap->bins[bin] : NULL;
+    struct reap_block *head = reap->bins[bin];
     block->next = head;
     if (head) head->prev = block;
     if (units > 1) block->chunk = chunk;
     if (units > REAP_EXACT_BINS) block->units = units;
     reap->bins[bin] = block;
     reap->bins_used |= (uint64_t)1 << bin;
+    reap_heap_mode(reap);
 }
 
 static inline void reap_bin_pop(struct reap *reap, struct reap_block *block, size_t bin)
 {
     reap->bins[bin] = block->next;
-    if (!block->next) reap->bins_used &= ~((uint64_t)1 << bin);
-}
-
-static inline struct reap_chunk *reap_chunk_of_block(const struct reap *reap, struct reap_block *block,
-                                                     size_t units)
-{
-    return units > 1 ? block->chunk : reap_chunk_find(reap, block);
+    if (block->next) return;
+    reap->bins_used &= ~((uint64_t)1 << bin);
+    if (!reap->bins_used) reap_region_mode(reap);
 }
 
 /* Heap mode while something is free. */
@@ -73,17 +70,13 @@ static inline void reap_choose_mode(struct reap *reap)
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
 
-/* The same where there is a block of just this size, and NULL otherwise. */
-static inline void *reap_free_take_exact(struct reap *reap, size_t units)
+/* The same for the first block of a bin of its size, which is not empty. */
+static inline void *reap_free_take_exact(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
-    size_t bin = units - 1;
-    if (UNLIKELY(bin >= REAP_EXACT_BINS || !(reap->bins_used >> bin & 1))) return NULL;
-    struct reap_block *block = reap->bins[bin];
-    struct reap_chunk *chunk = reap_chunk_of_block(reap, block, units);
-    reap_bin_pop(reap, block, bin);
+    struct reap_block *block = reap->bins[units - 1];
+    reap_bin_pop(reap, block, units - 1);
     bitmap_clear(chunk->frees, reap_unit(chunk, block));
     chunk->live_units += units;
-    reap_choose_mode(reap);
     return block;
 }
 
@@ -96,19 +89,18 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
 /* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
 
-/* Enough has been freed in this chunk for a sweep; nothing lives in this one, which is not current. */
-void reap_free_dirty(struct reap *reap, struct reap_chunk *chunk);
-void reap_free_emptied(struct reap *reap, struct reap_chunk *chunk);
+/* What is rarely due after a free: noting that the chunk wants a sweep, giving it back when nothing
+ * lives in it. */
+void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 
-/* Books a block that does not end at the bump pointer, and that the bitmaps show as free. Gives the
- * chunk back when nothing lives in it; the last object of the current chunk is always the one at
- * the bump pointer. */
+/* Books a block that does not end at the bump pointer, and that the bitmaps show as free. The last
+ * object of the current chunk is always the one at the bump pointer, so that chunk is not emptied. */
 static inline void reap_free_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
     reap_bin_push(reap, chunk, unit, units);
-    reap_heap_mode(reap);
-    if (UNLIKELY(--chunk->frees_left == 0)) reap_free_dirty(reap, chunk);
-    if (UNLIKELY((chunk->live_units -= units) == 0)) reap_free_emptied(reap, chunk);
+    int64_t left = --chunk->frees_left;
+    size_t live = chunk->live_units -= units;
+    if (UNLIKELY(left == 0 || live == 0)) reap_free_rest(reap, chunk);
 }
 
 /* Gives the current chunk back when it is empty and more than the rest of the reap is worth. */

@@ -46,8 +46,7 @@ static inline struct reap *reap_of_handle(void **handle, const char *call)
 }
 
 /* The chunk of an object that `call` was given for this reap. */
-static inline struct reap_chunk *reap_chunk_of_object(const struct reap *reap, const void *object,
-                                                      const char *call)
+static inline struct reap_chunk *reap_chunk_of_object(struct reap *reap, const void *object, const char *call)
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
     if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, reap, object);

@@ -1,0 +1,142 @@
+/* reap_valid.c: do a reap's equations hold? */
+#include "reap_valid.h"
+
+#include "reap_free.h"
+
+/* What the walks add up. */
+struct sums {
+    size_t held;
+    size_t spare_bytes;
+    size_t free_blocks;
+    size_t dirty;
+    const char *wrong; /* the first equation that does not hold */
+};
+
+/* The equation is the message, so that a failing test names it. */
+#define HOLDS(sums, equation)                                                                                \
+    do                                                                                                       \
+        if (!(equation) && !(sums)->wrong) (sums)->wrong = #equation;                                        \
+    while (0)
+
+static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
+{
+    size_t top = reap_chunk_top(reap, chunk), end, units = chunk->size / REAP_UNIT, free_units = 0;
+    bool last_is_free = false;
+    HOLDS(sums, bitmap_next(chunk->starts, 0, units + 64) >= chunk->first);
+    HOLDS(sums, bitmap_next(chunk->starts, top, units + 64) == units + 64);
+    HOLDS(sums, top == chunk->first || bitmap_get(chunk->starts, chunk->first));
+    if (sums->wrong) return;
+    for (size_t unit = chunk->first; unit < top; unit = end) {
+        end = reap_block_end(reap, chunk, unit);
+        last_is_free = reap_is_free(chunk, unit);
+        if (!last_is_free) continue;
+        free_units += end - unit;
+        sums->free_blocks++;
+    }
+    for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
+        HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
+    HOLDS(sums, chunk->live_units == chunk->limit - chunk->first - free_units);
+    HOLDS(sums, chunk != reap->current || !last_is_free);
+    HOLDS(sums, chunk->live_units > 0 || chunk == reap->current || chunk->pinned ||
+                    chunk == reap_first_chunk(reap));
+}
+
+static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
+{
+    HOLDS(sums, reap_chunk_is_live(chunk));
+    HOLDS(sums, chunk->owner == reap);
+    HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
+    HOLDS(sums, chunk->first <= chunk->limit);
+    HOLDS(sums, chunk->limit <= chunk->size / REAP_UNIT);
+    sums->held += chunk->size;
+    if (sums->wrong || chunk->kind == REAP_WHOLE) return;
+    sums->dirty += chunk->frees_left <= 0;
+    check_blocks(reap, chunk, sums);
+}
+
+static void check_chunks(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_chunk *prev = NULL;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk && !sums->wrong; chunk = chunk->next) {
+        HOLDS(sums, chunk->prev == prev);
+        check_chunk(reap, chunk, sums);
+        prev = chunk;
+    }
+    check_chunk(reap, reap_first_chunk(reap), sums);
+    for (const struct reap_chunk *chunk = reap->spares; chunk && !sums->wrong; chunk = chunk->next) {
+        HOLDS(sums, chunk->kind == REAP_SPARE);
+        sums->spare_bytes += chunk->size;
+    }
+    size_t dirty = 0;
+    for (const struct reap_chunk *chunk = reap->dirty; chunk; chunk = chunk->dirty_next) dirty++;
+    HOLDS(sums, dirty == sums->dirty);
+    HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes);
+    HOLDS(sums, reap->peak >= reap->held);
+}
+
+static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
+{
+    const struct reap_block *prev = NULL;
+    for (struct reap_block *block = reap->bins[bin]; block && !sums->wrong; block = block->next) {
+        struct reap_chunk *chunk = chunk_of(block, NULL);
+        HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap && chunk->frees);
+        if (sums->wrong) return;
+        size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
+        HOLDS(sums, bitmap_get(chunk->frees, unit));
+        HOLDS(sums, reap_bin(units) == bin);
+        HOLDS(sums, units == 1 || block->chunk == chunk);
+        HOLDS(sums, units <= REAP_EXACT_BINS || block->units == units);
+        HOLDS(sums, !prev || block->prev == prev);
+        HOLDS(sums, sums->free_blocks-- > 0);
+        prev = block;
+    }
+}
+
+static void check_bins(const struct reap *reap, struct sums *sums)
+{
+    for (size_t bin = 0; bin < REAP_BINS && !sums->wrong; bin++) {
+        if (!(reap->bins_used >> bin & 1)) continue;
+        HOLDS(sums, reap->bins[bin]);
+        check_bin(reap, bin, sums);
+    }
+    HOLDS(sums, sums->free_blocks == 0);
+}
+
+static void check_hole(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_chunk *chunk = reap->current;
+    HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit);
+    HOLDS(sums, reap->end == reap->limit || reap->bins_used);
+    if (!chunk) {
+        HOLDS(sums, !reap->bump && !reap->limit);
+        return;
+    }
+    HOLDS(sums, reap->limit == (char *)reap_address(chunk, chunk->limit));
+    HOLDS(sums, reap->bump <= reap->limit);
+    HOLDS(sums, reap->bump >= (char *)reap_address(chunk, chunk->first));
+    HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0);
+}
+
+static void check_children(const struct reap *reap, struct sums *sums)
+{
+    const struct reap *prev = NULL;
+    for (const struct reap *child = reap->children; child && !sums->wrong;
+         prev = child, child = child->next) {
+        HOLDS(sums, child->tag == reap_tag(child));
+        HOLDS(sums, child->parent == reap);
+        HOLDS(sums, !prev || child->prev == prev);
+    }
+}
+
+bool reap_is_valid(const struct reap *reap, const char **why)
+{
+    struct sums sums = {0};
+    HOLDS(&sums, reap->tag == reap_tag(reap));
+    if (!sums.wrong) check_hole(reap, &sums);
+    if (!sums.wrong) check_chunks(reap, &sums);
+    if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_children(reap, &sums);
+    if (why) *why = sums.wrong;
+    return !sums.wrong;
+}
