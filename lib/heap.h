@@ -91,6 +91,16 @@ void heap_fork_child(void);
     "movq (%[sb]), %[word]\n\t"                                                                                   \
     "movq 8(%[sb]), %[block]\n\t"
 
+/* NULL, which the compiler must load: gcc before 12.4 and 13.3 loses a constant that is due on the way
+ * out of an `asm goto` by a label, where the fall-through gives an output to the same variable
+ * (PR 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
+static ALWAYS_INLINE void *heap_none(void)
+{
+    void *none = NULL;
+    __asm__ volatile("" : "+r"(none));
+    return none;
+}
+
 /* Takes the first free block of this heap's active superblock of the class, or NULL. */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
 {
@@ -113,7 +123,7 @@ again:
     *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
     return block;
 none:
-    return NULL;
+    return heap_none();
 written:
     superblock_written(block);
 }
@@ -141,7 +151,7 @@ again:
     *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
     return block;
 none:
-    return NULL;
+    return heap_none();
 }
 
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the superblock.
