@@ -16,7 +16,7 @@ cases=$("$program" list)
 [ -n "$cases" ] || { echo "$program lists no cases"; exit 99; }
 for path in $paths; do
     for case in $cases; do
-        (under "$path" "$program" "$case") >"$tmp/out" 2>"$tmp/err"
+        (under "$path" exec "$program" "$case") >"$tmp/out" 2>"$tmp/err"
         status=$?
         [ $status = 134 ] || wrong "$path: $case ends with status $status, not by abort"
         [ "$(grep -c . "$tmp/err")" = 1 ] && grep -qE "^reap: ${case%%_*}\(0x[0-9a-f]+\): .*[a-z]" "$tmp/err" ||
