@@ -74,8 +74,37 @@ static struct arena *struct_take(void)
     return arena;
 }
 
+static void arena_destroy(struct arena *arena, size_t size)
+{
+    map_clear(arena->base, size);
+    pages_unmap(arena->base, size);
+    arena->base = NULL;
+    arena->mapping = 0;
+    list_push(&arenas.spare, &arena->link);
+}
+
+/* Address space is short: unmaps the arenas without a used slot, which else would be kept for a while. */
+static COLD bool unmap_unused(void)
+{
+    bool any = false;
+    struct list_node *next;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        next = node->next;
+        if (arena->used != 0) continue;
+        unsigned dirty = (unsigned)__builtin_popcountll(arena->dirty);
+        arenas.dirty_slots -= dirty;
+        count_held(0, (size_t)dirty * SUPERBLOCK);
+        arena->dirty = 0;
+        list_remove(node);
+        arena_destroy(arena, ARENA);
+        any = true;
+    }
+    return any;
+}
+
 /* Memory, a struct and the map's entries, or nothing of them. */
-static struct arena *arena_create(size_t size, size_t alignment)
+static struct arena *arena_try(size_t size, size_t alignment)
 {
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
@@ -89,13 +118,10 @@ static struct arena *arena_create(size_t size, size_t alignment)
     return NULL;
 }
 
-static void arena_destroy(struct arena *arena, size_t size)
+static struct arena *arena_create(size_t size, size_t alignment)
 {
-    map_clear(arena->base, size);
-    pages_unmap(arena->base, size);
-    arena->base = NULL;
-    arena->mapping = 0;
-    list_push(&arenas.spare, &arena->link);
+    struct arena *arena = arena_try(size, alignment);
+    return arena == NULL && unmap_unused() ? arena_try(size, alignment) : arena;
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
