@@ -141,6 +141,8 @@ static const char *early_getenv(const char *name, char *buffer, size_t size)
             if (found != NULL || item >= have) break;
             memmove(buffer, buffer + item + 1, have -= item + 1);
         } else if (have == size - 1) {
+            if (strncmp(buffer, name, length) == 0 && buffer[length] == '=')
+                complain("too long a value", buffer + length + 1, have - length - 1);
             have = length + 1; /* a value longer than the buffer: only its end matters, which is no name */
             memset(buffer, '#', have);
         }
