@@ -6,9 +6,11 @@
 #ifndef BITMAP_H
 #define BITMAP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline bool bitmap_get(const uint64_t *map, size_t i)
 {
@@ -50,6 +52,23 @@ static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t be
     }
     size_t found = i * 64 + 63 - (size_t)__builtin_clzll(word);
     return found >= begin ? found : SIZE_MAX;
+}
+
+/* The same bits by bytes, for fast paths that touch one of them: fewer instructions, and a store that
+ * the next access to the same byte does not wait for. */
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bit i of a map is bit i % 8 of byte i / 8");
+
+static inline void bitmap_clear_byte(uint64_t *map, size_t i)
+{
+    ((unsigned char *)map)[i / 8] &= (unsigned char)~(1u << (i % 8));
+}
+
+/* The 57 bits or more from bit i on, lowest first. May read up to 8 bytes behind it. */
+static inline uint64_t bitmap_window(const uint64_t *map, size_t i)
+{
+    uint64_t window;
+    memcpy(&window, (const unsigned char *)map + i / 8, sizeof window);
+    return window >> (i % 8);
 }
 
 #endif

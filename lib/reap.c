@@ -45,7 +45,7 @@ void *reapMalloc(void **handle, size_t size)
     if (UNLIKELY(!reap || size - 1 >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
-    reap->bump = object + ((size + REAP_UNIT - 1) & -(size_t)REAP_UNIT);
+    reap->bump = (char *)(((uintptr_t)object + size + REAP_UNIT - 1) & -(uintptr_t)REAP_UNIT);
     return object;
 }
 
@@ -99,12 +99,6 @@ static NOINLINE void free_far(void **handle, void *object)
     reapFree(handle, object);
 }
 
-/* The 64 bits behind bit i; may reach into the guard word. */
-static inline uint64_t bits_behind(const uint64_t *map, size_t i)
-{
-    return map[i / 64] >> (i % 64) >> 1 | map[i / 64 + 1] << (63 - i % 64);
-}
-
 /* The checks and the free of most objects in one: a small block with another behind it, so that it
  * does not end at the bump pointer. What is rare ends in tail calls, so that nothing is saved for it. */
 void reapFree(void **handle, void *object)
@@ -120,14 +114,15 @@ void reapFree(void **handle, void *object)
         return;
     }
     size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / REAP_UNIT;
-    uint64_t bit = (uint64_t)1 << (unit % 64), *frees = &chunk->frees[unit / 64];
-    uint64_t behind = bits_behind(chunk->starts, unit) & UINT32_MAX;
-    if (UNLIKELY(offset % REAP_UNIT || !(chunk->starts[unit / 64] & ~*frees & bit) || !behind)) {
+    uint64_t window = bitmap_window(chunk->starts, unit),
+             behind = window & ((UINT64_C(2) << REAP_EXACT_BINS) - 2);
+    unsigned char *frees = (unsigned char *)chunk->frees + unit / 8, bit = (unsigned char)(1u << (unit % 8));
+    if (UNLIKELY(offset % REAP_UNIT || !(window & 1) || *frees & bit || !behind)) {
         free_slow(handle, object);
         return;
     }
     *frees |= bit;
-    reap_free_push(reap, chunk, unit, (size_t)__builtin_ctzll(behind) + 1);
+    reap_free_push(reap, chunk, unit, (size_t)__builtin_ctzll(behind));
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */
@@ -185,7 +180,7 @@ int reapSetName(void **handle, const char *name)
     }
     char *copy = reap->name && size <= reap->name_size ? reap->name : reap_alloc_record(reap, size);
     if (!copy) return -1;
-    if (copy != reap->name) reap->name_size = size;
+    if (copy != reap->name) reap->name_size = (uint16_t)size;
     reap->name = memmove(copy, name, size);
     return 0;
 }
@@ -204,18 +199,26 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
-static void start(void)
+static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
+
+static void start_once(void)
 {
     reap_remote_start();
     reap_tree_start();
+    atomic_store_explicit(&started, true, memory_order_release);
+}
+
+static NOINLINE void start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_once);
 }
 
 void reapCreate(void **handle, void **parent_handle)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
-    pthread_once(&once, start);
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
     struct reap *reap = reap_chunk_create();
     if (reap) reap_tree_add(reap, parent);
     *handle = reap;
@@ -239,6 +242,7 @@ static void end_one(struct reap *reap)
 static void empty_tree(struct reap *top, const char *call)
 {
     struct reap *reap = top, *child;
+    if (LIKELY(!reap->children && !reap->cleanups)) return;
     for (;;) {
         while ((child = reap_tree_newest(reap))) {
             begin_end(child, call);

@@ -49,37 +49,55 @@ static size_t guarded_size(size_t chunk_size)
 }
 
 /* Lays out a regular chunk: its bitmaps at offset `starts`, its objects behind them. */
-static void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts, bool zeroed)
+static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts)
 {
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
     chunk->kind = REAP_REGULAR;
-    chunk->frees_left = reap_frees_to_sweep(size);
     chunk->size = size;
     chunk->first = reap_units(starts + guarded_size(size) + bitmap_size(size));
     chunk->limit = size / REAP_UNIT;
     chunk->live_units = chunk->limit - chunk->first;
     chunk->high = 0;
+    chunk->notice = SIZE_MAX;
+    chunk->dirty = false;
     chunk->pinned = false;
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
-    if (!zeroed) memset(chunk->starts, 0, guarded_size(size));
 }
+
+/* One cache line of zeros: a call of memset, or what compilers make of 192 bytes (rep stos), costs
+ * as much as the rest of creating a reap. */
+typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
+
+static inline void zero_line(void *at)
+{
+    *(line *)at = (line){0};
+}
+
+/* A first chunk, empty, with the hole in it. */
+static inline void lay_out_first(struct reap *reap, struct reap_chunk *chunk)
+{
+    lay_out(chunk, reap, REAP_FIRST_SIZE, FIRST_STARTS);
+    zero_line(chunk->starts);
+    chunk->starts[8] = 0;
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_region_mode(reap);
+}
+static_assert(REAP_FIRST_SIZE / REAP_UNIT == 8 * 64, "lay_out_first zeroes eight words and the guard");
 
 struct reap *reap_chunk_create(void)
 {
-    bool zeroed;
-    size_t size;
-    struct reap_chunk *chunk = chunk_alloc(REAP_FIRST_SIZE, &size, &zeroed);
+    struct reap_chunk *chunk = chunk_alloc(REAP_FIRST_SIZE, NULL, NULL);
     if (UNLIKELY(!chunk)) return NULL;
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
-    lay_out(chunk, reap, size, FIRST_STARTS, zeroed);
-    memset(reap, 0, offsetof(struct reap, near));
-    reap->near = near_nothing;
+    zero_line(reap);
+    zero_line((char *)reap + 64);
+    zero_line((char *)reap + 128);
+    lay_out_first(reap, chunk);
     reap->tag = reap_tag(reap);
-    reap->held = reap->peak = size;
-    reap_chunk_bump_in(reap, chunk, chunk->first);
-    reap_region_mode(reap);
+    reap->near = near_nothing;
+    reap->held = reap->peak = REAP_FIRST_SIZE;
     return reap;
 }
 
@@ -156,8 +174,9 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
         struct reap_chunk *chunk = *link;
         if (chunk->limit - chunk->first < units) continue;
         *link = chunk->next;
-        reap->spare_bytes -= chunk->size;
-        lay_out(chunk, reap, chunk->size, REAP_HEADER, false);
+        reap->spare_bytes -= (uint32_t)chunk->size;
+        lay_out(chunk, reap, chunk->size, REAP_HEADER);
+        memset(chunk->starts, 0, guarded_size(chunk->size));
         return chunk;
     }
     return NULL;
@@ -178,7 +197,8 @@ static struct reap_chunk *get_chunk(struct reap *reap, size_t want)
     size_t size;
     struct reap_chunk *chunk = chunk_alloc(want, &size, &zeroed);
     if (!chunk) return NULL;
-    lay_out(chunk, reap, size, REAP_HEADER, zeroed);
+    lay_out(chunk, reap, size, REAP_HEADER);
+    if (!zeroed) memset(chunk->starts, 0, guarded_size(size));
     hold(reap, size);
     return chunk;
 }
@@ -209,8 +229,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     struct reap_chunk *chunk = chunk_alloc(first + room + units * REAP_UNIT, &size, zeroed);
     if (!chunk) return NULL;
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
-    *chunk = (struct reap_chunk){
-        .frees_left = 1, .owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
+    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
@@ -239,6 +258,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
 
 void reap_chunk_adopt(struct reap *reap)
 {
+    if (LIKELY(!atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed))) return;
     struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
     while (chunk) {
         struct reap_chunk *next = chunk->next;
@@ -252,14 +272,6 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
     chunk->frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
     memset(chunk->frees, 0, bitmap_size(chunk->size));
     if (!reap->bins_used) memset(reap->bins, 0, sizeof reap->bins);
-}
-
-void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
-{
-    reap->current = chunk;
-    reap->bump = reap_address(chunk, from);
-    reap->limit = reap_address(chunk, chunk->limit);
-    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
 }
 
 void *reap_chunk_record(struct reap *reap, size_t size)
@@ -284,9 +296,9 @@ static void update_keep(struct reap *reap)
         if (chunk->kind == REAP_REGULAR) used += chunk->size;
     if (used > REAP_KEEP_MAX) used = REAP_KEEP_MAX;
     if (used >= reap->keep)
-        reap->keep = used;
+        reap->keep = (uint32_t)used;
     else
-        reap->keep -= (reap->keep - used + 7) / 8;
+        reap->keep -= (reap->keep - (uint32_t)used + 7) / 8;
 }
 
 /* Makes a chunk of this round a spare, or gives it back. */
@@ -301,7 +313,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
     chunk->frees = NULL;
     chunk->next = reap->spares;
     reap->spares = chunk;
-    reap->spare_bytes += chunk->size;
+    reap->spare_bytes += (uint32_t)chunk->size;
 }
 
 /* Takes the spares that were not used through the same gate as the round's own chunks. */
@@ -325,13 +337,11 @@ void reap_chunk_clear(struct reap *reap)
     struct reap_chunk *first = reap_first_chunk(reap);
     reap_chunk_adopt(reap);
     update_keep(reap);
-    lay_out(first, reap, first->size, FIRST_STARTS, false);
+    lay_out_first(reap, first);
     reap->dirty = NULL;
     reap->bins_used = 0;
     reap->near = near_nothing;
     reap->cleanups = reap->spare_cleanups = NULL;
-    reap_chunk_bump_in(reap, first, first->first);
-    reap_region_mode(reap);
     if (reap->name) {
         const char *name = reap->name;
         reap->name = memmove(reap_chunk_record(reap, reap->name_size), name, reap->name_size);

@@ -31,7 +31,7 @@
  *     - each free block is in exactly the bin of its size; a chunk's live_units is the rest
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
- *     - a chunk is on the dirty list when its frees_left is not positive, and only then
+ *     - a chunk is on the dirty list when it is dirty, and only then
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
  *     - end is bump or limit; it is limit when no free block is known
  *
@@ -76,19 +76,20 @@ struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
-    uintptr_t tag;      /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                           its complement when given back because everything in it had been freed */
-    uint64_t *starts;   /* and a word of zeros behind it */
-    uint64_t *frees;    /* NULL: nothing has been freed in here */
-    size_t live_units;  /* limit - first - the units in free blocks: the hole counts as live */
-    int64_t frees_left; /* until a sweep is due: on the dirty list when not positive */
-    size_t first;       /* unit of the first object */
-    size_t limit;       /* unit past the last object; records lie beyond */
-    size_t size;        /* bytes held of the backend */
-    size_t high;        /* the furthest unit that the bump pointer came back from since the last clear */
+    uintptr_t tag;     /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                          its complement when given back because everything in it had been freed */
+    uint64_t *starts;  /* and a word of zeros behind it */
+    uint64_t *frees;   /* NULL: nothing has been freed in here */
+    size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
+    size_t notice;     /* when live_units falls below it: see reap_free_rest */
+    size_t first;      /* unit of the first object */
+    size_t limit;      /* unit past the last object; records lie beyond */
+    size_t size;       /* bytes held of the backend */
+    size_t high;       /* the furthest unit that the bump pointer came back from since the last clear */
     struct reap_chunk *dirty_next;
     struct reap_chunk *dirty_prev;
     uint32_t kind; /* enum reap_kind */
+    bool dirty;    /* on the dirty list */
     bool pinned;   /* holds records, so is not given back before a clear */
 };
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
@@ -104,46 +105,50 @@ struct reap_block {
 
 struct reap_cleanup;
 
+/* The first three lines are all that creating a reap writes of it. */
 struct reap {
-    /* the fast path */
+    /* the fast paths */
     char *bump;
-    char *end; /* limit, or bump in heap mode */
-    uintptr_t
-        starts; /* the current chunk's starts, biased: the word of address a is at starts + a / 1024 * 8 */
+    char *end;        /* limit, or bump in heap mode */
+    uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
     char *limit;
-    struct reap_chunk *current; /* NULL: there is no hole */
-    uintptr_t tag;              /* reap_tag() while live */
-    uint64_t bins_used;         /* bit i: bins[i] is not empty */
-    _Atomic(void *) remote;     /* objects freed through free(), linked through their first bytes */
+    uint64_t bins_used;       /* bit i: bins[i] is not empty */
+    _Atomic(void *) remote;   /* objects freed through free(), linked through their first bytes */
+    struct reap_chunk **near; /* near_table, or one that knows nothing */
+    uintptr_t tag;            /* reap_tag() while live */
 
     /* memory */
-    struct reap_chunk *chunks; /* all but the first and the spares, newest first */
+    struct reap_chunk *current; /* NULL: there is no hole */
+    struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
     struct reap_chunk *spares;
-    size_t held;              /* bytes in all chunks */
-    size_t peak;              /* the most that held has been */
-    size_t spare_bytes;       /* the part of held in spares */
-    struct reap_chunk *dirty; /* to be swept before the reap grows */
-    size_t keep;              /* bytes that a clear keeps beside the first chunk: a decaying peak */
+    struct reap_chunk *dirty;                   /* to be swept before the reap grows */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
+    size_t held;                                /* bytes in all chunks */
+    size_t peak;                                /* the most that held has been */
+    uint32_t spare_bytes;                       /* the part of held in spares */
+    uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
 
-    /* the tree: next, prev are guarded by the parent's lock, children by this one's */
+    /* the tree: next and prev are guarded by the parent's lock, children by this one's */
     struct reap *parent;
     struct reap *children; /* newest first */
     struct reap *next;
     struct reap *prev;
-    _Atomic(unsigned) lock;
-    bool ending; /* being cleared or destroyed */
+    _Atomic(uint32_t) lock;
+    uint16_t name_size; /* bytes there are for the name */
+    bool ending;        /* being cleared or destroyed */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
     char *name;
-    size_t name_size; /* bytes there are for it */
 
-    struct reap_chunk **near; /* near_table, or one that knows nothing */
-    struct reap_chunk *near_table[REAP_NEAR];
-    struct reap_block *bins[REAP_BINS]; /* the first block of each; undefined before the first free */
+    /* heap mode */
+    struct reap_chunk *near_table[REAP_NEAR]; /* undefined while near points elsewhere */
+    struct reap_block *bins[REAP_BINS];       /* the first block of each; undefined before the first free */
 };
+static_assert(offsetof(struct reap, near_table) == 3 * 64, "reap_chunk_create zeroes three lines");
+static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
+static_assert(REAP_NAME_MAX <= UINT16_MAX, "names are measured in 16 bits");
 
 /* The chunk of a pointer into this reap's memory; NULL for any other value. */
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
@@ -191,14 +196,6 @@ static inline size_t reap_units(size_t size)
     return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT;
 }
 
-/* Frees that pay for a sweep of a chunk: about one for each four words of its bitmap; the first in
- * a small one. */
-static inline int64_t reap_frees_to_sweep(size_t chunk_size)
-{
-    size_t words = chunk_size / REAP_UNIT / 64;
-    return words <= 32 ? 1 : (int64_t)(words - 32) / 4;
-}
-
 /* Where blocks end in a chunk: at the bump pointer in the current one. */
 static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
 {
@@ -234,6 +231,15 @@ static inline void reap_mark_start(const struct reap *reap, const char *bump)
 {
     uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
     *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
+}
+
+/* Makes a chunk's units from `from` on the hole. There must be no hole before. */
+static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
+{
+    reap->current = chunk;
+    reap->bump = reap_address(chunk, from);
+    reap->limit = reap_address(chunk, chunk->limit);
+    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
 }
 
 /* Region mode, where everything up to limit is for the bump pointer. */
@@ -281,9 +287,6 @@ void reap_chunk_adopt(struct reap *reap);
 
 /* Makes the second bitmap of a chunk, and with the first one of a reap its bins. */
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
-
-/* Makes a chunk's units from `from` on the hole. There must be no hole before. */
-void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from);
 
 /* Carves a record of size bytes from the hole's end. NULL: the hole is too small. */
 void *reap_chunk_record(struct reap *reap, size_t size);

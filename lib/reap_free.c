@@ -3,7 +3,10 @@
 
 #include <assert.h>
 
-enum { TRIES = 8 }; /* blocks looked at in a bin whose blocks may be too small */
+enum {
+    TRIES = 8,                   /* blocks looked at in a bin whose blocks may be too small */
+    REAP_SMALL_SWEEP = 32 * 1024 /* bytes; sweeping a chunk up to this costs less than it may save */
+};
 
 /* --- bins ------------------------------------------------------------------------------------ */
 
@@ -32,6 +35,7 @@ static void dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 
 static void add_dirty(struct reap *reap, struct reap_chunk *chunk)
 {
+    chunk->dirty = true;
     chunk->dirty_prev = NULL;
     chunk->dirty_next = reap->dirty;
     if (reap->dirty) reap->dirty->dirty_prev = chunk;
@@ -40,7 +44,8 @@ static void add_dirty(struct reap *reap, struct reap_chunk *chunk)
 
 static void remove_dirty(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (chunk->frees_left > 0) return; /* not yet on the list */
+    if (!chunk->dirty) return;
+    chunk->dirty = false;
     if (chunk->dirty_next) chunk->dirty_next->dirty_prev = chunk->dirty_prev;
     if (chunk->dirty_prev)
         chunk->dirty_prev->dirty_next = chunk->dirty_next;
@@ -85,6 +90,15 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
     reap_bin_push(reap, chunk, start, end - start);
 }
 
+/* When a chunk that has been swept is due again: a small one with the next free, a big one when a
+ * sixteenth of it was freed, so that a sweep is paid for by what was freed. */
+static size_t next_notice(const struct reap_chunk *chunk)
+{
+    size_t step = chunk->size / REAP_UNIT / 16;
+    if (chunk->size <= REAP_SMALL_SWEEP) return SIZE_MAX;
+    return chunk->live_units > step ? chunk->live_units - step : 1;
+}
+
 /* Joins all free neighbours of a chunk. They are found a word at a time: adding the free starts,
  * one up, to what is no start carries each of them to the next start; where that is free too, two
  * free blocks touch. */
@@ -93,7 +107,6 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
     remove_dirty(reap, chunk);
-    chunk->frees_left = reap_frees_to_sweep(chunk->size);
     for (size_t i = 0; i * 64 < top; i++) {
         uint64_t starts = chunk->starts[i], frees = chunk->frees[i], sum;
         uint64_t over = __builtin_add_overflow(~starts, frees << 1 | carry, &sum);
@@ -103,6 +116,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
             join_at(reap, chunk, i * 64 + (size_t)__builtin_ctzll(touching), top);
     }
     if (chunk == reap->current) bump_back(reap, chunk, top);
+    chunk->notice = next_notice(chunk);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -198,7 +212,8 @@ void reap_free_settle(struct reap *reap)
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (chunk->frees_left == 0) add_dirty(reap, chunk);
+    if (!chunk->dirty) add_dirty(reap, chunk);
+    chunk->notice = 1;
     if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
         join_run(reap, chunk, chunk->first, chunk->limit);

@@ -7,9 +7,9 @@
  *
  * A bit in bins_used for each bin that holds something makes finding the smallest fit one count of
  * zeros. Freeing puts a block in its bin and is done; most are asked for again at the same size. Free
- * neighbours join when no block fits: the chunks in which enough was freed since (a free for each
- * eight words of bitmap, so that a free costs a constant) wait on the `dirty` list to be swept, and
- * the bitmaps tell neighbours without reading them. A block that ends at the bump pointer moves the
+ * neighbours join when no block fits: chunks in which something was freed, big ones in which a
+ * sixteenth was, wait on the `dirty` list to be swept, and the bitmaps tell neighbours without reading
+ * them. A block that ends at the bump pointer moves the
  * pointer back at once, and a chunk in which nothing lives goes back at once.
  *
  * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
@@ -75,7 +75,7 @@ static inline void *reap_free_take_exact(struct reap *reap, struct reap_chunk *c
 {
     struct reap_block *block = reap->bins[units - 1];
     reap_bin_pop(reap, block, units - 1);
-    bitmap_clear(chunk->frees, reap_unit(chunk, block));
+    bitmap_clear_byte(chunk->frees, reap_unit(chunk, block));
     chunk->live_units += units;
     return block;
 }
@@ -98,9 +98,7 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 static inline void reap_free_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
     reap_bin_push(reap, chunk, unit, units);
-    int64_t left = --chunk->frees_left;
-    size_t live = chunk->live_units -= units;
-    if (UNLIKELY(left == 0 || live == 0)) reap_free_rest(reap, chunk);
+    if (UNLIKELY((chunk->live_units -= units) < chunk->notice)) reap_free_rest(reap, chunk);
 }
 
 /* Gives the current chunk back when it is empty and more than the rest of the reap is worth. */

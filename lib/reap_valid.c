@@ -50,7 +50,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->limit <= chunk->size / REAP_UNIT);
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
-    sums->dirty += chunk->frees_left <= 0;
+    sums->dirty += chunk->dirty;
     check_blocks(reap, chunk, sums);
 }
 
