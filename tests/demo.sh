@@ -61,7 +61,7 @@ check_interrupted() {
     kill -TERM "$pid"
     wait "$pid"
     result=$?
-    [ $result = 143 ] || fail "the demo ended by SIGTERM returns $result"
+    [ $result = 143 ] || { cat "$tmp/progress"; fail "the demo ended by SIGTERM returns $result"; }
     expect_nothing_left "the demo ended by SIGTERM"
 }
 
