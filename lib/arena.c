@@ -126,7 +126,10 @@ static struct arena *arena_create(size_t size, size_t alignment)
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-static uint64_t slot_mask(unsigned first, unsigned n) { return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first; }
+static uint64_t slot_mask(unsigned first, unsigned n)
+{
+    return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first;
+}
 
 /* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)

@@ -80,8 +80,8 @@ static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
     uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
-    intptr_t offset = atomic_load_explicit(&arena_guesses.offset[address >> ARENA_SHIFT & (ARENA_GUESSES - 1)],
-                                           memory_order_relaxed);
+    intptr_t offset = atomic_load_explicit(
+        &arena_guesses.offset[address >> ARENA_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
     return (struct superblock *)((char *)&arena_guesses.none + offset + slot);
 }
 
@@ -117,7 +117,8 @@ struct superblock *arena_head(struct arena *arena, const void *pointer);
 /* The address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }
 
-/* A mapping of its own for size bytes (rounded to pages) at a multiple of alignment, all zero; NULL and ENOMEM. */
+/* A mapping of its own for size bytes (rounded to pages) at a multiple of alignment, all zero; NULL and
+ * ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind);
 void arena_unmap_large(struct arena *arena);
 

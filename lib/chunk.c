@@ -9,7 +9,8 @@ static void *small(size_t size, size_t *got, bool *zeroed)
     unsigned class = sizeclass_of_chunk(size);
     if (got != NULL) *got = sizeclasses[class].size;
     if (zeroed != NULL) *zeroed = false;
-    return heap_malloc(class);
+    void *chunk = heap_malloc(class);
+    return LIKELY(chunk != NULL) || !dispatch_make_room() ? chunk : heap_malloc(class);
 }
 
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
@@ -21,6 +22,7 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
         return NULL;
     }
     void *chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
+    if (chunk == NULL && dispatch_make_room()) chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
     if (chunk != NULL && got != NULL) *got = large_size(arena_of(chunk), chunk);
     return chunk;
 }
@@ -100,7 +102,8 @@ static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), vo
         const struct superblock *slot = &arena->slots[i];
         int result = 0;
         if (slot->kind == SLOT_CHUNKS) result = walk_blocks(slot, fn, arg);
-        if (slot->kind == SLOT_SPAN_CHUNK) result = fn(slot_start(slot), large_size(arena, slot_start(slot)), arg);
+        if (slot->kind == SLOT_SPAN_CHUNK)
+            result = fn(slot_start(slot), large_size(arena, slot_start(slot)), arg);
         if (result != 0) return result;
     }
     return 0;

@@ -22,8 +22,8 @@
 #include <stddef.h>
 
 enum {
-    CHUNK_MIN = 8 * 1024,     /* bytes; the smallest chunk, and the alignment of every chunk */
-    CHUNK_CLOBBERED = 16      /* bytes at the start of a free chunk that the backend writes to */
+    CHUNK_MIN = 8 * 1024, /* bytes; the smallest chunk, and the alignment of every chunk */
+    CHUNK_CLOBBERED = 16  /* bytes at the start of a free chunk that the backend writes to */
 };
 
 /* A chunk of at least size bytes (rounded up to 8, 16 or 32 KiB, or to a multiple of 64 KiB),

@@ -56,9 +56,11 @@ enum { ID_CPU = offsetof(struct rseq, cpu_id), ID_CID = 24 /* mm_cid, which glib
 static const char *obstacle(bool want_locked)
 {
     if (want_locked) return "asked for by REAP_OPTIONS";
-    if (__rseq_size == 0) return "rseq is not registered (old kernel, Valgrind, qemu or glibc.pthread.rseq=0)";
+    if (__rseq_size == 0)
+        return "rseq is not registered (old kernel, Valgrind, qemu or glibc.pthread.rseq=0)";
     if (possible_cpus() > IDS_MAX) return "more CPUs than the table of heaps has rows";
-    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0) return "membarrier has no rseq command";
+    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0)
+        return "membarrier has no rseq command";
     return NULL;
 }
 
@@ -71,8 +73,9 @@ static void choose(bool want_cpu, bool want_locked)
     cpu.area_at = __rseq_offset;
     cpu.id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
     cpu.path = cid ? "rseq cid" : "rseq cpu";
-    cpu.reason = cid ? "the kernel has concurrency ids"
-                     : has_cid ? "asked for by REAP_OPTIONS" : "the kernel has no concurrency ids (before 6.3)";
+    cpu.reason = cid       ? "the kernel has concurrency ids"
+                 : has_cid ? "asked for by REAP_OPTIONS"
+                           : "the kernel has no concurrency ids (before 6.3)";
     cpu.ids = IDS_MAX;
 }
 

@@ -32,12 +32,12 @@
 enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked path */
 
 struct cpu {
-    intptr_t area_at;     /* the rseq area, from the thread pointer */
-    intptr_t id_at;       /* the id, from the thread pointer */
-    uint32_t ids;         /* ids are below this; 0: no rseq, heaps are locked */
-    uint32_t count;       /* CPUs that this process may run on, at start */
-    const char *path;     /* "rseq cid", "rseq cpu" or "locked" */
-    const char *reason;   /* why this one */
+    intptr_t area_at;   /* the rseq area, from the thread pointer */
+    intptr_t id_at;     /* the id, from the thread pointer */
+    uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
+    uint32_t count;     /* CPUs that this process may run on, at start */
+    const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
+    const char *reason; /* why this one */
 };
 
 extern HIDDEN struct cpu cpu;
@@ -49,19 +49,23 @@ void cpu_init(bool want_cpu, bool want_locked);
  * still acts on after. Only on the rseq paths. */
 void cpu_fence(void);
 
-enum cpu_result { CPU_DONE, CPU_CHANGED /* *at was not expected */, CPU_MOVED /* this thread has another id */ };
+enum cpu_result {
+    CPU_DONE,
+    CPU_CHANGED /* *at was not expected */,
+    CPU_MOVED /* this thread has another id */
+};
 
 #if CPU_HAS_RSEQ
 
 /* The area is addressed from the thread pointer (%fs). The descriptor of the section 1..2 has its
  * abort handler at 4, preceded by the signature that the kernel wants there. */
-#define CPU_SECTION_BEGIN                                                                                         \
-    ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                        \
-    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                                  \
-    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                                \
+#define CPU_SECTION_BEGIN                                                                                    \
+    ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
+    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
+    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
-#define CPU_SECTION_END                                                                                           \
-    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"                 \
+#define CPU_SECTION_END                                                                                      \
+    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"            \
     "4: jmp %l[again]\n\t.popsection\n\t"
 #define CPU_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
 
@@ -78,14 +82,14 @@ static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected
 {
     uint64_t t;
 again:
-    __asm__ volatile goto(CPU_SECTION_BEGIN
-                          "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
                           "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
                           "movq %[value], (%[at])\n\t" CPU_SECTION_END
-                          : [t] "=&r"(t)
-                          : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
-                          : "memory", "cc"
-                          : again, moved, changed);
+        : [t] "=&r"(t)
+        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+        : "memory", "cc"
+        : again, moved, changed);
     return CPU_DONE;
 moved:
     return CPU_MOVED;

@@ -2,6 +2,7 @@
 
 #include "chunk_client.h"
 #include "large.h"
+#include "lock.h"
 #include "options.h"
 #include "pages.h"
 #include "report.h"
@@ -45,8 +46,9 @@ static COLD void start(void)
         options_read();
         sizeclass_init();
         superblock_init();
-        cpu_init(options.heaps == HEAPS_CPU,
-                 options.path == PATH_LOCKED || options.heaps == HEAPS_ROUNDROBIN || options.heaps == HEAPS_SINGLE);
+        cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED ||
+                                                 options.heaps == HEAPS_ROUNDROBIN ||
+                                                 options.heaps == HEAPS_SINGLE);
         lock_configure(options.lock, cpu.count);
         if (cpu.ids != 0) sizeclass_open_fast();
         atomic_store(&started, true);
@@ -88,12 +90,29 @@ static void *no_memory(void)
     return NULL;
 }
 
+COLD bool dispatch_make_room(void)
+{
+    heap_give_all();
+    return arena_purge(0) != 0;
+}
+
+static void *large(size_t size, size_t alignment, bool *zeroed)
+{
+    if (size > SIZE_LIMIT) return no_memory();
+    void *object = large_alloc(size, alignment, false, zeroed);
+    return object == NULL && dispatch_make_room() ? large_alloc(size, alignment, false, zeroed) : object;
+}
+
+static void *small(unsigned class)
+{
+    void *block = heap_malloc_slow(class);
+    return block == NULL && dispatch_make_room() ? heap_malloc_slow(class) : block;
+}
+
 void *dispatch_malloc_slow(size_t size)
 {
     dispatch_start();
-    if (size <= CLASS_SIZE_MAX) return heap_malloc_slow(sizeclass_of(size));
-    if (size > SIZE_LIMIT) return no_memory();
-    return large_alloc(size, BLOCK_UNIT, false, NULL);
+    return size <= CLASS_SIZE_MAX ? small(sizeclass_of(size)) : large(size, BLOCK_UNIT, NULL);
 }
 
 void *dispatch_malloc_medium(size_t size)
@@ -112,9 +131,8 @@ void *dispatch_calloc(size_t n, size_t size)
         return block != NULL ? memset(block, 0, bytes) : NULL;
     }
     dispatch_start();
-    if (bytes > SIZE_LIMIT) return no_memory();
     bool zeroed;
-    void *object = large_alloc(bytes, BLOCK_UNIT, false, &zeroed);
+    void *object = large(bytes, BLOCK_UNIT, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
@@ -122,9 +140,8 @@ void *dispatch_aligned(size_t alignment, size_t size)
 {
     if (alignment <= BLOCK_UNIT) return dispatch_malloc(size);
     dispatch_start();
-    if (size > SIZE_LIMIT) return no_memory();
     unsigned class = sizeclass_aligned(alignment, size);
-    return class != 0 ? heap_malloc(class) : large_alloc(size, alignment, false, NULL);
+    return class != 0 ? heap_malloc(class) : large(size, alignment, NULL);
 }
 
 /* --- reaps ----------------------------------------------------------------------------------- */
@@ -177,8 +194,12 @@ void dispatch_free_slow(void *block, const char *call)
         if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
         free_block(arena_slot(arena, block), block, call);
         break;
-    case OWNER_LARGE: large_free(arena, block); break;
-    case OWNER_CHUNK: chunk_client->free_object(block, call); break;
+    case OWNER_LARGE:
+        large_free(arena, block);
+        break;
+    case OWNER_CHUNK:
+        chunk_client->free_object(block, call);
+        break;
     }
     errno = saved;
 }
@@ -191,8 +212,10 @@ size_t dispatch_usable_size(const void *block, const char *call)
     case OWNER_BLOCKS:
         if (block_looks_free(block)) break;
         return superblock_class(arena_slot(arena, block))->size;
-    case OWNER_LARGE: return large_size(arena, block);
-    case OWNER_CHUNK: return chunk_client->usable_size(block, call);
+    case OWNER_LARGE:
+        return large_size(arena, block);
+    case OWNER_CHUNK:
+        return chunk_client->usable_size(block, call);
     }
     if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
         report_misuse(call, block, "used after it was freed");
@@ -204,7 +227,8 @@ size_t dispatch_usable_size(const void *block, const char *call)
 /* Stays where it is unless more than half would be wasted. */
 static bool fits(size_t size, size_t usable) { return size <= usable && size >= usable / 2; }
 
-static void *move(void *block, size_t usable, size_t size, const char *call)
+/* A new block, a copy, and the old one freed. */
+static void *replace(void *block, size_t usable, size_t size, const char *call)
 {
     void *moved = dispatch_malloc(size);
     if (moved == NULL) return NULL;
@@ -215,8 +239,9 @@ static void *move(void *block, size_t usable, size_t size, const char *call)
 
 static void *realloc_block(void *block, size_t size, size_t usable, const char *call)
 {
-    if (fits(size, usable) || (size <= CLASS_SIZE_MAX && sizeclasses[sizeclass_of(size)].size == usable)) return block;
-    void *moved = move(block, usable, size, call);
+    if (fits(size, usable) || (size <= CLASS_SIZE_MAX && sizeclasses[sizeclass_of(size)].size == usable))
+        return block;
+    void *moved = replace(block, usable, size, call);
     return moved != NULL || size > usable ? moved : block; /* shrinking does not fail */
 }
 
@@ -234,9 +259,12 @@ void *dispatch_realloc(void *block, size_t size, const char *call)
     enum owner owner = owner_of(arena, block, call);
     if (size > SIZE_LIMIT) return no_memory();
     switch (owner) {
-    case OWNER_LARGE: return realloc_large(arena, block, size, call);
-    case OWNER_CHUNK: return chunk_client->realloc_object(block, size, call);
-    case OWNER_BLOCKS: break;
+    case OWNER_LARGE:
+        return realloc_large(arena, block, size, call);
+    case OWNER_CHUNK:
+        return chunk_client->realloc_object(block, size, call);
+    case OWNER_BLOCKS:
+        break;
     }
     return realloc_block(block, size, dispatch_usable_size(block, call), call);
 }

@@ -11,7 +11,7 @@
 #define DISPATCH_H
 
 #include "arena.h"
-#include "heap.h"
+#include "heap_fast.h"
 
 #include <errno.h>
 
@@ -24,6 +24,9 @@ void dispatch_start_late(void);
 void *dispatch_malloc_slow(size_t size);
 void *dispatch_malloc_medium(size_t size); /* above CLASS_SMALL_MAX */
 void dispatch_free_slow(void *block, const char *call);
+
+/* When the OS refuses: gives it what all heaps and arenas keep unused; true: ask it once more. */
+bool dispatch_make_room(void);
 
 void *dispatch_calloc(size_t n, size_t size);
 void *dispatch_realloc(void *block, size_t size, const char *call);

@@ -20,7 +20,8 @@ static void file(struct superblock *sb)
         arena_give(sb, 1);
         return;
     }
-    sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL, .regroup_at = (uint16_t)superblock_regroup_at(sb, group)};
+    sb->role = (union superblock_role){
+        .owner = OWNER_NONE, .heap = HEAP_GLOBAL, .regroup_at = (uint16_t)superblock_regroup_at(sb, group)};
     bin_add(&global.bins[sb->class], sb, group);
     global.superblocks++;
 }
@@ -74,8 +75,7 @@ struct superblock *global_take(unsigned class)
 void global_post(struct superblock *sb)
 {
     struct superblock *first = atomic_load_explicit(&global.posted, memory_order_relaxed);
-    do
-        sb->posted_next = first;
+    do sb->posted_next = first;
     while (!atomic_compare_exchange_weak_explicit(&global.posted, &first, sb, memory_order_release,
                                                   memory_order_relaxed));
 }
@@ -93,7 +93,7 @@ void global_collect(void)
 {
     lock_take(&global.lock);
     take_posted();
-    for (unsigned class = 1; class < CLASSES; class++)
+    for (unsigned class = 1; class < CLASSES; class ++)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             struct list_node *next, *node = global.bins[class].groups[group].first;
             for (; node != NULL; node = next) {

@@ -18,7 +18,8 @@ void global_give(struct superblock *sb);
 /* The fullest superblock of the class with an eighth free, quiet and on no list; or NULL. */
 struct superblock *global_take(unsigned class);
 
-/* Notes a superblock (role.heap is HEAP_GLOBAL, or was a moment ago) with much pending. Any thread, no lock. */
+/* Notes a superblock (role.heap is HEAP_GLOBAL, or was a moment ago) with much pending. Any thread, no lock.
+ */
 void global_post(struct superblock *sb);
 
 /* Frees a block on the locked path: false when the superblock is not, or no longer, here. */

@@ -15,7 +15,10 @@ EXPORT void hoard_free(void *block) { dispatch_free(block, "hoard_free"); }
 
 EXPORT void *hoard_calloc(size_t n, size_t size) { return dispatch_calloc(n, size); }
 
-EXPORT void *hoard_realloc(void *block, size_t size) { return dispatch_realloc(block, size, "hoard_realloc"); }
+EXPORT void *hoard_realloc(void *block, size_t size)
+{
+    return dispatch_realloc(block, size, "hoard_realloc");
+}
 
 EXPORT void *hoard_aligned_alloc(size_t alignment, size_t size)
 {
@@ -35,7 +38,10 @@ EXPORT int hoard_posix_memalign(void **block, size_t alignment, size_t size)
     return 0;
 }
 
-EXPORT size_t hoard_usable_size(const void *block) { return dispatch_usable_size(block, "hoard_usable_size"); }
+EXPORT size_t hoard_usable_size(const void *block)
+{
+    return dispatch_usable_size(block, "hoard_usable_size");
+}
 
 EXPORT int hoard_trim(size_t keep)
 {
@@ -113,11 +119,11 @@ EXPORT void hoard_report(FILE *out)
     line(out, text);
     options_line(text, sizeof text);
     line(out, text);
-    report_format(text, sizeof text, "live %zu bytes (%zu in large objects), held %zu, peak held %zu", s.live_bytes,
-                  s.large_bytes, s.held_bytes, s.peak_held_bytes);
+    report_format(text, sizeof text, "live %zu bytes (%zu in large objects), held %zu, peak held %zu",
+                  s.live_bytes, s.large_bytes, s.held_bytes, s.peak_held_bytes);
     line(out, text);
-    report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps, s.superblocks,
-                  s.global_superblocks);
+    report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps,
+                  s.superblocks, s.global_superblocks);
     line(out, text);
     report_format(text, sizeof text, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
                   (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,

@@ -19,7 +19,7 @@ struct list {
     struct list_node *first;
 };
 
-#define LIST_ENTRY(node, type, member) ((type *)((char *)(node) - offsetof(type, member)))
+#define LIST_ENTRY(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
 
 static inline bool list_is_empty(const struct list *list) { return list->first == NULL; }
 

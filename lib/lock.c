@@ -15,7 +15,7 @@ static unsigned lock_spins = SPINS;
 void lock_configure(enum lock_kind kind, unsigned cpus)
 {
     lock_kind = kind;
-    lock_spins = kind == LOCK_BLOCK || cpus < 2 ? 0 : SPINS;
+    lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
 }
 
 static void pause_briefly(void)
@@ -27,28 +27,41 @@ static void pause_briefly(void)
 #endif
 }
 
-static bool spin(struct lock *lock, unsigned times)
+/* Takes the lock with the given state if it becomes free soon. */
+static bool spin(struct lock *lock, uint32_t state)
 {
-    for (unsigned i = 0; i < times; i++) {
-        if (atomic_load_explicit(&lock->state, memory_order_relaxed) == LOCK_FREE && lock_try(lock)) return true;
+    for (unsigned i = 0; i < lock_spins; i++) {
+        uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
+        if (seen == LOCK_FREE && atomic_compare_exchange_strong_explicit(
+                                     &lock->state, &seen, state, memory_order_acquire, memory_order_relaxed))
+            return true;
         pause_briefly();
     }
     return false;
 }
 
+static void yield_until_taken(struct lock *lock)
+{
+    while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this very CPU */
+}
+
+/* Whoever has slept takes the lock as LOCK_WANTED: there may be other sleepers, of whom only the state
+ * tells, and one wake-up too many costs less than one too few. */
+static void sleep_until_taken(struct lock *lock)
+{
+    while (atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) != LOCK_FREE) {
+        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_WANTED, NULL, NULL, 0);
+        if (spin(lock, LOCK_WANTED)) return;
+    }
+}
+
 void lock_wait(struct lock *lock)
 {
     int saved = errno;
-    bool taken = spin(lock, lock_spins);
-    while (!taken && lock_kind == LOCK_SPIN) {
-        sched_yield(); /* the holder may be waiting for this very CPU */
-        taken = spin(lock, lock_spins);
-    }
-    /* Whoever sleeps leaves LOCK_WANTED behind, also when it then gets the lock: the last of several
-     * sleepers cannot know that it is the last. So one that has slept never takes it by spin(),
-     * which would leave LOCK_HELD, and the other sleepers unwoken for good. */
-    while (!taken && atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) != LOCK_FREE)
-        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_WANTED, NULL, NULL, 0);
+    if (lock_kind == LOCK_SPIN)
+        yield_until_taken(lock);
+    else if (!spin(lock, LOCK_HELD))
+        sleep_until_taken(lock);
     errno = saved;
 }
 

@@ -41,10 +41,14 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_give(struct lock *lock)
 {
-    if (atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) == LOCK_WANTED) lock_wake(lock);
+    if (atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) == LOCK_WANTED)
+        lock_wake(lock);
 }
 
 /* In a forked child, where no other thread exists. */
-static inline void lock_reset(struct lock *lock) { atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed); }
+static inline void lock_reset(struct lock *lock)
+{
+    atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
+}
 
 #endif

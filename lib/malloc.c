@@ -53,7 +53,10 @@ void *reallocarray(void *block, size_t n, size_t size)
 
 void *aligned_alloc(size_t alignment, size_t size) { return hoard_aligned_alloc(alignment, size); }
 
-int posix_memalign(void **block, size_t alignment, size_t size) { return hoard_posix_memalign(block, alignment, size); }
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    return hoard_posix_memalign(block, alignment, size);
+}
 
 /* memalign rounds other alignments up to a power of two, as glibc does. */
 void *memalign(size_t alignment, size_t size)

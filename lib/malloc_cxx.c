@@ -57,11 +57,11 @@ static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t 
 }
 
 /* The mangled name, its parameters, what it does. */
-#define NEW(mangled, parameters, body)                                                                            \
-    void *mangled parameters;                                                                                     \
+#define NEW(mangled, parameters, body)                                                                       \
+    void *mangled parameters;                                                                                \
     void *mangled parameters { return body; }
-#define DELETE(mangled, parameters, call)                                                                         \
-    void mangled parameters;                                                                                      \
+#define DELETE(mangled, parameters, call)                                                                    \
+    void mangled parameters;                                                                                 \
     void mangled parameters { dispatch_free(block, call); }
 
 #define UNUSED __attribute__((unused))
@@ -87,5 +87,7 @@ DELETE(_ZdlPvmSt11align_val_t, (void *block, size_t size UNUSED, size_t alignmen
 DELETE(_ZdaPvmSt11align_val_t, (void *block, size_t size UNUSED, size_t alignment UNUSED), "delete[]")
 DELETE(_ZdlPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete")
 DELETE(_ZdaPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete[]")
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED), "delete")
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED), "delete[]")
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED),
+       "delete")
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED),
+       "delete[]")

@@ -3,20 +3,22 @@
 #include "lock.h"
 #include "report.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 struct word {
     const char *name;
     unsigned value;
 };
 
-static const struct word heaps_words[] = {
-    {"cid", HEAPS_CID}, {"cpu", HEAPS_CPU}, {"roundrobin", HEAPS_ROUNDROBIN}, {"single", HEAPS_SINGLE}, {NULL, 0}};
+static const struct word heaps_words[] = {{"cid", HEAPS_CID},
+                                          {"cpu", HEAPS_CPU},
+                                          {"roundrobin", HEAPS_ROUNDROBIN},
+                                          {"single", HEAPS_SINGLE},
+                                          {NULL, 0}};
 static const struct word path_words[] = {{"auto", PATH_AUTO}, {"locked", PATH_LOCKED}, {NULL, 0}};
-static const struct word lock_words[] = {{"both", LOCK_BOTH}, {"spin", LOCK_SPIN}, {"block", LOCK_BLOCK}, {NULL, 0}};
+static const struct word lock_words[] = {
+    {"both", LOCK_BOTH}, {"spin", LOCK_SPIN}, {"block", LOCK_BLOCK}, {NULL, 0}};
 
 /* Name, where it goes, its words or its bounds, default, meaning. */
 static const struct option {
@@ -123,49 +125,27 @@ unsigned options_parse(const char *list, struct options *to)
 }
 
 /* Before libc has run its own start-up code there is no environ (a preloaded malloc is called by
- * ld.so that early); the kernel's copy is there always. */
-static const char *early_getenv(const char *name, char *buffer, size_t size)
+ * ld.so that early); then it is found where the kernel put it: above the arguments, which start where the
+ * stack did. */
+static char **early_environ(void)
 {
-    int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return NULL;
-    size_t have = 0;
-    const char *found = NULL;
-    size_t length = strlen(name);
-    for (;;) {
-        ssize_t n = read(fd, buffer + have, size - 1 - have);
-        if (n > 0) have += (size_t)n;
-        buffer[have] = '\0';
-        size_t item = strlen(buffer);
-        if (item < have || n <= 0) {
-            if (strncmp(buffer, name, length) == 0 && buffer[length] == '=') found = buffer + length + 1;
-            if (found != NULL || item >= have) break;
-            memmove(buffer, buffer + item + 1, have -= item + 1);
-        } else if (have == size - 1) {
-            if (strncmp(buffer, name, length) == 0 && buffer[length] == '=')
-                complain("too long a value", buffer + length + 1, have - length - 1);
-            have = length + 1; /* a value longer than the buffer: only its end matters, which is no name */
-            memset(buffer, '#', have);
-        }
-    }
-    close(fd);
-    return found;
+    extern void *__libc_stack_end __attribute__((weak));
+    if (&__libc_stack_end == NULL) return NULL;
+    const long *argc = __libc_stack_end;
+    return (char **)(argc + 1) + *argc + 1;
 }
 
 void options_read(void)
 {
     extern char **environ;
     static const char name[] = "REAP_OPTIONS";
-    static char early[1024];
 
     preset_all(&options);
     if (getauxval(AT_SECURE) != 0) return;
     const char *list = NULL;
-    if (environ == NULL) {
-        list = early_getenv(name, early, sizeof early);
-    } else {
-        for (char **e = environ; *e != NULL && list == NULL; e++)
-            if (strncmp(*e, name, sizeof name - 1) == 0 && (*e)[sizeof name - 1] == '=') list = *e + sizeof name;
-    }
+    char **e = environ != NULL ? environ : early_environ();
+    for (; e != NULL && *e != NULL && list == NULL; e++)
+        if (strncmp(*e, name, sizeof name - 1) == 0 && (*e)[sizeof name - 1] == '=') list = *e + sizeof name;
     if (list != NULL) options_parse(list, &options);
 }
 

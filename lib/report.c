@@ -44,13 +44,19 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
         return format + 1;
     }
     switch (*format) {
-    case 's': put_string(sink, va_arg(*args, const char *)); break;
-    case 'u': put_number(sink, va_arg(*args, unsigned), 10); break;
+    case 's':
+        put_string(sink, va_arg(*args, const char *));
+        break;
+    case 'u':
+        put_number(sink, va_arg(*args, unsigned), 10);
+        break;
     case 'p':
         put_string(sink, "0x");
         put_number(sink, (uintptr_t)va_arg(*args, void *), 16);
         break;
-    default: put(sink, *format); break;
+    default:
+        put(sink, *format);
+        break;
     }
     return format;
 }

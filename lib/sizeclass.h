@@ -20,7 +20,7 @@ enum {
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
     CLASS_CHUNK = 39,                   /* the first of the three classes for chunks of reaps */
     CLASSES = 42,
-    CLASS_SMALL_MAX = 1024              /* bytes; up to here the table has a step of 16 */
+    CLASS_SMALL_MAX = 1024 /* bytes; up to here the table has a step of 16 */
 };
 
 /* What the fast path needs to know of a class. Zero before sizeclass_init, and read-only after it. */
@@ -50,7 +50,10 @@ static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
 }
 
 /* The class of chunks of size bytes, size <= CLASS_SIZE_MAX. */
-static inline unsigned sizeclass_of_chunk(size_t size) { return CLASS_CHUNK + (size > 8 * KIB) + (size > 16 * KIB); }
+static inline unsigned sizeclass_of_chunk(size_t size)
+{
+    return CLASS_CHUNK + (size > 8 * KIB) + (size > 16 * KIB);
+}
 
 /* The class whose blocks are aligned to alignment (a power of two) and hold size bytes, or 0. */
 unsigned sizeclass_aligned(size_t alignment, size_t size);

@@ -25,7 +25,7 @@ void superblock_init(void)
 
 void superblock_format(struct superblock *sb, unsigned class)
 {
-    sb->class = (uint8_t)class;
+    sb->class = (uint8_t) class;
     sb->inverse = sizeclasses[class].inverse;
     sb->group = GROUP_EMPTY;
     atomic_store_explicit(&sb->pending, 0, memory_order_relaxed);
@@ -64,7 +64,10 @@ void *superblock_pop(struct superblock *sb)
     return block;
 }
 
-void superblock_written(void *block) { report_misuse("malloc", block, "memory was written to after it was freed"); }
+void superblock_written(void *block)
+{
+    report_misuse("malloc", block, "memory was written to after it was freed");
+}
 
 unsigned superblock_push(struct superblock *sb, void *block)
 {
@@ -77,7 +80,8 @@ unsigned superblock_push(struct superblock *sb, void *block)
 
 static struct chain chain_unpack(uint64_t pending)
 {
-    return (struct chain){.first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = (unsigned)(pending >> 32)};
+    return (struct chain){
+        .first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = (unsigned)(pending >> 32)};
 }
 
 static uint64_t chain_pack(const struct chain *chain)
@@ -92,9 +96,10 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
     do {
         struct chain there = chain_unpack(old);
         block_set_link(block_at(sb, chain->last), there.first);
-        joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last, there.count + chain->count};
-    } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, chain_pack(&joined), memory_order_release,
-                                                    memory_order_relaxed));
+        joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
+                                there.count + chain->count};
+    } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, chain_pack(&joined),
+                                                    memory_order_release, memory_order_relaxed));
     return joined.count;
 }
 
@@ -153,8 +158,8 @@ bool superblock_has_free(const struct superblock *sb, const void *block)
 unsigned superblock_live(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
-    unsigned unused = word_free(word_read(sb)) +
-                      word_free(atomic_load_explicit(&sb->pending, memory_order_relaxed));
+    unsigned unused =
+        word_free(word_read(sb)) + word_free(atomic_load_explicit(&sb->pending, memory_order_relaxed));
     return unused < capacity ? capacity - unused : 0;
 }
 
@@ -164,8 +169,10 @@ bool superblock_is_valid(const struct superblock *sb)
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
     bool met = false;
     unsigned fresh = uncarved(sb, word);
-    if (fresh > word_free(word) || word_free(word) + pending.count > superblock_class(sb)->capacity) return false;
+    if (fresh > word_free(word) || word_free(word) + pending.count > superblock_class(sb)->capacity)
+        return false;
     unsigned listed = word_free(word) - fresh;
     if ((listed == 0) != (word_first(word) == 0)) return false;
-    return follow(sb, word_first(word), listed, NULL, &met) && follow(sb, pending.first, pending.count, NULL, &met);
+    return follow(sb, word_first(word), listed, NULL, &met) &&
+           follow(sb, pending.first, pending.count, NULL, &met);
 }

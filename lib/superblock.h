@@ -34,12 +34,12 @@
 #include "sizeclass.h"
 
 enum superblock_kind {
-    SLOT_FREE,      /* no superblock here */
-    SLOT_BLOCKS,    /* blocks for programs */
-    SLOT_CHUNKS,    /* blocks that are chunks of reaps */
-    SLOT_SPAN,      /* the first slot of a large object */
-    SLOT_SPAN_CHUNK,/* the first slot of a large chunk of a reap */
-    SLOT_TAIL,      /* a further slot of either */
+    SLOT_FREE,       /* no superblock here */
+    SLOT_BLOCKS,     /* blocks for programs */
+    SLOT_CHUNKS,     /* blocks that are chunks of reaps */
+    SLOT_SPAN,       /* the first slot of a large object */
+    SLOT_SPAN_CHUNK, /* the first slot of a large chunk of a reap */
+    SLOT_TAIL,       /* a further slot of either */
 };
 
 enum {
@@ -100,17 +100,17 @@ static inline unsigned word_free(uint64_t word) { return word >> 16 & 0xffff; }
 
 static inline unsigned word_carve(uint64_t word) { return (unsigned)(word >> 32); }
 
-static inline const struct sizeclass *superblock_class(const struct superblock *sb) { return &sizeclasses[sb->class]; }
+static inline const struct sizeclass *superblock_class(const struct superblock *sb)
+{
+    return &sizeclasses[sb->class];
+}
 
 static inline uint64_t block_number(const struct superblock *sb, const void *block)
 {
     return (uint64_t)((const char *)block - sb->origin);
 }
 
-static inline char *block_at(const struct superblock *sb, uint64_t number)
-{
-    return sb->origin + number;
-}
+static inline char *block_at(const struct superblock *sb, uint64_t number) { return sb->origin + number; }
 
 static inline void block_set_link(void *block, uint64_t next_number)
 {

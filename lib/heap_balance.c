@@ -1,0 +1,178 @@
+#include "global.h"
+#include "heap_state.h"
+#include "options.h"
+
+/* --- restartable edits ----------------------------------------------------------------------- */
+
+enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
+{
+    if (cpu.ids != 0) return cpu_store(heap->id, at, expected, value);
+    __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
+    return CPU_DONE;
+}
+
+/* Makes an owned superblock quiet, if this thread still has the heap's id. */
+static bool detach(struct heap *heap, struct superblock *sb)
+{
+    union superblock_role role = sb->role;
+    role.owner = OWNER_NONE;
+    return heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE;
+}
+
+static void detach_surely(struct heap *heap, struct superblock *sb)
+{
+    if (detach(heap, sb)) return;
+    superblock_set_owner(sb, OWNER_NONE);
+    cpu_fence();
+}
+
+/* Moves what is pending to the free list of an active or owned superblock. False: this thread has another id
+ * now. */
+bool heap_collect(struct heap *heap, struct superblock *sb)
+{
+    struct chain chain = superblock_take_pending(sb);
+    if (chain.count == 0) return true;
+    for (;;) {
+        uint64_t word = word_read(sb);
+        enum cpu_result result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, &chain));
+        if (result == CPU_DONE) return true;
+        if (result == CPU_MOVED) {
+            superblock_put_pending(sb, &chain);
+            return false;
+        }
+    }
+}
+
+/* --- bins, accounts, the invariant ----------------------------------------------------------- */
+
+static void bin_in(struct heap *heap, struct superblock *sb, unsigned group)
+{
+    bin_add(&heap->bins[sb->class], sb, group);
+    heap->with[group] |= (uint64_t)1 << sb->class;
+    heap->free_eighths += group;
+}
+
+void heap_bin_out(struct heap *heap, struct superblock *sb)
+{
+    struct bin *bin = &heap->bins[sb->class];
+    bin_remove(bin, sb);
+    if ((bin->mask >> sb->group & 1) == 0) heap->with[sb->group] &= ~((uint64_t)1 << sb->class);
+    heap->free_eighths -= sb->group;
+}
+
+static void empty_in(struct heap *heap, struct superblock *sb)
+{
+    superblock_absorb(sb);
+    list_push(&heap->empty, &sb->link);
+    sb->group = GROUP_EMPTY;
+    heap->free_eighths += GROUP_EMPTY;
+}
+
+struct superblock *heap_empty_out(struct heap *heap)
+{
+    struct list_node *node = list_pop(&heap->empty);
+    if (node == NULL) return NULL;
+    heap->free_eighths -= GROUP_EMPTY;
+    return LIST_ENTRY(node, struct superblock, link);
+}
+
+/* Files an owned superblock that is neither active nor on a list by what is free in it now. A free
+ * that comes between the look at the word and the new threshold sees either itself above the
+ * threshold or is seen by the second look. */
+void heap_file(struct heap *heap, struct superblock *sb)
+{
+    for (;;) {
+        unsigned group = superblock_group_of(sb, word_read(sb));
+        if (group == GROUP_EMPTY && detach(heap, sb)) {
+            empty_in(heap, sb);
+            return;
+        }
+        if (group == GROUP_EMPTY) group--; /* cannot be made quiet from here; it stays of its class */
+        unsigned at = superblock_regroup_at(sb, group);
+        superblock_set_regroup_at(sb, at);
+        if (word_free(word_read(sb)) >= at && group < GROUP_EMPTY - 1) continue;
+        bin_in(heap, sb, group);
+        return;
+    }
+}
+
+bool heap_holds_too_much(const struct heap *heap)
+{
+    return heap->free_eighths > GROUP_EMPTY * options.slack &&
+           heap->free_eighths > options.empty_fraction * heap->superblocks;
+}
+
+/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. */
+static struct superblock *take_emptiest(struct heap *heap)
+{
+    struct superblock *sb = heap_empty_out(heap);
+    for (unsigned group = GROUP_EMPTY; sb == NULL && group-- > options.empty_fraction;) {
+        if (heap->with[group] == 0) continue;
+        sb = bin_emptiest(&heap->bins[__builtin_ctzll(heap->with[group])]);
+        heap_bin_out(heap, sb);
+        detach_surely(heap, sb);
+    }
+    return sb;
+}
+
+void heap_keep_invariant(struct heap *heap)
+{
+    while (heap_holds_too_much(heap)) {
+        struct superblock *sb = take_emptiest(heap);
+        if (sb == NULL) return;
+        heap->superblocks--;
+        heap->counts.transfers++;
+        global_give(sb);
+    }
+}
+
+void heap_regroup_locked(struct heap *heap, struct superblock *sb)
+{
+    if (!list_holds(&sb->link) || sb->group == GROUP_EMPTY) return;
+    unsigned group = superblock_group_of(sb, word_read(sb));
+    if (group <= sb->group) return;
+    heap_bin_out(heap, sb);
+    heap_file(heap, sb);
+    heap_keep_invariant(heap);
+}
+
+void heap_regroup(struct superblock *sb)
+{
+    struct heap *heap = heap_lock_of(sb);
+    if (heap == NULL) return;
+    heap->counts.slow_frees++;
+    heap_regroup_locked(heap, sb);
+    lock_give(&heap->lock);
+}
+
+static bool accounts_add_up(const struct heap *heap)
+{
+    uint32_t superblocks = 0, eighths = 0;
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        superblocks += *heap_slot(heap, class) != NULL;
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = heap->bins[class].groups[group].first;
+            if ((node != NULL) != (heap->with[group] >> class & 1)) return false;
+            for (; node != NULL; node = node->next) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (sb->group != group || sb->class != class || sb->role.heap != heap->id) return false;
+                if (!superblock_is_valid(sb)) return false;
+                superblocks++;
+                eighths += group;
+            }
+        }
+    }
+    for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next) {
+        superblocks++;
+        eighths += GROUP_EMPTY;
+    }
+    return superblocks == heap->superblocks && eighths == heap->free_eighths && !heap_holds_too_much(heap);
+}
+
+bool heap_is_valid(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+        if (!accounts_add_up(heap)) return false;
+    return true;
+}

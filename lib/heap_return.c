@@ -1,0 +1,152 @@
+#include "global.h"
+#include "heap_state.h"
+#include "options.h"
+
+/* --- posted superblocks ---------------------------------------------------------------------- */
+
+/* Pending blocks at which a superblock is posted: the f of it, so that its heap takes notice. */
+static bool crosses_post(const struct superblock *sb, unsigned before, unsigned after)
+{
+    unsigned at = superblock_class(sb)->capacity * options.empty_fraction / GROUP_EMPTY;
+    at = at != 0 ? at : 1;
+    return before < at && after >= at;
+}
+
+static void post(struct superblock *sb)
+{
+    if (atomic_exchange_explicit(&sb->posted, 1, memory_order_acq_rel) != 0) return;
+    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+    if (id == HEAP_GLOBAL) {
+        global_post(sb);
+        return;
+    }
+    struct heap *heap = heap_get(id);
+    struct superblock *first = atomic_load_explicit(&heap->posted, memory_order_relaxed);
+    do sb->posted_next = first;
+    while (!atomic_compare_exchange_weak_explicit(&heap->posted, &first, sb, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+void heap_free_remote(struct superblock *sb, void *block)
+{
+    struct chain chain = chain_of_block(sb, block);
+    unsigned after = superblock_put_pending(sb, &chain);
+    if (crosses_post(sb, after - 1, after)) post(sb);
+}
+
+static struct superblock *take_posted(struct heap *heap)
+{
+    if (atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) return NULL;
+    return atomic_exchange_explicit(&heap->posted, NULL, memory_order_acquire);
+}
+
+/* Off the list of posted ones: the next. From here on it may be posted anew. */
+static struct superblock *unpost(struct superblock *sb)
+{
+    struct superblock *next = sb->posted_next;
+    atomic_store_explicit(&sb->posted, 0, memory_order_release);
+    return next;
+}
+
+static bool is_on(const struct heap *heap, const struct superblock *sb)
+{
+    return sb->role.heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
+}
+
+/* Collects what was posted to this thread's heap. What has left it is its new heap's to find. */
+bool heap_collect_posted(struct heap *heap)
+{
+    bool mine = true;
+    struct superblock *next, *sb = take_posted(heap);
+    for (; sb != NULL; sb = next) {
+        next = unpost(sb);
+        if (!is_on(heap, sb)) {
+            if (sb->role.heap != heap->id && atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
+                post(sb);
+        } else if (mine && (mine = heap_collect(heap, sb))) {
+            heap_regroup_locked(heap, sb);
+        } else {
+            post(sb);
+        }
+    }
+    return mine;
+}
+
+/* --- taking back from the heaps of others ---------------------------------------------------- */
+
+/* Takes a superblock off the row or the bin it is on and stops its owner's frees; quiet after cpu_fence. */
+static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
+{
+    if (heap_is_active(heap, sb))
+        __atomic_store_n(heap_slot(heap, sb->class), NULL, __ATOMIC_RELEASE);
+    else
+        heap_bin_out(heap, sb);
+    superblock_set_owner(sb, OWNER_NONE);
+    heap->superblocks--;
+    list_push(pulled, &sb->link);
+}
+
+static size_t give_pulled(struct heap *heap, struct list *pulled)
+{
+    size_t n = 0;
+    if (!list_is_empty(pulled) && cpu.ids != 0) cpu_fence(); /* one for all */
+    for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
+        global_give(LIST_ENTRY(node, struct superblock, link));
+    heap->counts.transfers += n;
+    return n;
+}
+
+/* Every superblock of a locked heap goes to the global heap. */
+static size_t give_all(struct heap *heap)
+{
+    struct list pulled = {NULL};
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        struct superblock *sb = *heap_slot(heap, class);
+        if (sb != NULL) pull(heap, sb, &pulled);
+        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, &pulled);
+    }
+    for (struct superblock *sb; (sb = heap_empty_out(heap)) != NULL; heap->superblocks--)
+        list_push(&pulled, &sb->link);
+    return give_pulled(heap, &pulled);
+}
+
+/* What others have freed into a locked heap that is not this thread's goes to the global heap. */
+static size_t give_posted(struct heap *heap)
+{
+    struct list pulled = {NULL};
+    struct superblock *next, *sb = take_posted(heap);
+    for (; sb != NULL; sb = next) {
+        next = unpost(sb);
+        if (sb->role.heap == heap->id && list_holds(&sb->link) && sb->group != GROUP_EMPTY)
+            pull(heap, sb, &pulled);
+    }
+    return give_pulled(heap, &pulled);
+}
+
+/* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it holds
+ * one. */
+bool heap_scavenge(const struct heap *mine)
+{
+    size_t n = 0;
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        if (heap == mine) continue;
+        if (!heap->orphan && atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) continue;
+        if (!lock_try(&heap->lock)) continue;
+        n += heap->orphan ? give_all(heap) : give_posted(heap);
+        heap->orphan = false;
+        lock_give(&heap->lock);
+    }
+    return n != 0;
+}
+
+void heap_give_all(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        lock_take(&heap->lock);
+        give_all(heap);
+        lock_give(&heap->lock);
+    }
+    global_collect();
+}

@@ -1,0 +1,113 @@
+/* heap_state.h: a heap from within, for the parts of this floor.   (floor 4)
+ *
+ * a, in superblocks, is the number in bins, active and in `empty`; a - u, as recorded, is the sum of the
+ * groups of those in bins and 8 for each in `empty`; an active one counts as full (heap_is_valid).
+ * Everything but `posted` and the counts is under the lock.
+ */
+#ifndef HEAP_STATE_H
+#define HEAP_STATE_H
+
+#include "bin.h"
+#include "cpu.h"
+#include "heap.h"
+#include "heap_fast.h"
+#include "lock.h"
+
+enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
+
+struct heap {
+    struct lock lock;
+    uint16_t id;
+    _Atomic bool orphan;   /* its threads stayed behind in the parent of a fork */
+    uint32_t superblocks;  /* a, in superblocks: in bins, active and empty */
+    uint32_t free_eighths; /* a - u as recorded, in eighths of superblocks */
+    _Atomic(struct superblock *) posted;
+    struct list empty;
+    uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
+    struct bin bins[CLASSES];
+    struct heap_counts counts;
+};
+
+static inline struct superblock **heap_slot(const struct heap *heap, unsigned class)
+{
+    return &heap_rows[heap->id].active[class];
+}
+
+static inline bool heap_is_active(const struct heap *heap, const struct superblock *sb)
+{
+    return *heap_slot(heap, sb->class) == sb;
+}
+
+static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
+{
+    __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
+}
+
+static inline void superblock_set_regroup_at(struct superblock *sb, unsigned count)
+{
+    union superblock_role role = sb->role;
+    role.regroup_at = (uint16_t)count;
+    superblock_set_role(sb, role);
+}
+
+static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
+{
+    union superblock_role role = sb->role;
+    role.owner = (uint16_t)owner;
+    superblock_set_role(sb, role);
+}
+
+static inline unsigned heap_owner(const struct heap *heap) { return cpu.ids != 0 ? heap->id : OWNER_NONE; }
+
+/* --- heap_table.c ---------------------------------------------------------------------------- */
+
+/* The heap with an id, made if it has to be; NULL without memory. */
+struct heap *heap_get(unsigned id);
+
+/* This thread's heap, as of now; and the same, locked. NULL without memory. */
+struct heap *heap_mine(void);
+struct heap *heap_lock_mine(void);
+
+/* Locks the heap that a superblock is on; NULL, and nothing is locked, when that is the global heap. */
+struct heap *heap_lock_of(struct superblock *sb);
+
+/* The heap with the least id from `id` on, or NULL: to go through all of them. */
+struct heap *heap_next(unsigned id);
+
+/* --- heap_balance.c: the heap is locked ------------------------------------------------------- */
+
+/* *at := value, if this thread has the heap's id and *at is expected; on the locked path always. */
+enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
+
+/* Moves what is pending to the free list of an active or owned superblock. False: this thread has another
+ * id now, and nothing has changed. */
+bool heap_collect(struct heap *heap, struct superblock *sb);
+
+/* Files an owned superblock that is neither active nor on a list by what is free in it now. */
+void heap_file(struct heap *heap, struct superblock *sb);
+
+/* Takes a superblock off its bin; takes any empty one off its list, or NULL. Accounts follow, `superblocks`
+ * does not. */
+void heap_bin_out(struct heap *heap, struct superblock *sb);
+struct superblock *heap_empty_out(struct heap *heap);
+
+/* heap_regroup under the lock. */
+void heap_regroup_locked(struct heap *heap, struct superblock *sb);
+
+bool heap_holds_too_much(const struct heap *heap);
+void heap_keep_invariant(struct heap *heap);
+
+/* --- heap_return.c --------------------------------------------------------------------------- */
+
+/* Makes another heap's block pending, and posts the superblock to that heap if it has much pending now. No
+ * lock. */
+void heap_free_remote(struct superblock *sb, void *block);
+
+/* Collects what was posted to this thread's heap, which is locked. False: it is another's now. */
+bool heap_collect_posted(struct heap *heap);
+
+/* Before memory is asked of the OS: has what lies idle on other heaps given to the global heap. True:
+ * something was. */
+bool heap_scavenge(const struct heap *mine);
+
+#endif

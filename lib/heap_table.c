@@ -1,0 +1,135 @@
+#include "global.h"
+#include "heap_state.h"
+#include "options.h"
+#include "pages.h"
+
+struct heap_row heap_rows[IDS_MAX];
+
+static _Atomic(struct heap *) heap_table[IDS_MAX];
+static struct lock heap_table_lock; /* before all heaps' locks in rank */
+static _Atomic unsigned heap_made;  /* ids below this may have a heap */
+static __thread uint16_t heap_of_thread
+    __attribute__((tls_model("initial-exec"))); /* plus one; locked path */
+
+_Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
+_Static_assert((int)IDS_MAX <= (int)OWNER_NONE, "ids fit a role");
+_Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
+               "the fast path knows where these are");
+
+/* --- heaps and their locks ------------------------------------------------------------------- */
+
+static COLD struct heap *heap_create(unsigned id)
+{
+    lock_take(&heap_table_lock);
+    struct heap *heap = atomic_load(&heap_table[id]);
+    if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
+        heap->id = (uint16_t)id;
+        atomic_store(&heap_table[id], heap);
+        if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
+    }
+    lock_give(&heap_table_lock);
+    return heap;
+}
+
+struct heap *heap_get(unsigned id)
+{
+    struct heap *heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    return LIKELY(heap != NULL) ? heap : heap_create(id);
+}
+
+struct heap *heap_next(unsigned id)
+{
+    unsigned made = atomic_load_explicit(&heap_made, memory_order_acquire);
+    struct heap *heap = NULL;
+    for (; heap == NULL && id < made; id++)
+        heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    return heap;
+}
+
+/* Threads are dealt onto twice as many heaps as there are CPUs (ASPLOS 2000, section 3.3). */
+static unsigned locked_id(void)
+{
+    static _Atomic unsigned turn;
+    if (heap_of_thread == 0) {
+        unsigned heaps = options.heaps == HEAPS_SINGLE ? 1 : 2 * cpu.count;
+        heaps = heaps < IDS_MAX ? heaps : IDS_MAX;
+        heap_of_thread = (uint16_t)(atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % heaps + 1);
+    }
+    return heap_of_thread - 1u;
+}
+
+struct heap *heap_mine(void) { return heap_get(cpu.ids != 0 ? cpu_id() : locked_id()); }
+
+struct heap *heap_lock_mine(void)
+{
+    struct heap *heap = heap_mine();
+    if (heap == NULL) return NULL;
+    lock_take(&heap->lock);
+    heap->orphan = false;
+    return heap;
+}
+
+/* Locks the heap that a superblock is on; NULL (nothing is locked) when that is the global heap. As in the
+ * paper's free, what was read before the lock is read again under it. */
+struct heap *heap_lock_of(struct superblock *sb)
+{
+    for (;;) {
+        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        if (id == HEAP_GLOBAL) return NULL;
+        struct heap *heap = heap_get(id);
+        lock_take(&heap->lock);
+        if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id) return heap;
+        lock_give(&heap->lock);
+    }
+}
+
+/* --- totals and checks ----------------------------------------------------------------------- */
+
+static void add_counts(struct heap_counts *sum, const struct heap_counts *counts)
+{
+    sum->slow_mallocs += counts->slow_mallocs;
+    sum->slow_frees += counts->slow_frees;
+    sum->remote_frees += counts->remote_frees;
+    sum->transfers += counts->transfers;
+}
+
+struct heap_totals heap_totals(void)
+{
+    struct heap_totals totals = {0};
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        totals.heaps++;
+        totals.superblocks += heap->superblocks;
+        add_counts(&totals.counts, &heap->counts);
+    }
+    return totals;
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+void heap_fork_prepare(void)
+{
+    lock_take(&heap_table_lock);
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_take(&heap->lock);
+    global_fork_prepare();
+}
+
+void heap_fork_parent(void)
+{
+    global_fork_parent();
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_give(&heap->lock);
+    lock_give(&heap_table_lock);
+}
+
+void heap_fork_child(void)
+{
+    global_fork_child();
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        lock_reset(&heap->lock);
+        heap->orphan = true;
+    }
+    lock_reset(&heap_table_lock);
+}
