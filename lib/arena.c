@@ -83,28 +83,8 @@ static void arena_destroy(struct arena *arena, size_t size)
     list_push(&arenas.spare, &arena->link);
 }
 
-/* Address space is short: unmaps the arenas without a used slot, which else would be kept for a while. */
-static COLD bool unmap_unused(void)
-{
-    bool any = false;
-    struct list_node *next;
-    for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        next = node->next;
-        if (arena->used != 0) continue;
-        unsigned dirty = (unsigned)__builtin_popcountll(arena->dirty);
-        arenas.dirty_slots -= dirty;
-        count_held(0, (size_t)dirty * SUPERBLOCK);
-        arena->dirty = 0;
-        list_remove(node);
-        arena_destroy(arena, ARENA);
-        any = true;
-    }
-    return any;
-}
-
 /* Memory, a struct and the map's entries, or nothing of them. */
-static struct arena *arena_try(size_t size, size_t alignment)
+static struct arena *arena_create(size_t size, size_t alignment)
 {
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
@@ -116,12 +96,6 @@ static struct arena *arena_try(size_t size, size_t alignment)
     list_push(&arenas.spare, &arena->link);
     errno = ENOMEM;
     return NULL;
-}
-
-static struct arena *arena_create(size_t size, size_t alignment)
-{
-    struct arena *arena = arena_try(size, alignment);
-    return arena == NULL && unmap_unused() ? arena_try(size, alignment) : arena;
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
@@ -349,6 +323,14 @@ static size_t purge_slots(struct arena *arena)
     return bytes;
 }
 
+/* An arena without a used slot is unmapped, but for the only one: the next slot will want it, unless all
+ * is asked for. */
+static bool may_unmap(const struct arena *arena, bool all)
+{
+    bool only = arenas.partial.first == &arena->link && arena->link.next == NULL;
+    return arena->used == 0 && arena->dirty == 0 && (all || !only);
+}
+
 static size_t purge_older(uint64_t now, uint64_t min_age)
 {
     size_t bytes = 0;
@@ -356,13 +338,11 @@ static size_t purge_older(uint64_t now, uint64_t min_age)
     for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
         next = node->next;
-        if (arena->dirty == 0 || now - arena->freed_at < min_age) continue;
-        bytes += purge_slots(arena);
-        bool only = arenas.partial.first == node && next == NULL; /* keep one: the next slot will want it */
-        if (arena->used == 0 && arena->dirty == 0 && !only) {
-            list_remove(node);
-            arena_destroy(arena, ARENA);
-        }
+        if (now - arena->freed_at < min_age) continue;
+        if (arena->dirty != 0) bytes += purge_slots(arena);
+        if (!may_unmap(arena, min_age == 0)) continue;
+        list_remove(node);
+        arena_destroy(arena, ARENA);
     }
     return bytes;
 }
@@ -370,7 +350,7 @@ static size_t purge_older(uint64_t now, uint64_t min_age)
 size_t arena_purge(uint64_t min_age)
 {
     lock_take(&arenas.lock);
-    size_t bytes = arenas.dirty_slots != 0 ? purge_older(pages_clock(), min_age) : 0;
+    size_t bytes = purge_older(pages_clock(), min_age);
     lock_give(&arenas.lock);
     return bytes;
 }

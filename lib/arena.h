@@ -125,7 +125,8 @@ void arena_unmap_large(struct arena *arena);
 /* Resizes a mapping, moving it if may_move; its start may be another afterwards. false: it is as it was. */
 bool arena_remap_large(struct arena *arena, size_t size, bool may_move);
 
-/* Gives dirty slots that have been free for min_age ms back to the OS; the bytes. */
+/* Gives dirty slots that have been free for min_age ms back to the OS, and unmaps arenas that have no used
+ * slot, all of them when min_age is 0. The bytes that were dirty. */
 size_t arena_purge(uint64_t min_age);
 
 /* The same with the age of options.purge_ms, at most once in that time; for slow paths. */

@@ -10,7 +10,9 @@ static void *small(size_t size, size_t *got, bool *zeroed)
     if (got != NULL) *got = sizeclasses[class].size;
     if (zeroed != NULL) *zeroed = false;
     void *chunk = heap_malloc(class);
-    return LIKELY(chunk != NULL) || !dispatch_make_room() ? chunk : heap_malloc(class);
+    if (LIKELY(chunk != NULL)) return chunk;
+    dispatch_make_room();
+    return heap_malloc(class);
 }
 
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
@@ -22,7 +24,10 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
         return NULL;
     }
     void *chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
-    if (chunk == NULL && dispatch_make_room()) chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
+    if (chunk == NULL) {
+        dispatch_make_room();
+        chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
+    }
     if (chunk != NULL && got != NULL) *got = large_size(arena_of(chunk), chunk);
     return chunk;
 }

@@ -90,23 +90,27 @@ static void *no_memory(void)
     return NULL;
 }
 
-COLD bool dispatch_make_room(void)
+COLD void dispatch_make_room(void)
 {
     heap_give_all();
-    return arena_purge(0) != 0;
+    arena_purge(0); /* also what it unmaps without having been dirty makes room */
 }
 
 static void *large(size_t size, size_t alignment, bool *zeroed)
 {
     if (size > SIZE_LIMIT) return no_memory();
     void *object = large_alloc(size, alignment, false, zeroed);
-    return object == NULL && dispatch_make_room() ? large_alloc(size, alignment, false, zeroed) : object;
+    if (object != NULL) return object;
+    dispatch_make_room();
+    return large_alloc(size, alignment, false, zeroed);
 }
 
 static void *small(unsigned class)
 {
     void *block = heap_malloc_slow(class);
-    return block == NULL && dispatch_make_room() ? heap_malloc_slow(class) : block;
+    if (block != NULL) return block;
+    dispatch_make_room();
+    return heap_malloc_slow(class);
 }
 
 void *dispatch_malloc_slow(size_t size)

@@ -25,8 +25,8 @@ void *dispatch_malloc_slow(size_t size);
 void *dispatch_malloc_medium(size_t size); /* above CLASS_SMALL_MAX */
 void dispatch_free_slow(void *block, const char *call);
 
-/* When the OS refuses: gives it what all heaps and arenas keep unused; true: ask it once more. */
-bool dispatch_make_room(void);
+/* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
+void dispatch_make_room(void);
 
 void *dispatch_calloc(size_t n, size_t size);
 void *dispatch_realloc(void *block, size_t size, const char *call);
