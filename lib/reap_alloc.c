@@ -160,17 +160,17 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     return copy;
 }
 
-/* A large object that became small leaves its chunk, if there is memory for that. */
+/* Resizes a large object in place where that works; one that would then hold more than twice what it
+ * needs, and one that became small, moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     size_t have = chunk->limit - chunk->first;
     reap_chunk_adopt(reap);
-    if (size <= REAP_LARGE / 4) {
-        void *copy = move(reap, chunk, object, have, size);
-        if (copy) return copy;
-    }
-    if (size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size))) return object;
-    return move(reap, chunk, object, have, size);
+    bool small = size <= REAP_LARGE / 4;
+    bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
+    if (done && !small && chunk->size / 2 <= size) return object;
+    void *copy = move(reap, chunk, object, have, size);
+    return copy || !done ? copy : object;
 }
 
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
