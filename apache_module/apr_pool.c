@@ -30,16 +30,15 @@ static void **reap_above(apr_pool_t *parent)
 
 static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
-    apr_pool_t *pool = hoard_calloc(1, sizeof *pool);
+    apr_pool_t *pool = hoard_malloc(sizeof *pool);
 
     if (!pool) return pool_exhausted(abort_fn);
+    *pool = (apr_pool_t){.abort_fn = abort_fn, .allocator = allocator};
     reapCreate(&pool->reap, reap_above(parent));
     if (!pool->reap) {
         hoard_free(pool);
         return pool_exhausted(abort_fn);
     }
-    pool->abort_fn = abort_fn;
-    pool->allocator = allocator;
     if (parent) pool_tree_link(pool, parent);
     return pool;
 }

@@ -21,12 +21,18 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
     return NULL;
 }
 
-void *apr_palloc(apr_pool_t *pool, apr_size_t size)
+static __attribute__((noinline)) void *palloc_or_abort(apr_pool_t *pool, apr_size_t size)
 {
     void *object = reapMalloc(&pool->reap, size);
 
-    if (__builtin_expect(object != NULL, 1)) return object;
-    return pool_exhausted(pool->abort_fn);
+    return object ? object : pool_exhausted(pool->abort_fn);
+}
+
+/* Without an abort function this is a jump to reapMalloc: a call and a look at its result would
+ * cost half as much again. */
+void *apr_palloc(apr_pool_t *pool, apr_size_t size)
+{
+    return pool->abort_fn ? palloc_or_abort(pool, size) : reapMalloc(&pool->reap, size);
 }
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
