@@ -17,7 +17,11 @@ static inline void pool_begin(struct pool *root)
     apr_allocator_owner_set(allocator, root->pool);
 }
 
-static inline void pool_child(struct pool *child, struct pool *parent) { apr_pool_create(&child->pool, parent->pool); }
+static inline void pool_child(struct pool *child, struct pool *parent)
+{
+    apr_pool_create(&child->pool, parent->pool);
+}
+
 static inline void *pool_get(struct pool *pool, size_t size) { return apr_palloc(pool->pool, size); }
 static inline void pool_clear(struct pool *pool) { apr_pool_clear(pool->pool); }
 static inline void pool_end(struct pool *pool) { apr_pool_destroy(pool->pool); }

@@ -9,7 +9,10 @@ struct pool {
     struct link objects; /* the list's head, circular */
 };
 
-static inline void pool_begin(struct pool *root) { root->objects.next = root->objects.previous = &root->objects; }
+static inline void pool_begin(struct pool *root)
+{
+    root->objects.next = root->objects.previous = &root->objects;
+}
 
 static inline void pool_child(struct pool *child, struct pool *parent)
 {

@@ -10,7 +10,12 @@ struct pool {
 };
 
 static inline void pool_begin(struct pool *root) { root->context = talloc_new(NULL); }
-static inline void pool_child(struct pool *child, struct pool *parent) { child->context = talloc_new(parent->context); }
+
+static inline void pool_child(struct pool *child, struct pool *parent)
+{
+    child->context = talloc_new(parent->context);
+}
+
 static inline void *pool_get(struct pool *pool, size_t size) { return talloc_size(pool->context, size); }
 static inline void pool_clear(struct pool *pool) { talloc_free_children(pool->context); }
 static inline void pool_end(struct pool *pool) { talloc_free(pool->context); }

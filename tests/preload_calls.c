@@ -28,7 +28,8 @@ static int is_filled(const unsigned char *block, size_t size, unsigned seed)
 
 static void test_impossible_sizes(void)
 {
-    static const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1, PTRDIFF_MAX};
+    static const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
+                                        PTRDIFF_MAX};
     char *kept = malloc(OPAQUE((size_t)100));
     fill((unsigned char *)kept, 100, 1);
     for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
