@@ -1,31 +1,37 @@
 /* reap_misuse.c: what exactly is wrong, for the one line before abort. */
 #include "reap_misuse.h"
 
+#include <string.h>
+
 #include "report.h"
 
-void reap_misuse_handle(const char *call, void *handle)
+void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
+
+/* What a pointer to freed memory is to a call: freeing it again has a name. */
+static const char *freed(const char *call)
 {
-    report_misuse(call, handle, "not a live reap");
+    bool frees = strcmp(call, "reapFree") == 0 || strcmp(call, "free") == 0;
+    return frees ? "freed twice" : "not a live object";
 }
 
-/* The kind of memory that a bad pointer into a regular chunk points to. */
-static const char *in_regular(const struct reap_chunk *chunk, const void *object)
+/* Says what is wrong with a pointer into a regular chunk. */
+static const char *in_regular(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     const struct reap *reap = chunk->owner;
     size_t unit = reap_unit(chunk, object);
-    if ((uintptr_t)object % REAP_UNIT || unit < chunk->first || unit >= chunk->size / REAP_UNIT)
+    if ((uintptr_t)object % REAP_UNIT || unit < chunk->first || unit >= chunk->limit)
         return "not the start of an object";
-    if (unit >= reap_chunk_top(reap, chunk)) return unit < chunk->high ? "freed twice" : "not a live object";
+    if (unit >= reap_chunk_top(reap, chunk)) return unit < chunk->high ? freed(call) : "not a live object";
     size_t start = bitmap_previous(chunk->starts, unit, chunk->first);
     bool in_free = start != SIZE_MAX && reap_is_free(chunk, start);
-    return in_free ? "freed twice" : "not the start of an object";
+    return in_free ? freed(call) : "not the start of an object";
 }
 
-static const char *in_live_chunk(const struct reap_chunk *chunk, const void *object)
+static const char *in_live_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     switch (chunk->kind) {
     case REAP_REGULAR:
-        return in_regular(chunk, object);
+        return in_regular(chunk, object, call);
     case REAP_WHOLE:
         return "not the start of an object";
     default:
@@ -34,21 +40,21 @@ static const char *in_live_chunk(const struct reap_chunk *chunk, const void *obj
 }
 
 /* A chunk that was given back empty still tells, until its memory is used again. */
-static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *object)
+static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     size_t unit = reap_unit(chunk, object);
     bool whole = chunk->kind == REAP_WHOLE;
     if (!reap_chunk_was_freed(chunk) || (uintptr_t)object % REAP_UNIT) return "not a live object";
-    return (whole ? unit == chunk->first : unit >= chunk->first) ? "freed twice" : "not a live object";
+    return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";
 }
 
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
 {
     const struct reap_chunk *chunk = chunk_of(object, NULL);
     if (!chunk) report_misuse(call, object, "not a reap's object");
-    if (!reap_chunk_is_live(chunk)) report_misuse(call, object, in_dead_chunk(chunk, object));
+    if (!reap_chunk_is_live(chunk)) report_misuse(call, object, in_dead_chunk(chunk, object, call));
     if (reap && chunk->owner != reap && chunk->owner->name)
         report_misuse_of(call, object, "an object of another reap,", chunk->owner->name);
     if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");
-    report_misuse(call, object, in_live_chunk(chunk, object));
+    report_misuse(call, object, in_live_chunk(chunk, object, call));
 }

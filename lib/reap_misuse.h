@@ -10,7 +10,8 @@
  *     an object of another reap
  *     not the start of an object   an interior pointer
  *     freed twice
- *     not a live object            of a reap that was cleared or destroyed, or a chunk given back
+ *     not a live object            freed before (in other calls than free), or its reap was cleared
+ *                                  or destroyed
  *
  * A freed object is known as such until its memory is used again.
  *

@@ -1,0 +1,11 @@
+/* An object is freed twice. */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap(), *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    expect("reapFree", object, "freed twice");
+    reapFree(&reap, object);
+}

@@ -1,0 +1,10 @@
+/* A pointer into an object is freed. */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap();
+    char *object = reapMalloc(&reap, 100);
+    expect("reapFree", object + 16, "not the start of an object");
+    reapFree(&reap, object + 16);
+}

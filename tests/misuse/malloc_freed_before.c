@@ -1,0 +1,12 @@
+/* An object is freed by free() and then by reapFree: seen when the reap takes in what free() was given. */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap(), *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    free(opaque(object));
+    reapFree(&reap, object);
+    expect("free", object, "freed twice");
+    return reapMalloc(&reap, 100000) == NULL;
+}

@@ -1,0 +1,11 @@
+/* An object is freed by reapFree and then by free(). */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap(), *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    expect("free", object, "freed twice");
+    free(opaque(object));
+}

@@ -1,0 +1,10 @@
+/* An object of a destroyed reap is given to free(). */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap(), *object = reapMalloc(&reap, 100);
+    reapDestroy(&reap);
+    expect("free", object, "not a live object");
+    free(opaque(object));
+}

@@ -1,0 +1,32 @@
+/* misuse.h: what the programs here share: each does one thing that must not be done, after saying on
+ * standard output what the library has to say about it on standard error. */
+#ifndef MISUSE_H
+#define MISUSE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reap.h"
+
+static inline void expect(const char *call, const void *pointer, const char *what)
+{
+    printf("reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
+    fflush(stdout);
+}
+
+/* Hides a pointer from the compiler, which would warn of what is done with it. */
+static inline void *opaque(void *pointer)
+{
+    void *volatile hidden = pointer;
+    return hidden;
+}
+
+static inline void *new_reap(void)
+{
+    void *reap;
+    reapCreate(&reap, NULL);
+    return reap;
+}
+
+#endif
