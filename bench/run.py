@@ -13,7 +13,7 @@ MALLOC_WORKLOADS = [["pairs"], ["batch"], ["sizes"], ["threadtest", "1"], ["thre
                     ["larson", str(2 * CPUS)]]
 POOL_WORKLOADS = [["request"], ["nested"], ["three"], ["fill"], ["clear"], ["churn"]]
 POOLS = ["reap", "apr", "talloc", "obstack", "mimalloc", "malloc"]
-OTHERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2.0", "tcmalloc": "libtcmalloc_minimal.so.4"}
+OTHERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 
 
 class Contestant:
