@@ -85,7 +85,7 @@ def measure(build, contestants, workloads, rounds, rows):
 
 
 def print_table(title, contestants, workloads, cell):
-    widths = [max(12, len(c.name) + 2) for c in contestants]
+    widths = [max(14, len(c.name) + 2) for c in contestants]
     print(f"\n{title}")
     print(" " * 16 + "".join(c.name.rjust(w) for c, w in zip(contestants, widths)))
     for workload in workloads:
@@ -98,13 +98,14 @@ def report(title, contestants, workloads):
     ours = contestants[0]
 
     def ratio(c, label):
-        """Round by round, so that what slows the machine for a while slows both."""
-        return f"{statistics.median(a / b for a, b in zip(c.times[label], ours.times[label])):.2f}"
+        """Round by round, so that what slows the machine for a while slows both; and of the minima."""
+        rounds = statistics.median(a / b for a, b in zip(c.times[label], ours.times[label]))
+        return f"{rounds:.2f} ({min(c.times[label]) / min(ours.times[label]):.2f})"
 
     print_table(f"{title}: ns per operation, median", contestants, workloads,
                 lambda c, label: f"{statistics.median(c.times[label]):.1f}")
     print_table("  the same, minimum", contestants, workloads, lambda c, label: f"{min(c.times[label]):.1f}")
-    print_table("  time relative to reap's, median over the rounds (above 1: slower than reap)", contestants,
+    print_table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", contestants,
                 workloads, ratio)
     print_table("  peak RSS in MiB, median", contestants, workloads,
                 lambda c, label: f"{statistics.median(c.peaks[label]) / 1024:.1f}")
