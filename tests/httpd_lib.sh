@@ -86,7 +86,8 @@ END
     find "$site" -exec touch -d '2020-01-01 00:00:00 UTC' {} +
 }
 
-# The workers are few and their number is fixed, so that memory can be compared.
+# The number of workers is fixed, so that memory can be compared, and ample: event closes idle
+# connections when all are busy, which a client may take for a failure.
 httpd_mpm_settings() {
     case $1 in
         prefork) cat <<'END' ;;
@@ -99,11 +100,11 @@ END
         *) cat <<'END' ;;
 ServerLimit 2
 StartServers 2
-ThreadsPerChild 16
-ThreadLimit 16
-MinSpareThreads 32
-MaxSpareThreads 32
-MaxRequestWorkers 32
+ThreadsPerChild 64
+ThreadLimit 64
+MinSpareThreads 128
+MaxSpareThreads 128
+MaxRequestWorkers 128
 END
     esac
 }
