@@ -46,7 +46,10 @@ static void fill(apr_pool_t *pool, unsigned seed)
 {
     unsigned char *object[20];
 
-    for (unsigned i = 0; i < 20; i++) memset(object[i] = apr_palloc(pool, 1 + seed % 500), (int)(seed + i), 1);
+    for (unsigned i = 0; i < 20; i++) {
+        object[i] = apr_palloc(pool, 1 + seed % 500);
+        *object[i] = (unsigned char)(seed + i);
+    }
     for (unsigned i = 0; i < 20; i++) expect(*object[i] == (unsigned char)(seed + i), "contents");
 }
 
