@@ -79,7 +79,9 @@ void dispatch_start_late(void)
     dispatch_start();
     if (atomic_exchange(&done, true)) return;
     pthread_atfork(fork_prepare, fork_parent, fork_child);
-    if (options.stats) atexit(report_at_exit);
+    if (!options.stats) return;
+    report_keep_stderr();
+    atexit(report_at_exit);
 }
 
 /* --- malloc ---------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +87,20 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
     return n;
 }
 
+static int kept_stderr = -1;
+
+void report_keep_stderr(void) { kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100); }
+
 static void write_all(const char *text, size_t size)
 {
+    int fd = STDERR_FILENO;
     while (size > 0) {
-        ssize_t n = write(STDERR_FILENO, text, size);
+        ssize_t n = write(fd, text, size);
         if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
+            fd = kept_stderr;
+            continue;
+        }
         if (n <= 0) return;
         text += n;
         size -= (size_t)n;

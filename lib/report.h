@@ -18,6 +18,10 @@ size_t report_vformat(char *buffer, size_t size, const char *format, va_list arg
 /* Writes "reap: " and the formatted line to standard error. errno is kept. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Keeps a duplicate of standard error for lines that come after the program has closed it, as many do
+ * before they exit. */
+void report_keep_stderr(void);
+
 /* Misuse by the caller: one line "reap: CALL(POINTER): WHAT" on standard error, then abort().
  * `call` is the public name, as in "reapFree". */
 void report_misuse(const char *call, const void *pointer, const char *what) __attribute__((noreturn, cold));
