@@ -1,0 +1,99 @@
+#include "check_backend.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t random_seed(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t seed = (uint64_t)now.tv_sec * 1000000007 + (uint64_t)now.tv_nsec;
+    const char *given = getenv("REAP_TEST_SEED");
+    if (given != NULL) seed = strtoull(given, NULL, 0);
+    seed += seed == 0;
+    fprintf(stderr, "REAP_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+const char *use_path(int i, const char *more)
+{
+    static const char *const paths[PATHS] = {"heaps=cid", "heaps=cpu", "path=locked"};
+    char text[256];
+    snprintf(text, sizeof text, "%s,%s", paths[i], more != NULL ? more : "");
+    setenv("REAP_OPTIONS", text, 1);
+    return paths[i];
+}
+
+static void run_and_exit(int fd, void (*fn)(void *arg), void *arg)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGABRT, SIG_DFL);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    fn(arg);
+    _exit(0);
+}
+
+struct outcome run_child(void (*fn)(void *arg), void *arg)
+{
+    struct outcome outcome = {0};
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) run_and_exit(ends[1], fn, arg);
+    close(ends[1]);
+    size_t have = 0;
+    for (ssize_t n; (n = read(ends[0], outcome.text + have, sizeof outcome.text - 1 - have)) > 0;)
+        have += (size_t)n;
+    close(ends[0]);
+    waitpid(pid, &outcome.status, 0);
+    return outcome;
+}
+
+unsigned lines_of(const char *text)
+{
+    unsigned lines = 0;
+    for (; *text != '\0'; text++) lines += *text == '\n';
+    return lines;
+}
+
+bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what)
+{
+    char line[512];
+    snprintf(line, sizeof line, "reap: %s(%p): %s\n", call, pointer, what);
+    bool is = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT &&
+              strcmp(outcome->text, line) == 0;
+    if (!is) fprintf(stderr, "status %x, expected %sbut got %s", outcome->status, line, outcome->text);
+    return is;
+}
+
+int run_cases(const char *name, TCase *first, ...)
+{
+    Suite *suite = suite_create(name);
+    va_list more;
+    va_start(more, first);
+    for (TCase *tests = first; tests != NULL; tests = va_arg(more, TCase *)) suite_add_tcase(suite, tests);
+    va_end(more);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+TCase *new_case(const char *name, double seconds)
+{
+    TCase *tests = tcase_create(name);
+    tcase_set_timeout(tests, seconds);
+    return tests;
+}

@@ -1,0 +1,60 @@
+/* check_backend.h: what the Check programs for the backend share.
+ *
+ * Options are read once in a process, so a test that chooses a path must be the first in its process
+ * to allocate: those programs need Check's fork mode, which is the default. */
+#ifndef CHECK_BACKEND_H
+#define CHECK_BACKEND_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- chance ---------------------------------------------------------------------------------- */
+
+/* REAP_TEST_SEED, or another one in each run; printed, so that a failure can be repeated. */
+uint64_t random_seed(void);
+
+static inline uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+static inline unsigned random_below(uint64_t *state, unsigned n) { return (unsigned)(random_next(state) % n); }
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+enum { PATHS = 3 };
+
+/* Has the allocator of this process take path i: rseq with concurrency ids, rseq with CPU numbers, or
+ * locked; `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
+const char *use_path(int i, const char *more);
+
+/* --- a child whose last words are heard ------------------------------------------------------ */
+
+struct outcome {
+    int status;      /* as wait tells it */
+    char text[4096]; /* what it wrote to standard error */
+};
+
+/* Runs fn in a child; one that returns has ended well. */
+struct outcome run_child(void (*fn)(void *arg), void *arg);
+
+/* The number of lines in the text. */
+unsigned lines_of(const char *text);
+
+/* Has it aborted after exactly one line, which is "reap: call(pointer): what"? */
+bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what);
+
+/* --- a program ------------------------------------------------------------------------------- */
+
+/* Runs a suite of these cases, ended by NULL; the exit status. */
+int run_cases(const char *name, TCase *first, ...);
+
+/* A case with a time limit, in seconds. */
+TCase *new_case(const char *name, double seconds);
+
+#endif
