@@ -123,7 +123,8 @@ unsigned superblock_absorb(struct superblock *sb)
     return chain.count;
 }
 
-/* Follows a list of `count` links from block `number`; false when it strays or block is on it (then *met). */
+/* Follows a list of `count` links from block `number`, noting in *met whether block is on it; false when it
+ * strays, or does not end there, as a list with a circle does not. */
 static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block, bool *met)
 {
     const struct sizeclass *class = superblock_class(sb);
@@ -134,7 +135,7 @@ static bool follow(const struct superblock *sb, unsigned number, unsigned count,
         if (!superblock_starts_at(sb, at) || !block_looks_free(at)) return false;
         number = block_link(at) & 0xffff;
     }
-    return true;
+    return number == 0;
 }
 
 static unsigned uncarved(const struct superblock *sb, uint64_t word)

@@ -23,7 +23,10 @@ static inline uint64_t random_next(uint64_t *state)
     return *state >> 11;
 }
 
-static inline unsigned random_below(uint64_t *state, unsigned n) { return (unsigned)(random_next(state) % n); }
+static inline unsigned random_below(uint64_t *state, unsigned n)
+{
+    return (unsigned)(random_next(state) % n);
+}
 
 /* --- paths ----------------------------------------------------------------------------------- */
 

@@ -49,7 +49,10 @@ START_TEST(what_cannot_be_mapped_is_null_and_enomem)
 {
     static const struct {
         size_t size, alignment;
-    } much[] = {{(size_t)1 << 48, PAGE}, {SIZE_MAX - PAGE + 1, PAGE}, {PAGE, (size_t)1 << 62}, {(size_t)1 << 47, MIB}};
+    } much[] = {{(size_t)1 << 48, PAGE},
+                {SIZE_MAX - PAGE + 1, PAGE},
+                {PAGE, (size_t)1 << 62},
+                {(size_t)1 << 47, MIB}};
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         errno = 0;
         ck_assert_ptr_null(pages_map(much[i].size, much[i].alignment));
@@ -87,7 +90,8 @@ START_TEST(moves_and_resizes_keep_contents)
     char *wall = pages_map(2 * PAGE, PAGE);
     munmap(wall + PAGE, PAGE);
     ck_assert(pages_resize(wall, PAGE, 2 * PAGE)); /* just made free */
-    char *next = mmap(wall + 2 * PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    char *next =
+        mmap(wall + 2 * PAGE, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     (void)next; /* there is something behind it, ours or not */
     errno = 99;
     ck_assert(!pages_resize(wall, 2 * PAGE, 3 * PAGE));
@@ -261,7 +265,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *memory = new_case("pages", 20), *processor = new_case("cpu", 20), *classes = new_case("sizeclass", 60);
+    TCase *memory = new_case("pages", 20), *processor = new_case("cpu", 20),
+          *classes = new_case("sizeclass", 60);
     tcase_add_test(memory, mappings_are_aligned_and_zero);
     tcase_add_test(memory, what_cannot_be_mapped_is_null_and_enomem);
     tcase_add_test(memory, purged_memory_reads_as_zero);

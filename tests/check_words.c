@@ -22,8 +22,8 @@ static struct options presets(void)
 
 START_TEST(options_have_these_presets)
 {
-    static const char *const shown[] = {"stats=0", "heaps=cid", "path=auto", "lock=both", "empty_fraction=2", "slack=4",
-                                        "purge_ms=100"};
+    static const char *const shown[] = {"stats=0",          "heaps=cid", "path=auto",   "lock=both",
+                                        "empty_fraction=2", "slack=4",   "purge_ms=100"};
     presets();
     char item[64];
     unsigned i = 0;
@@ -256,7 +256,8 @@ END_TEST
 
 enum { NODES = 32 };
 
-static void assert_list(const struct list *list, struct list_node *nodes, const unsigned *order, unsigned count)
+static void assert_list(const struct list *list, struct list_node *nodes, const unsigned *order,
+                        unsigned count)
 {
     const struct list_node *node = list->first;
     struct list_node *const *at = &list->first;
@@ -300,7 +301,8 @@ END_TEST
 
 int main(void)
 {
-    TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20), *lists = new_case("list", 20);
+    TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20),
+          *lists = new_case("list", 20);
     tcase_add_test(parsing, options_have_these_presets);
     tcase_add_test(parsing, each_option_takes_what_its_bounds_allow);
     tcase_add_test(parsing, each_bad_item_gives_one_line_and_changes_nothing);
