@@ -15,11 +15,6 @@
 
 #include "hoard.h"
 
-struct apr_allocator_t {
-    apr_thread_mutex_t *mutex;
-    apr_pool_t *owner;
-};
-
 apr_status_t apr_allocator_create(apr_allocator_t **allocator)
 {
     *allocator = hoard_calloc(1, sizeof **allocator);

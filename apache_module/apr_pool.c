@@ -28,12 +28,25 @@ static void **reap_above(apr_pool_t *parent)
     return parent ? &parent->reap : NULL;
 }
 
+/* Field by field: gcc makes a loop of an initializer, which takes as long as the rest of creation. */
+static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+{
+    pool->abort_fn = abort_fn;
+    pool->allocator = allocator;
+    pool->cleanups = pool->pre_cleanups = NULL;
+    pool->subprocesses = NULL;
+    pool->user_data = NULL;
+    pool->ending = false;
+    pool->parent = pool->child = pool->sibling = NULL;
+    pool->ref = NULL;
+}
+
 static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
     apr_pool_t *pool = hoard_malloc(sizeof *pool);
 
     if (!pool) return pool_exhausted(abort_fn);
-    *pool = (apr_pool_t){.abort_fn = abort_fn, .allocator = allocator};
+    pool_init(pool, abort_fn, allocator);
     reapCreate(&pool->reap, reap_above(parent));
     if (!pool->reap) {
         hoard_free(pool);
@@ -91,11 +104,11 @@ apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort
 
 static void end_contents(apr_pool_t *pool)
 {
-    pool_run_cleanups(&pool->pre_cleanups);
+    if (pool->pre_cleanups) pool_run_cleanups(&pool->pre_cleanups);
     while (pool->child) apr_pool_destroy(pool->child);
     pool->ending = true;
-    pool_run_cleanups(&pool->cleanups);
-    pool_end_subprocesses(pool->subprocesses);
+    if (pool->cleanups) pool_run_cleanups(&pool->cleanups);
+    if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
     pool->subprocesses = NULL;
     pool->user_data = NULL;
 }
@@ -113,8 +126,8 @@ void apr_pool_destroy(apr_pool_t *pool)
     bool owner;
 
     end_contents(pool);
-    owner = apr_allocator_owner_get(allocator) == pool;
-    pool_tree_hand_up(pool);
+    owner = allocator->owner == pool;
+    if (pool->child) pool_tree_hand_up(pool);
     if (pool->parent) pool_tree_unlink(pool);
     reapDestroy(&pool->reap);
     hoard_free(pool);

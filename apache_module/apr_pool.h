@@ -66,6 +66,12 @@ struct apr_pool_t {
     apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
 };
 
+/* Remembers what it is told; see apr_allocator.c. */
+struct apr_allocator_t {
+    apr_thread_mutex_t *mutex;
+    apr_pool_t *owner; /* the pool whose destruction destroys the allocator, or NULL */
+};
+
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
 
 /* The pool above all others; NULL before apr_pool_initialize. */

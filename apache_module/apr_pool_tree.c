@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 enum { LOCK_BITS = 4, LOCKS = 1 << LOCK_BITS };
 
@@ -16,11 +17,21 @@ static struct {
     _Alignas(64) pthread_mutex_t mutex; /* a cache line each */
 } locks[LOCKS] = {[0 ... LOCKS - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* The high bits of a product depend on all bits of the address. */
-static pthread_mutex_t *lock_of(const apr_pool_t *parent)
+/* Takes the lock of a parent's list, which the high bits of a product choose, since they depend on all
+ * bits of the address. NULL where there is one thread, which needs none: it makes no other meanwhile. */
+static pthread_mutex_t *take(const apr_pool_t *parent)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)parent * UINT64_C(0x9E3779B97F4A7C15);
-    return &locks[mixed >> (64 - LOCK_BITS)].mutex;
+    pthread_mutex_t *mutex = &locks[mixed >> (64 - LOCK_BITS)].mutex;
+
+    if (__libc_single_threaded) return NULL;
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static void release(pthread_mutex_t *mutex)
+{
+    if (mutex) pthread_mutex_unlock(mutex);
 }
 
 static void take_all(void)
@@ -38,37 +49,25 @@ void pool_tree_prepare_for_fork(void)
     pthread_atfork(take_all, release_all, release_all);
 }
 
-static void insert(apr_pool_t *pool, apr_pool_t *parent)
+void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent)
 {
+    pthread_mutex_t *taken = take(parent);
+
+    pool->parent = parent;
     pool->sibling = parent->child;
     if (pool->sibling) pool->sibling->ref = &pool->sibling;
     pool->ref = &parent->child;
     parent->child = pool;
-}
-
-static void extract(apr_pool_t *pool)
-{
-    *pool->ref = pool->sibling;
-    if (pool->sibling) pool->sibling->ref = pool->ref;
-}
-
-void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent)
-{
-    pthread_mutex_t *mutex = lock_of(parent);
-
-    pool->parent = parent;
-    pthread_mutex_lock(mutex);
-    insert(pool, parent);
-    pthread_mutex_unlock(mutex);
+    release(taken);
 }
 
 void pool_tree_unlink(apr_pool_t *pool)
 {
-    pthread_mutex_t *mutex = lock_of(pool->parent);
+    pthread_mutex_t *taken = take(pool->parent);
 
-    pthread_mutex_lock(mutex);
-    extract(pool);
-    pthread_mutex_unlock(mutex);
+    *pool->ref = pool->sibling;
+    if (pool->sibling) pool->sibling->ref = pool->ref;
+    release(taken);
 }
 
 void pool_tree_hand_up(apr_pool_t *pool)

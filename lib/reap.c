@@ -27,6 +27,11 @@ static NOINLINE void *malloc_checked(void **handle, size_t size)
 
 /* Heap mode: a free block of just this size, which most are that a program asks for again. One of
  * a single unit does not say which chunk it is in, so these do not come here. */
+static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
+                  offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
+                  offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
+              "reap_bump in reap.h takes objects as reapMalloc does");
+
 static NOINLINE void *malloc_slow(void **handle, size_t size)
 {
     struct reap *reap = *handle;
