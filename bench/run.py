@@ -49,6 +49,9 @@ def pools(build):
         program = f"{build}/bench/pool_{name}"
         if os.path.exists(program):
             yield Contestant(name, program)
+        if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
+            libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
+            yield Contestant("apr on reaps", program, ":".join(libraries))
 
 
 def run_once(build, contestant, workload):
