@@ -1,0 +1,443 @@
+/* check_arena.c: slots, mappings, the map of the address space, and large objects in them. */
+#include "check_backend.h"
+
+#include "arena.h"
+#include "large.h"
+#include "options.h"
+#include "pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void setup(void)
+{
+    sizeclass_init();
+    superblock_init();
+    options.purge_ms = 3600000; /* only when a test asks for it */
+}
+
+/* --- slots against a model ------------------------------------------------------------------- */
+
+enum { RUNS = 160, STEPS = 6000 };
+
+struct run {
+    struct superblock *first; /* NULL: none */
+    unsigned n;
+    uint64_t tag;
+};
+
+static struct run runs[RUNS];
+
+static uint64_t *page_of(const struct run *run, unsigned page)
+{
+    return (uint64_t *)(slot_start(run->first) + page * (size_t)PAGE);
+}
+
+enum { PAGES_PER_SLOT = SUPERBLOCK / PAGE };
+
+static void tag_slots(const struct run *run, unsigned from)
+{
+    for (unsigned p = from * PAGES_PER_SLOT; p < run->n * PAGES_PER_SLOT; p++)
+        *page_of(run, p) = run->tag ^ p;
+}
+
+static bool has_tags(const struct run *run)
+{
+    unsigned wrong = 0;
+    for (unsigned p = 0; p < run->n * PAGES_PER_SLOT; p++) wrong += *page_of(run, p) != (run->tag ^ p);
+    return wrong == 0;
+}
+
+static bool reads_zero(const struct run *run)
+{
+    unsigned wrong = 0;
+    for (unsigned p = 0; p < run->n * PAGES_PER_SLOT; p++) wrong += *page_of(run, p) != 0;
+    return wrong == 0;
+}
+
+static void assert_found(const struct run *run, uint64_t *random)
+{
+    char *start = slot_start(run->first);
+    struct arena *arena = arena_of(start);
+    ck_assert_ptr_nonnull(arena);
+    ck_assert_ptr_eq(arena_slot(arena, start), run->first);
+    ck_assert_uint_eq(arena_span(run->first), run->n);
+    for (unsigned i = 0; i < 4; i++) {
+        const char *inside = start + random_next(random) % ((size_t)run->n * SUPERBLOCK);
+        ck_assert_ptr_eq(arena_of(inside), arena);
+        ck_assert_ptr_eq(arena_head(arena, inside), run->first);
+    }
+}
+
+static void take(struct run *run, uint64_t *random)
+{
+    unsigned n =
+        random_below(random, 4) != 0 ? 1 + random_below(random, 3) : 1 + random_below(random, ARENA_SLOTS);
+    unsigned alignment = random_below(random, 3) != 0 ? 1 : 1u << random_below(random, 7);
+    enum superblock_kind kind = random_below(random, 2) ? SLOT_SPAN : SLOT_SPAN_CHUNK;
+    bool clean = false;
+    run->first = arena_take(n, alignment, kind, &clean);
+    ck_assert_ptr_nonnull(run->first);
+    run->n = n;
+    run->tag = random_next(random) << 12 | 1;
+    ck_assert_uint_eq((uintptr_t)slot_start(run->first) % ((size_t)alignment * SUPERBLOCK), 0);
+    ck_assert_uint_eq(run->first->kind, kind);
+    ck_assert_uint_eq(run->first->inverse, 0);
+    if (clean) ck_assert(reads_zero(run));
+    tag_slots(run, 0);
+}
+
+static void give(struct run *run)
+{
+    ck_assert(has_tags(run));
+    struct arena *arena = arena_of(slot_start(run->first));
+    char *start = slot_start(run->first);
+    arena_give(run->first, run->n);
+    if (arena_of(start) == arena) ck_assert_uint_eq(arena_slot(arena, start)->kind, SLOT_FREE);
+    run->first = NULL;
+}
+
+static void resize(struct run *run, uint64_t *random)
+{
+    unsigned before = run->n;
+    int more = (int)random_below(random, 6) - 3;
+    if (more <= -(int)before) return;
+    bool done = arena_resize(run->first, before, more);
+    if (more <= 0) ck_assert(done);
+    if (done) run->n = before + (unsigned)more;
+    ck_assert_uint_eq(arena_span(run->first), run->n);
+    if (run->n > before) tag_slots(run, before);
+    ck_assert(has_tags(run));
+}
+
+/* Every used slot is a run's, what is held is what is used or dirty, and no slot is both. */
+static void assert_accounts(void)
+{
+    size_t used = 0, held = 0, runs_slots = 0;
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
+        ck_assert_uint_eq(arena->used & arena->dirty, 0);
+        used += (size_t)__builtin_popcountll(arena->used);
+        held += (size_t)__builtin_popcountll(arena->used | arena->dirty);
+    }
+    for (unsigned i = 0; i < RUNS; i++) runs_slots += runs[i].first != NULL ? runs[i].n : 0;
+    ck_assert_uint_eq(used, runs_slots);
+    ck_assert_uint_eq(arena_held().now, held * SUPERBLOCK);
+    ck_assert_uint_ge(arena_held().peak, arena_held().now);
+}
+
+static void purge_and_look(void)
+{
+    size_t before = arena_held().now, bytes = arena_purge(0), used = 0;
+    for (unsigned i = 0; i < RUNS; i++) used += runs[i].first != NULL ? runs[i].n : 0;
+    ck_assert_uint_eq(arena_held().now, used * SUPERBLOCK);
+    ck_assert_uint_eq(bytes, before - used * SUPERBLOCK);
+}
+
+START_TEST(runs_of_slots_agree_with_a_model)
+{
+    uint64_t random = random_seed();
+    for (unsigned step = 0; step < STEPS; step++) {
+        struct run *run = &runs[random_below(&random, RUNS)];
+        unsigned what = random_below(&random, 100);
+        if (what == 0)
+            purge_and_look();
+        else if (run->first == NULL)
+            take(run, &random);
+        else if (what < 30)
+            resize(run, &random);
+        else
+            give(run);
+        if (run->first != NULL) assert_found(run, &random);
+        if (step % 16 == 0) assert_accounts();
+    }
+    for (unsigned i = 0; i < RUNS; i++)
+        if (runs[i].first != NULL) give(&runs[i]);
+    purge_and_look();
+    ck_assert_uint_eq(arena_held().now, 0);
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
+        ck_assert_ptr_null(arena->base);
+}
+END_TEST
+
+START_TEST(dirty_slots_serve_before_clean_ones)
+{
+    bool clean;
+    struct superblock *a = arena_take(3, 1, SLOT_SPAN, &clean), *b = arena_take(1, 1, SLOT_SPAN, &clean);
+    ck_assert(clean);
+    memset(slot_start(a), 1, 3 * SUPERBLOCK);
+    arena_give(a, 3);
+    ck_assert_ptr_eq(arena_take(3, 1, SLOT_SPAN, &clean), a);
+    ck_assert(!clean);
+    arena_give(a, 3);
+    arena_give(b, 1);
+    size_t held = arena_held().now;
+    ck_assert_ptr_nonnull(arena_take(4, 4, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().now, held);
+}
+END_TEST
+
+START_TEST(slots_that_are_not_old_enough_stay)
+{
+    bool clean;
+    struct superblock *a = arena_take(5, 1, SLOT_SPAN, &clean);
+    arena_give(a, 5);
+    ck_assert_uint_eq(arena_purge(3600000), 0);
+    ck_assert_uint_eq(arena_held().now, 5 * SUPERBLOCK);
+    ck_assert_uint_eq(arena_purge(0), 5 * SUPERBLOCK);
+    ck_assert_uint_eq(arena_held().now, 0);
+    ck_assert_uint_eq(arena_held().peak, 5 * SUPERBLOCK);
+}
+END_TEST
+
+START_TEST(purges_come_by_themselves_when_due)
+{
+    options.purge_ms = 20;
+    bool clean;
+    struct superblock *old = arena_take(8, 1, SLOT_SPAN, &clean), *keep = arena_take(1, 1, SLOT_SPAN, &clean);
+    struct superblock *more = arena_take(1, 1, SLOT_SPAN, &clean);
+    arena_give(old, 8);
+    uint64_t start = pages_clock();
+    while (arena_held().now > 2 * SUPERBLOCK && pages_clock() < start + 5000)
+        if (pages_clock() > start + 40) arena_purge_if_due();
+    ck_assert_uint_eq(arena_held().now, 2 * SUPERBLOCK);
+    arena_give(keep, 1);
+    arena_give(more, 1);
+}
+END_TEST
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+START_TEST(any_bits_can_be_asked_about)
+{
+    int on_stack;
+    static int in_data;
+    uint64_t random = random_seed();
+    void *elsewhere = malloc(100);
+    const void *strangers[] = {NULL,
+                               (void *)1,
+                               &on_stack,
+                               &in_data,
+                               elsewhere,
+                               (void *)(((uintptr_t)1 << 47) - 1),
+                               (void *)((uintptr_t)1 << 47),
+                               (void *)((uintptr_t)1 << 48),
+                               (void *)((uintptr_t)1 << 63),
+                               (void *)0xffffffffff600000, /* vsyscall */
+                               (void *)UINTPTR_MAX};
+    bool clean;
+    struct superblock *span = arena_take(2, 1, SLOT_SPAN, &clean);
+    struct arena *arena = arena_of(slot_start(span));
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        ck_assert_ptr_null(arena_of(strangers[i]));
+        ck_assert_uint_eq(arena_guess(strangers[i])->inverse, 0);
+    }
+    for (unsigned i = 0; i < 1000000; i++) {
+        uintptr_t bits = random_next(&random) << 11 ^ random_next(&random);
+        struct arena *found = arena_of((void *)bits);
+        ck_assert(found == NULL || found == arena);
+        ck_assert_int_eq(found == arena, bits >> ARENA_SHIFT == (uintptr_t)arena->base >> ARENA_SHIFT);
+    }
+    ck_assert_ptr_eq(arena_of(arena->base + ARENA - 1), arena);
+    ck_assert_ptr_null(arena_of(arena->base + ARENA));
+    ck_assert_ptr_null(arena_of(arena->base - 1));
+    free(elsewhere);
+}
+END_TEST
+
+START_TEST(a_guess_is_believed_only_for_its_own)
+{
+    bool clean;
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    superblock_format(sb, 4);
+    char *block = slot_start(sb);
+    struct arena *arena = arena_of(block);
+    ck_assert(!superblock_starts_at(arena_guess(block), block)); /* not learned yet */
+    arena_learn(arena, block);
+    ck_assert_ptr_eq(arena_guess(block), sb);
+    ck_assert(superblock_starts_at(arena_guess(block), block));
+    for (unsigned i = 1; i < 64; i++) { /* the same 4 MiB modulo 4 GiB */
+        const char *alias = (const char *)((uintptr_t)block ^ (uintptr_t)i << 32);
+        ck_assert(!superblock_starts_at(arena_guess(alias), alias));
+    }
+    arena_give(sb, 1);
+    ck_assert(!superblock_starts_at(arena_guess(block), block));
+}
+END_TEST
+
+/* --- mappings -------------------------------------------------------------------------------- */
+
+static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
+{
+    ck_assert_ptr_nonnull(arena);
+    ck_assert_uint_eq(arena->mapping, align_up(size, PAGE));
+    ck_assert_uint_eq((uintptr_t)arena->base % ARENA, 0);
+    ck_assert_uint_eq(arena->slots[0].kind, kind);
+    ck_assert_ptr_eq(slot_start(&arena->slots[0]), arena->base);
+    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(arena_of(arena->base + at), arena);
+    ck_assert_ptr_eq(arena_of(arena->base + size - 1), arena);
+    ck_assert_ptr_null(arena_of(arena->base + align_up(size, ARENA)));
+}
+
+START_TEST(mappings_come_and_go)
+{
+    for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 8)
+        for (size_t size = 4 * MIB + 1; size < 40 * MIB; size = size * 2 + 12345) {
+            size_t before = arena_held().now;
+            struct arena *arena = arena_map_large(size, alignment, SLOT_SPAN_CHUNK);
+            assert_mapped(arena, size, SLOT_SPAN_CHUNK);
+            ck_assert_uint_eq((uintptr_t)arena->base % alignment, 0);
+            ck_assert_uint_eq(arena_held().now, before + align_up(size, PAGE));
+            for (size_t at = 0; at < size; at += 64 * KIB) ck_assert_int_eq(arena->base[at], 0);
+            char *base = arena->base;
+            base[0] = base[size - 1] = 1;
+            arena_unmap_large(arena);
+            ck_assert_uint_eq(arena_held().now, before);
+            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(arena_of(base + at));
+        }
+}
+END_TEST
+
+static void fill(char *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += 509) at[i] = (char)(i / 509 % 127 + 1);
+}
+
+static bool is_filled(const char *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += 509)
+        if (at[i] != (char)(i / 509 % 127 + 1)) return false;
+    return true;
+}
+
+START_TEST(mappings_are_resized_and_keep_their_contents)
+{
+    static const size_t sizes[] = {5, 6, 8, 7, 30, 31, 12, 64, 5, 100, 9};
+    size_t size = 5 * MIB, before = arena_held().now;
+    struct arena *arena = arena_map_large(size, 1, SLOT_SPAN);
+    fill(arena->base, size);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t next = sizes[i] * MIB - 3000, kept = next < size ? next : size;
+        char *old = arena->base;
+        bool in_place = align_up(next, ARENA) <= align_up(size, ARENA);
+        ck_assert(arena_remap_large(arena, next, true));
+        if (in_place && next < size) ck_assert_ptr_eq(arena->base, old);
+        if (arena->base != old) ck_assert_ptr_null(arena_of(old));
+        assert_mapped(arena, next, SLOT_SPAN);
+        ck_assert(is_filled(arena->base, kept));
+        ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
+        for (size_t at = align_up(kept, PAGE); at < next; at += PAGE) ck_assert_int_eq(arena->base[at], 0);
+        size = next;
+        fill(arena->base, size);
+    }
+    ck_assert(!arena_remap_large(arena, 200 * MIB, false)); /* never beyond its last 4 MiB in place */
+    assert_mapped(arena, size, SLOT_SPAN);
+    arena_unmap_large(arena);
+}
+END_TEST
+
+/* --- large objects --------------------------------------------------------------------------- */
+
+enum { OBJECTS = 40 };
+
+static struct {
+    char *at;
+    size_t size;
+} objects[OBJECTS];
+
+static size_t random_large(uint64_t *random)
+{
+    size_t limit = random_below(random, 4) != 0 ? ARENA : 9 * MIB;
+    return CLASS_SIZE_MAX + 1 + random_next(random) % (limit - CLASS_SIZE_MAX);
+}
+
+START_TEST(large_objects_agree_with_a_model)
+{
+    uint64_t random = random_seed();
+    for (unsigned step = 0; step < 3000; step++) {
+        unsigned i = random_below(&random, OBJECTS);
+        char *at = objects[i].at;
+        size_t size = random_large(&random), old = objects[i].size;
+        struct arena *arena = at != NULL ? arena_of(at) : NULL;
+        if (at == NULL) {
+            size_t alignment =
+                random_below(&random, 3) ? BLOCK_UNIT : (size_t)PAGE << random_below(&random, 13);
+            bool zeroed;
+            at = large_alloc(size, alignment, false, &zeroed);
+            ck_assert_ptr_nonnull(at);
+            ck_assert_uint_eq((uintptr_t)at % alignment, 0);
+            for (size_t b = 0; zeroed && b < size; b += 4001) ck_assert_int_eq(at[b], 0);
+        } else if (random_below(&random, 2)) {
+            ck_assert(is_filled(at, old));
+            large_free(arena, at);
+            objects[i].at = NULL;
+            continue;
+        } else if (large_resize(arena, at, size)) {
+            ck_assert(is_filled(at, size < old ? size : old));
+        } else if ((arena->mapping != 0) & (size > ARENA)) {
+            at = large_move(arena, at, size);
+            ck_assert_ptr_nonnull(at);
+            ck_assert(is_filled(at, size < old ? size : old));
+        } else {
+            ck_assert_ptr_null(large_move(arena, at, size));
+            ck_assert(is_filled(at, old));
+            size = old;
+        }
+        objects[i].at = at;
+        objects[i].size = size;
+        arena = arena_of(at);
+        ck_assert(large_starts_at(arena, at));
+        ck_assert(!large_starts_at(arena, at + 1));
+        ck_assert(!large_starts_at(arena_of(at + size - 1), at + size - 1));
+        ck_assert_uint_ge(large_size(arena, at), size);
+        ck_assert_uint_lt(large_size(arena, at), size + SUPERBLOCK);
+        fill(at, size);
+        size_t sum = 0;
+        for (unsigned j = 0; j < OBJECTS; j++)
+            if (objects[j].at != NULL) sum += large_size(arena_of(objects[j].at), objects[j].at);
+        ck_assert_uint_eq(large_bytes(), sum);
+    }
+}
+END_TEST
+
+START_TEST(impossible_large_objects_are_enomem)
+{
+    static const struct {
+        size_t size, alignment;
+    } much[] = {{SIZE_LIMIT, 16},
+                {SIZE_LIMIT - ARENA, 16},
+                {SIZE_MAX, 16},
+                {(size_t)1 << 47, 16},
+                {100, (size_t)1 << 63},
+                {100, (size_t)1 << 62},
+                {(size_t)1 << 46, (size_t)1 << 46}};
+    size_t before = arena_held().now;
+    for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
+        errno = 0;
+        ck_assert_ptr_null(large_alloc(much[i].size, much[i].alignment, false, NULL));
+        ck_assert_int_eq(errno, ENOMEM);
+    }
+    ck_assert_uint_eq(arena_held().now, before);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *slots = new_case("slots", 60), *map = new_case("map", 30), *mappings = new_case("mappings", 30),
+          *large = new_case("large", 60);
+    tcase_add_unchecked_fixture(slots, setup, NULL);
+    tcase_add_unchecked_fixture(map, setup, NULL);
+    tcase_add_unchecked_fixture(mappings, setup, NULL);
+    tcase_add_unchecked_fixture(large, setup, NULL);
+    tcase_add_test(slots, runs_of_slots_agree_with_a_model);
+    tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
+    tcase_add_test(slots, slots_that_are_not_old_enough_stay);
+    tcase_add_test(slots, purges_come_by_themselves_when_due);
+    tcase_add_test(map, any_bits_can_be_asked_about);
+    tcase_add_test(map, a_guess_is_believed_only_for_its_own);
+    tcase_add_test(mappings, mappings_come_and_go);
+    tcase_add_test(mappings, mappings_are_resized_and_keep_their_contents);
+    tcase_add_test(large, large_objects_agree_with_a_model);
+    tcase_add_test(large, impossible_large_objects_are_enomem);
+    return run_cases("arena", slots, map, mappings, large, (TCase *)NULL);
+}
