@@ -13,10 +13,7 @@
 #include "reap_tree.h"
 #include "report.h"
 
-const char *reapVersion(void)
-{
-    return REAP_VERSION;
-}
+const char *reapVersion(void) { return REAP_VERSION; }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
@@ -160,15 +157,9 @@ int reapOf(const void *pointer, void **handle)
 
 /* --- name, parent, functions ----------------------------------------------------------------- */
 
-void *reapParent(void **handle)
-{
-    return reap_of_handle(handle, "reapParent")->parent;
-}
+void *reapParent(void **handle) { return reap_of_handle(handle, "reapParent")->parent; }
 
-const char *reapName(void **handle)
-{
-    return reap_of_handle(handle, "reapName")->name;
-}
+const char *reapName(void **handle) { return reap_of_handle(handle, "reapName")->name; }
 
 int reapSetName(void **handle, const char *name)
 {

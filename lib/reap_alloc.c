@@ -17,7 +17,7 @@ static NOINLINE void drain(struct reap *reap)
     while (object) {
         struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "free");
         void **words = object, *next = words[0];
-        words[1] = NULL; /* the mark of a pending free, see reap_remote.c */
+        words[1] = NULL; /* not reap_pending() any more */
         reap_alloc_free(reap, chunk, object);
         object = next;
     }
@@ -36,10 +36,7 @@ void reap_alloc_drain(struct reap *reap)
 
 /* --- the hole -------------------------------------------------------------------------------- */
 
-static size_t hole(const struct reap *reap)
-{
-    return (size_t)(reap->limit - reap->bump) / REAP_UNIT;
-}
+static size_t hole(const struct reap *reap) { return (size_t)(reap->limit - reap->bump) / REAP_UNIT; }
 
 static void *bump(struct reap *reap, size_t units)
 {

@@ -37,16 +37,10 @@ static void forget(struct reap *reap, const struct reap_chunk *chunk)
 }
 
 /* Bytes of one bitmap of a chunk. */
-static size_t bitmap_size(size_t chunk_size)
-{
-    return chunk_size / REAP_UNIT / 8;
-}
+static size_t bitmap_size(size_t chunk_size) { return chunk_size / REAP_UNIT / 8; }
 
 /* The same with its guard: a word of zeros, so that a look at the bits behind one may cross over. */
-static size_t guarded_size(size_t chunk_size)
-{
-    return bitmap_size(chunk_size) + sizeof(uint64_t);
-}
+static size_t guarded_size(size_t chunk_size) { return bitmap_size(chunk_size) + sizeof(uint64_t); }
 
 /* Lays out a regular chunk: its bitmaps at offset `starts`, its objects behind them. */
 static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts)
@@ -70,10 +64,7 @@ static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t 
  * as much as the rest of creating a reap. */
 typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
 
-static inline void zero_line(void *at)
-{
-    *(line *)at = (line){0};
-}
+static inline void zero_line(void *at) { *(line *)at = (line){0}; }
 
 /* A first chunk, empty, with the hole in it. */
 static inline void lay_out_first(struct reap *reap, struct reap_chunk *chunk)
@@ -117,8 +108,21 @@ static void give_back_all(struct reap_chunk *chunk)
     }
 }
 
+/* Objects that other threads freed go with all others; but their memory may come back as an object,
+ * which must not look as if it were pending. */
+static void drop_pending(struct reap *reap)
+{
+    if (LIKELY(!atomic_load_explicit(&reap->remote, memory_order_relaxed))) return;
+    void *object = atomic_exchange_explicit(&reap->remote, NULL, memory_order_acquire);
+    for (void **words = object; words && words[1] == reap_pending(words); words = object) {
+        object = words[0];
+        words[1] = NULL; /* one that was pushed twice is met again, and ends this */
+    }
+}
+
 void reap_chunk_destroy(struct reap *reap)
 {
+    drop_pending(reap);
     reap_chunk_adopt(reap);
     give_back_all(reap->chunks);
     give_back_all(reap->spares);
@@ -335,6 +339,7 @@ static void sort_out_chunks(struct reap *reap)
 void reap_chunk_clear(struct reap *reap)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
+    drop_pending(reap);
     reap_chunk_adopt(reap);
     update_keep(reap);
     lay_out_first(reap, first);

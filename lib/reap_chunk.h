@@ -191,10 +191,7 @@ static inline size_t reap_unit(const struct reap_chunk *chunk, const void *point
 }
 
 /* Bytes to units; at least one, because every object has an address of its own. */
-static inline size_t reap_units(size_t size)
-{
-    return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT;
-}
+static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
 
 /* Where blocks end in a chunk: at the bump pointer in the current one. */
 static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
@@ -219,7 +216,14 @@ static inline size_t reap_near(const void *pointer)
     return (uintptr_t)pointer >> REAP_NEAR_SHIFT & (REAP_NEAR - 1);
 }
 
-/* The same as far as the table knows; NULL when it does not. A dead reap's knows nothing. */
+/* What the second word of an object says that is on the remote list. */
+static inline void *reap_pending(const void *object)
+{
+    return (void *)((uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f);
+}
+
+/* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A
+ * dead reap's knows nothing. */
 static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
 {
     struct reap_chunk *chunk = reap->near[reap_near(pointer)];
@@ -243,16 +247,10 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
 }
 
 /* Region mode, where everything up to limit is for the bump pointer. */
-static inline void reap_region_mode(struct reap *reap)
-{
-    reap->end = reap->limit;
-}
+static inline void reap_region_mode(struct reap *reap) { reap->end = reap->limit; }
 
 /* Heap mode: the slow path looks at the free blocks before it bumps. */
-static inline void reap_heap_mode(struct reap *reap)
-{
-    reap->end = reap->bump;
-}
+static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
 
 /* --- chunks ---------------------------------------------------------------------------------- */
 

@@ -8,17 +8,11 @@
 #include "reap_misuse.h"
 #include "report.h"
 
-/* The second word of an object that is on a remote list. */
-static void *pending(const void *object)
-{
-    return (void *)((uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f);
-}
-
 static void push(struct reap *reap, void *object, const char *call)
 {
     void **words = object;
-    if (words[1] == pending(object)) report_misuse(call, object, "freed twice");
-    words[1] = pending(object);
+    if (words[1] == reap_pending(object)) report_misuse(call, object, "freed twice");
+    words[1] = reap_pending(object);
     void *head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, object, memory_order_release,

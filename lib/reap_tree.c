@@ -9,15 +9,9 @@ enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 
 static unsigned generation = 1; /* of the process: raised in the child of each fork */
 
-static void in_forked_child(void)
-{
-    generation++;
-}
+static void in_forked_child(void) { generation++; }
 
-void reap_tree_start(void)
-{
-    pthread_atfork(NULL, NULL, in_forked_child);
-}
+void reap_tree_start(void) { pthread_atfork(NULL, NULL, in_forked_child); }
 
 /* Rebuilds prev from next, after a thread that the fork left behind. */
 static void mend(struct reap *parent)

@@ -377,10 +377,7 @@ START_TEST(names)
 }
 END_TEST
 
-START_TEST(usable_size_of_null)
-{
-    ck_assert_uint_eq(reapUsableSize(NULL), 0);
-}
+START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
 END_TEST
 
 START_TEST(the_version_is_the_headers)
@@ -396,15 +393,9 @@ END_TEST
 
 static char order[100];
 
-static void note(void *arg)
-{
-    strcat(order, arg);
-}
+static void note(void *arg) { strcat(order, arg); }
 
-static void nothing(void *arg)
-{
-    (void)arg;
-}
+static void nothing(void *arg) { (void)arg; }
 
 START_TEST(functions_run_last_in_first_out_after_the_children)
 {

@@ -1,0 +1,165 @@
+/* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
+#include "check_reap.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reap_chunk.h"
+#include "reap_tree.h"
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static void in_threads(void *(*body)(void *), void *arg)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
+/* --- children of one parent ------------------------------------------------------------------ */
+
+/* A few live children at a time, destroyed in another order than they were made in. */
+static void *make_children(void *parent)
+{
+    void *children[7] = {NULL};
+    for (int i = 0; i < ROUNDS; i++) {
+        void **child = &children[i * 3 % 7];
+        if (*child) reapDestroy(child);
+        reapCreate(child, &parent);
+        memset(reapMalloc(child, 100), i, 100);
+        void *grandchild;
+        reapCreate(&grandchild, child);
+    }
+    for (int i = 0; i < 7; i += 2) reapDestroy(&children[i]);
+    return NULL;
+}
+
+START_TEST(threads_make_children_of_one_parent)
+{
+    void *parent;
+    struct reap_stats stats;
+    reapCreate(&parent, NULL);
+    in_threads(make_children, parent);
+    assert_valid(parent);
+    reapStats(&parent, &stats);
+    ck_assert_uint_eq(stats.children, THREADS * 3);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* --- reaps handed from thread to thread ------------------------------------------------------ */
+
+struct exchange {
+    _Atomic(void *) slots[8];
+    void *parent;
+};
+
+/* Takes what lies in a slot, checks and uses it, and leaves a reap of its own there. */
+static void *hand_on(void *arg)
+{
+    struct exchange *exchange = arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        void *reap;
+        reapCreate(&reap, &exchange->parent);
+        unsigned char *object = reapMalloc(&reap, 1000);
+        memset(object, i & 0xff, 1000);
+        reapSetName(&reap, (char[]){(char)(i & 0x7f ? i & 0x7f : 1), '\0'});
+        reap = atomic_exchange(&exchange->slots[i % 8], reap);
+        if (!reap) continue;
+        const char *name = reapName(&reap);
+        ck_assert_uint_eq(strlen(name), 1);
+        reapFree(&reap, reapMalloc(&reap, 50));
+        reapMalloc(&reap, 20000);
+        if (i % 2) reapFreeAll(&reap);
+        reapDestroy(&reap);
+    }
+    return NULL;
+}
+
+START_TEST(reaps_go_from_thread_to_thread)
+{
+    static struct exchange exchange;
+    reapCreate(&exchange.parent, NULL);
+    in_threads(hand_on, &exchange);
+    assert_valid(exchange.parent);
+    reapDestroy(&exchange.parent);
+}
+END_TEST
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+/* Forks while others work on the parent's children; the child of each fork must be able to do the same. */
+static void *fork_often(void *parent)
+{
+    for (int i = 0; i < 50; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(10);
+            void *children[3];
+            for (int k = 0; k < 3; k++) reapCreate(&children[k], &parent);
+            for (int k = 0; k < 3; k++) reapDestroy(&children[k * 2 % 3]);
+            _exit(!reap_is_valid(parent, NULL));
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+    }
+    return NULL;
+}
+
+START_TEST(a_fork_between_two_instructions)
+{
+    void *parent;
+    pthread_t thread;
+    reapCreate(&parent, NULL);
+    pthread_create(&thread, NULL, fork_often, parent);
+    in_threads(make_children, parent);
+    pthread_join(thread, NULL);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
+ * on the list yet, and what was the newest one already points back to it. */
+START_TEST(a_lock_that_nobody_holds)
+{
+    void *parent, *old, *lost, *child;
+    reapCreate(&parent, NULL);
+    reapCreate(&old, &parent);
+    reapCreate(&lost, NULL);
+    struct reap *p = parent, *o = old;
+    p->lock = 1;
+    o->prev = lost;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(10);
+        reapCreate(&child, &parent);
+        const char *why;
+        bool valid = reap_is_valid(parent, &why) && p->lock == 0;
+        reapDestroy(&old);
+        valid = valid && p->children == child && reap_tree_count(p) == 1;
+        reapDestroy(&parent);
+        _exit(!valid);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_int_eq(status, 0);
+    p->lock = 0;
+    o->prev = NULL;
+    reapDestroy(&lost);
+    reapDestroy(&parent);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("threads");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, threads_make_children_of_one_parent);
+    tcase_add_test(tests, reaps_go_from_thread_to_thread);
+    tcase_add_test(tests, a_fork_between_two_instructions);
+    tcase_add_test(tests, a_lock_that_nobody_holds);
+    return run("reap_threads", tests);
+}

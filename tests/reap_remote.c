@@ -1,0 +1,103 @@
+/* reap_remote.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
+ * libreap-malloc; no Check, which would run on the malloc that is tested. */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "expect.h"
+#include "reap.h"
+
+enum { OBJECTS = 3000, THREADS = 3, ROUNDS = 30 };
+
+static void *reap;
+static unsigned char *objects[OBJECTS];
+
+static struct reap_stats stats(void)
+{
+    struct reap_stats stats;
+    EXPECT(reapStats(&reap, &stats) == 0);
+    return stats;
+}
+
+static void in_this_thread(void)
+{
+    char *object = OPAQUE(reapMalloc(&reap, 100));
+    EXPECT(malloc_usable_size(object) == 112);
+    strcpy(object, "text");
+    object = realloc(object, 112);
+    char *moved = OPAQUE(realloc(object, 1000));
+    EXPECT(moved != object && strcmp(moved, "text") == 0);
+    void *owner;
+    EXPECT(reapOf(moved, &owner) == 0 && owner == reap);
+    EXPECT(malloc_usable_size(moved) == 1008);
+    EXPECT(stats().live_objects == 1);
+    EXPECT(stats().live_bytes == 1008);
+    moved = realloc(moved, 100000);
+    EXPECT(strcmp(moved, "text") == 0 && stats().live_bytes == 100000);
+    moved = reapRealloc(&reap, moved, 200000);
+    free(OPAQUE(moved));
+    EXPECT(stats().live_objects == 0);
+    EXPECT(stats().chunks == 1);
+    free(OPAQUE(reapMalloc(&reap, 0)));
+    free(OPAQUE(reapStrdup(&reap, "text")));
+    EXPECT(stats().live_objects == 0);
+}
+
+/* Frees or resizes every third object, while the reap's own thread goes on allocating. */
+static void *foreign(void *arg)
+{
+    for (intptr_t i = (intptr_t)arg; i < OBJECTS; i += THREADS) {
+        unsigned char *object = objects[i];
+        EXPECT(object[0] == (i & 0xff));
+        if (i % 5 == 0) object = realloc(object, 500 + (size_t)i);
+        EXPECT(object[0] == (i & 0xff));
+        free(OPAQUE(object));
+    }
+    return NULL;
+}
+
+static void from_other_threads(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        for (int i = 0; i < OBJECTS; i++) {
+            objects[i] = reapMalloc(&reap, 16 + (size_t)i % 200);
+            objects[i][0] = (unsigned char)i;
+        }
+        for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, foreign, (void *)i);
+        for (int i = 0; i < OBJECTS; i++) reapFree(&reap, reapMalloc(&reap, (size_t)i));
+        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        EXPECT(stats().live_objects == 0);
+        EXPECT(stats().chunks == 1);
+        if (round % 10 == 9) reapFreeAll(&reap);
+    }
+}
+
+/* What is pending when a reap ends goes with it. */
+static void pending_at_the_end(void)
+{
+    void *child;
+    for (int i = 0; i < 100; i++) {
+        reapCreate(&child, &reap);
+        void *small = OPAQUE(reapMalloc(&child, 100)), *other = OPAQUE(reapMalloc(&child, 100));
+        free(small);
+        if (i % 3 == 0) reapFreeAll(&child);
+        free(OPAQUE(reapMalloc(&child, 100))); /* where a pending one was */
+        if (i % 3 != 0 && realloc(other, 10000) == NULL) EXPECT(0);
+        if (i % 2) reapFreeAll(&child);
+        reapDestroy(&child);
+    }
+    EXPECT(stats().children == 0);
+}
+
+int main(void)
+{
+    reapCreate(&reap, NULL);
+    in_this_thread();
+    from_other_threads();
+    pending_at_the_end();
+    reapDestroy(&reap);
+    return expect_status();
+}
