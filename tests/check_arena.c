@@ -238,6 +238,8 @@ START_TEST(any_bits_can_be_asked_about)
         ck_assert(found == NULL || found == arena);
         ck_assert_int_eq(found == arena, bits >> ARENA_SHIFT == (uintptr_t)arena->base >> ARENA_SHIFT);
     }
+    for (unsigned bit = 47; bit < 64; bit++) /* not an address, though its lower bits are one of ours */
+        ck_assert_ptr_null(arena_of((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
     ck_assert_ptr_eq(arena_of(arena->base + ARENA - 1), arena);
     ck_assert_ptr_null(arena_of(arena->base + ARENA));
     ck_assert_ptr_null(arena_of(arena->base - 1));
