@@ -1,0 +1,42 @@
+#!/bin/sh
+# The man pages know every call of the headers, format without a warning, and their example runs.
+srcdir=${srcdir:-.}
+libs=${top_builddir:-.}/.libs
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+calls=$(sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' "$srcdir/include/reap.h" | grep -oE '\breap[A-Z][A-Za-z]*\(' | tr -d '(' | sort -u)
+[ "$(echo "$calls" | wc -l)" -gt 20 ] || wrong "reap.h could not be read"
+for call in $calls; do
+    grep -q "^\.B.*[ *]$call(" "$srcdir/doc/reap.3" || wrong "reap.3 has no synopsis of $call"
+    [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man3/reap.3" ] || wrong "$call.3 does not lead to reap.3"
+done
+
+# groff's macros and its terminal device come with man-db's formatter, which may be absent.
+if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then
+    for page in "$srcdir"/doc/*.[37]; do
+        case $(head -c 4 "$page") in .so*) continue ;; esac
+        said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
+        [ -z "$said" ] || wrong "$page: $said"
+    done
+fi
+if command -v mandoc >/dev/null; then
+    for page in "$srcdir"/doc/reap.[37]; do
+        mandoc -Tlint -W warning "$page" || wrong "$page"
+    done
+fi
+
+# The first example of reap.7, as it stands.
+sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' "$srcdir/doc/reap.7" | sed '/^\.E[XE]/d; s/\\e/\\/g' >"$tmp/example.c"
+# shellcheck disable=SC2086  # CC may carry flags
+if ${CC:-cc} -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.c" -o "$tmp/example" "$libs/libreap.so" \
+    -Wl,-rpath,"$(cd "$libs" && pwd)"; then
+    "$tmp/example" >"$tmp/said" || wrong "the example ends with $?"
+    [ "$(grep -c '^request [012]$' "$tmp/said")" = 3 ] || wrong "the example says something else"
+    grep -q 'chunks' "$tmp/said" || wrong "the example reports nothing"
+else
+    wrong "the example does not compile"
+fi
+exit $bad
