@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "bin.h"
+#include "lines.h"
 #include "lock.h"
 
 static struct {
@@ -11,17 +12,23 @@ static struct {
     size_t superblocks;
 } global;
 
-/* Files a quiet superblock that is on no list. */
+/* Files a quiet superblock that is on no list. The heap that takes it will be another's: free is what is in
+ * whole lines. */
 static void file(struct superblock *sb)
 {
+    superblock_absorb(sb);
+    bool is_empty = superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY;
+    if (!is_empty && lines_are_shared(sb->class)) lines_hold_back(sb);
     unsigned group = superblock_group_of(sb, word_read(sb));
-    if (group == GROUP_EMPTY) {
+    if (is_empty) {
         sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL};
         arena_give(sb, 1);
         return;
     }
-    sb->role = (union superblock_role){
-        .owner = OWNER_NONE, .heap = HEAP_GLOBAL, .regroup_at = (uint16_t)superblock_regroup_at(sb, group)};
+    sb->role = (union superblock_role){.owner = OWNER_NONE,
+                                       .heap = HEAP_GLOBAL,
+                                       .regroup_at = (uint16_t)superblock_regroup_at(sb, group),
+                                       .by_lines = lines_are_shared(sb->class)};
     bin_add(&global.bins[sb->class], sb, group);
     global.superblocks++;
 }
@@ -34,7 +41,6 @@ static void unfile(struct superblock *sb)
 
 static void refile(struct superblock *sb)
 {
-    superblock_absorb(sb);
     unfile(sb);
     file(sb);
 }
@@ -54,7 +60,6 @@ static void take_posted(void)
 void global_give(struct superblock *sb)
 {
     lock_take(&global.lock);
-    superblock_absorb(sb);
     file(sb);
     lock_give(&global.lock);
 }
@@ -64,10 +69,7 @@ struct superblock *global_take(unsigned class)
     lock_take(&global.lock);
     if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted();
     struct superblock *sb = bin_fullest(&global.bins[class], 1);
-    if (sb != NULL) {
-        unfile(sb);
-        superblock_absorb(sb);
-    }
+    if (sb != NULL) unfile(sb);
     lock_give(&global.lock);
     return sb;
 }
@@ -84,7 +86,7 @@ bool global_free(struct superblock *sb, void *block)
 {
     lock_take(&global.lock);
     bool here = sb->role.heap == HEAP_GLOBAL && list_holds(&sb->link);
-    if (here && superblock_push(sb, block) >= sb->role.regroup_at) refile(sb);
+    if (here && superblock_free_quiet(sb, block)) refile(sb);
     lock_give(&global.lock);
     return here;
 }
@@ -99,10 +101,7 @@ void global_collect(void)
             for (; node != NULL; node = next) {
                 next = node->next;
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (superblock_absorb(sb) != 0) {
-                    unfile(sb);
-                    file(sb);
-                }
+                if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) refile(sb);
             }
         }
     lock_give(&global.lock);

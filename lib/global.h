@@ -3,7 +3,8 @@
  * Heap 0 of the paper: superblocks that are at least f empty, given up by the heaps under the
  * emptiness invariant, on bins by class. All of them are quiet, so that a free of a block of
  * theirs goes to the pending list (or, on the locked path, takes this lock). Superblocks that are
- * wholly empty serve any class and go back to the arenas at once, which keep them for a while.
+ * wholly empty serve any class and go back to the arenas at once, which keep them for a while. Of the
+ * others only lines that are wholly free count as free and will be given out (lines.h).
  *
  * Locking: one lock, which ranks after all heaps' locks and before the arenas'.
  */

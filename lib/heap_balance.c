@@ -1,5 +1,6 @@
 #include "global.h"
 #include "heap_state.h"
+#include "lines.h"
 #include "options.h"
 
 /* --- restartable edits ----------------------------------------------------------------------- */
@@ -30,7 +31,12 @@ static void detach_surely(struct heap *heap, struct superblock *sb)
  * now. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
-    struct chain chain = superblock_take_pending(sb);
+    struct chain chain = superblock_take_pending(sb), rest = {0, 0, 0};
+    if (sb->role.by_lines && chain.count + word_free(word_read(sb)) < superblock_class(sb)->capacity) {
+        rest = chain;
+        chain = lines_take_whole(sb, &rest);
+    }
+    if (rest.count != 0) superblock_put_pending(sb, &rest);
     if (chain.count == 0) return true;
     for (;;) {
         uint64_t word = word_read(sb);

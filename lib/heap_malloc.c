@@ -1,6 +1,7 @@
 #include "arena.h"
 #include "global.h"
 #include "heap_state.h"
+#include "lines.h"
 
 #include <errno.h>
 
@@ -25,6 +26,18 @@ static struct superblock *from_empty(struct heap *heap, unsigned class)
     return sb;
 }
 
+/* Makes a quiet superblock this heap's. One with blocks of other heaps gets no owner, if blocks share lines:
+ * then all frees go to its pending list, and heap_collect gives out whole lines of them. */
+static void adopt(struct heap *heap, struct superblock *sb)
+{
+    bool by_lines = lines_are_shared(sb->class) && superblock_live(sb) != 0;
+    union superblock_role role = {.owner = (uint16_t)(by_lines ? OWNER_NONE : heap_owner(heap)),
+                                  .heap = heap->id,
+                                  .regroup_at = HEAP_NEVER,
+                                  .by_lines = by_lines};
+    superblock_set_role(sb, role);
+}
+
 /* A superblock with free blocks that is on no list: owned (from the bin), or quiet and new to the heap. */
 static struct superblock *choose(struct heap *heap, unsigned class)
 {
@@ -39,9 +52,7 @@ static struct superblock *choose(struct heap *heap, unsigned class)
     if (sb == NULL) sb = from_arena(class);
     if (sb == NULL) return NULL;
     heap->superblocks++;
-    superblock_set_role(sb, (union superblock_role){.owner = (uint16_t)heap_owner(heap),
-                                                    .heap = heap->id,
-                                                    .regroup_at = HEAP_NEVER});
+    adopt(heap, sb);
     return sb;
 }
 
@@ -130,10 +141,10 @@ static void free_locked(struct superblock *sb, void *block)
             if (global_free(sb, block)) return;
             continue; /* it has just gone to a heap */
         }
-        if (superblock_push(sb, block) >= sb->role.regroup_at) {
-            heap->counts.slow_frees++;
-            heap_regroup_locked(heap, sb);
-        }
+        bool due = superblock_free_quiet(sb, block);
+        if (due && sb->role.by_lines) heap_collect(heap, sb);
+        if (due) heap_regroup_locked(heap, sb);
+        heap->counts.slow_frees += due;
         lock_give(&heap->lock);
         return;
     }

@@ -1,16 +1,7 @@
 #include "global.h"
 #include "heap_state.h"
-#include "options.h"
 
 /* --- posted superblocks ---------------------------------------------------------------------- */
-
-/* Pending blocks at which a superblock is posted: the f of it, so that its heap takes notice. */
-static bool crosses_post(const struct superblock *sb, unsigned before, unsigned after)
-{
-    unsigned at = superblock_class(sb)->capacity * options.empty_fraction / GROUP_EMPTY;
-    at = at != 0 ? at : 1;
-    return before < at && after >= at;
-}
 
 static void post(struct superblock *sb)
 {
@@ -30,8 +21,7 @@ static void post(struct superblock *sb)
 void heap_free_remote(struct superblock *sb, void *block)
 {
     struct chain chain = chain_of_block(sb, block);
-    unsigned after = superblock_put_pending(sb, &chain);
-    if (crosses_post(sb, after - 1, after)) post(sb);
+    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) post(sb);
 }
 
 static struct superblock *take_posted(struct heap *heap)

@@ -1,5 +1,6 @@
 #include "superblock.h"
 
+#include "options.h"
 #include "report.h"
 
 #include <string.h>
@@ -101,6 +102,28 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
     } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, chain_pack(&joined),
                                                     memory_order_release, memory_order_relaxed));
     return joined.count;
+}
+
+/* By lines, one block may make a whole line free, and those of its line count only then: so looks are taken
+ * more often. */
+static unsigned pending_step(const struct superblock *sb)
+{
+    unsigned capacity = superblock_class(sb)->capacity;
+    unsigned step = sb->role.by_lines ? capacity / 16 : capacity * options.empty_fraction / GROUP_EMPTY;
+    return step != 0 ? step : 1;
+}
+
+bool superblock_pending_is_due(const struct superblock *sb, unsigned after)
+{
+    return after % pending_step(sb) == 0 ||
+           after + word_free(word_read(sb)) >= superblock_class(sb)->capacity;
+}
+
+bool superblock_free_quiet(struct superblock *sb, void *block)
+{
+    if (!sb->role.by_lines) return superblock_push(sb, block) >= sb->role.regroup_at;
+    struct chain chain = chain_of_block(sb, block);
+    return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain));
 }
 
 struct chain superblock_take_pending(struct superblock *sb)

@@ -57,7 +57,7 @@ union superblock_role {
         uint16_t owner;      /* heap id, or OWNER_NONE */
         uint16_t heap;       /* heap id, or HEAP_GLOBAL */
         uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
-        uint16_t unused;
+        uint16_t by_lines;   /* came here partly used: see lines.h; has no owner */
     };
     uint64_t bits;
 };
@@ -160,6 +160,10 @@ void superblock_written(void *block) __attribute__((noreturn, cold));
 /* Gives one back to a quiet superblock; the free blocks there are now. */
 unsigned superblock_push(struct superblock *sb, void *block);
 
+/* Frees a block under the lock, where there is no rseq; to the pending list if that is to be looked at by
+ * lines. True when it is time for that, or the superblock has come to its regroup_at. */
+bool superblock_free_quiet(struct superblock *sb, void *block);
+
 /* Blocks that are linked from first to last, by their numbers; count 0: nothing. */
 struct chain {
     unsigned first, last, count;
@@ -167,6 +171,10 @@ struct chain {
 
 /* Puts a chain in front of the pending list, from any thread; the pending blocks there are now. */
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain);
+
+/* Is it time to look at what is pending, now that there are `after` blocks of it? Each time that another f
+ * of the superblock is (a sixteenth by lines), and when nothing is live any more. */
+bool superblock_pending_is_due(const struct superblock *sb, unsigned after);
 
 /* Takes all pending blocks. */
 struct chain superblock_take_pending(struct superblock *sb);
