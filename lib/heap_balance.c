@@ -87,19 +87,18 @@ struct superblock *heap_empty_out(struct heap *heap)
  * threshold or is seen by the second look. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
-    for (;;) {
-        unsigned group = superblock_group_of(sb, word_read(sb));
-        if (group == GROUP_EMPTY && detach(heap, sb)) {
+    unsigned group, at;
+    do {
+        group = superblock_group_of(sb, word_read(sb));
+        if (group == GROUP_EMPTY) {
+            detach_surely(heap, sb);
             empty_in(heap, sb);
             return;
         }
-        if (group == GROUP_EMPTY) group--; /* cannot be made quiet from here; it stays of its class */
-        unsigned at = superblock_regroup_at(sb, group);
+        at = superblock_regroup_at(sb, group);
         superblock_set_regroup_at(sb, at);
-        if (word_free(word_read(sb)) >= at && group < GROUP_EMPTY - 1) continue;
-        bin_in(heap, sb, group);
-        return;
-    }
+    } while (word_free(word_read(sb)) >= at);
+    bin_in(heap, sb, group);
 }
 
 bool heap_holds_too_much(const struct heap *heap)
