@@ -12,27 +12,14 @@ static struct {
     size_t superblocks;
 } global;
 
-<<<<<<< Updated upstream
 /* Files a quiet superblock that is on no list. The heap that takes it will be another's: free is what is in
  * whole lines. */
-=======
-/* role.heap is HEAP_GLOBAL just while it is on a bin here; so it alone tells, under the lock. */
-static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
-{
-    superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
-                                                    .heap = (uint16_t)heap,
-                                                    .regroup_at = (uint16_t)regroup_at});
-}
-
-/* Files a quiet superblock that is on no list. */
->>>>>>> Stashed changes
 static void file(struct superblock *sb)
 {
     superblock_absorb(sb);
     bool is_empty = superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY;
     if (!is_empty && lines_are_shared(sb->class)) lines_hold_back(sb);
     unsigned group = superblock_group_of(sb, word_read(sb));
-<<<<<<< Updated upstream
     if (is_empty) {
         sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL};
         arena_give(sb, 1);
@@ -42,14 +29,6 @@ static void file(struct superblock *sb)
                                        .heap = HEAP_GLOBAL,
                                        .regroup_at = (uint16_t)superblock_regroup_at(sb, group),
                                        .by_lines = lines_are_shared(sb->class)};
-=======
-    if (group == GROUP_EMPTY) {
-        set_role(sb, HEAP_NONE, 0);
-        arena_give(sb, 1);
-        return;
-    }
-    set_role(sb, HEAP_GLOBAL, superblock_regroup_at(sb, group));
->>>>>>> Stashed changes
     bin_add(&global.bins[sb->class], sb, group);
     global.superblocks++;
 }
@@ -66,16 +45,15 @@ static void refile(struct superblock *sb)
     file(sb);
 }
 
-/* While one was on the list here it could not be posted to a heap that it went to: that is made up for. */
-static void take_posted(void (*forward)(struct superblock *sb))
+/* One that has left for a heap since it was posted is that heap's to collect: it has a free eighth
+ * already, and its next refill looks. */
+static void take_posted(void)
 {
     struct superblock *next, *sb = atomic_exchange_explicit(&global.posted, NULL, memory_order_acquire);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
-        if (sb->role.heap == HEAP_GLOBAL)
-            refile(sb);
-        else if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
-            forward(sb);
+        next = sb->posted_next;
+        atomic_store_explicit(&sb->posted, 0, memory_order_relaxed);
+        if (sb->role.heap == HEAP_GLOBAL && list_holds(&sb->link)) refile(sb);
     }
 }
 
@@ -86,20 +64,12 @@ void global_give(struct superblock *sb)
     lock_give(&global.lock);
 }
 
-struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb))
+struct superblock *global_take(unsigned class)
 {
     lock_take(&global.lock);
-    if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted(forward);
+    if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted();
     struct superblock *sb = bin_fullest(&global.bins[class], 1);
-<<<<<<< Updated upstream
     if (sb != NULL) unfile(sb);
-=======
-    if (sb != NULL) {
-        unfile(sb);
-        set_role(sb, HEAP_NONE, 0);
-        superblock_absorb(sb);
-    }
->>>>>>> Stashed changes
     lock_give(&global.lock);
     return sb;
 }
@@ -115,21 +85,16 @@ void global_post(struct superblock *sb)
 bool global_free(struct superblock *sb, void *block)
 {
     lock_take(&global.lock);
-<<<<<<< Updated upstream
     bool here = sb->role.heap == HEAP_GLOBAL && list_holds(&sb->link);
     if (here && superblock_free_quiet(sb, block)) refile(sb);
-=======
-    bool here = sb->role.heap == HEAP_GLOBAL;
-    if (here && superblock_push(sb, block) >= sb->role.regroup_at) refile(sb);
->>>>>>> Stashed changes
     lock_give(&global.lock);
     return here;
 }
 
-void global_collect(void (*forward)(struct superblock *sb))
+void global_collect(void)
 {
     lock_take(&global.lock);
-    take_posted(forward);
+    take_posted();
     for (unsigned class = 1; class < CLASSES; class ++)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             struct list_node *next, *node = global.bins[class].groups[group].first;
@@ -140,14 +105,6 @@ void global_collect(void (*forward)(struct superblock *sb))
             }
         }
     lock_give(&global.lock);
-}
-
-bool global_has_free(struct superblock *sb, const void *block)
-{
-    lock_take(&global.lock);
-    bool has = superblock_has_free(sb, block);
-    lock_give(&global.lock);
-    return has;
 }
 
 size_t global_superblocks(void) { return __atomic_load_n(&global.superblocks, __ATOMIC_RELAXED); }

@@ -87,18 +87,19 @@ struct superblock *heap_empty_out(struct heap *heap)
  * threshold or is seen by the second look. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
-    unsigned group, at;
-    do {
-        group = superblock_group_of(sb, word_read(sb));
-        if (group == GROUP_EMPTY) {
-            detach_surely(heap, sb);
+    for (;;) {
+        unsigned group = superblock_group_of(sb, word_read(sb));
+        if (group == GROUP_EMPTY && detach(heap, sb)) {
             empty_in(heap, sb);
             return;
         }
-        at = superblock_regroup_at(sb, group);
+        if (group == GROUP_EMPTY) group--; /* cannot be made quiet from here; it stays of its class */
+        unsigned at = superblock_regroup_at(sb, group);
         superblock_set_regroup_at(sb, at);
-    } while (word_free(word_read(sb)) >= at);
-    bin_in(heap, sb, group);
+        if (word_free(word_read(sb)) >= at && group < GROUP_EMPTY - 1) continue;
+        bin_in(heap, sb, group);
+        return;
+    }
 }
 
 bool heap_holds_too_much(const struct heap *heap)

@@ -47,8 +47,8 @@ static struct superblock *choose(struct heap *heap, unsigned class)
         return sb;
     }
     sb = from_empty(heap, class);
-    if (sb == NULL && (sb = global_take(class, heap_post)) != NULL) heap->counts.transfers++;
-    if (sb == NULL && heap_scavenge(heap)) sb = global_take(class, heap_post);
+    if (sb == NULL && (sb = global_take(class)) != NULL) heap->counts.transfers++;
+    if (sb == NULL && heap_scavenge(heap)) sb = global_take(class);
     if (sb == NULL) sb = from_arena(class);
     if (sb == NULL) return NULL;
     heap->superblocks++;
@@ -74,7 +74,6 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
     }
     if (old != NULL) superblock_set_regroup_at(old, HEAP_NEVER);
     heap_file(heap, sb);
-    heap_keep_invariant(heap);
     return RETRY;
 }
 
@@ -142,20 +141,10 @@ static void free_locked(struct superblock *sb, void *block)
             if (global_free(sb, block)) return;
             continue; /* it has just gone to a heap */
         }
-<<<<<<< Updated upstream
         bool due = superblock_free_quiet(sb, block);
         if (due && sb->role.by_lines) heap_collect(heap, sb);
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
-=======
-        unsigned free = superblock_push(sb, block);
-        if (free >= sb->role.regroup_at) {
-            heap->counts.slow_frees++;
-            heap_regroup_locked(heap, sb);
-        } else if (free == superblock_class(sb)->capacity && heap != heap_mine()) {
-            heap_post(sb); /* active, and nothing lives in it */
-        }
->>>>>>> Stashed changes
         lock_give(&heap->lock);
         return;
     }
@@ -175,7 +164,7 @@ void heap_free_slow(struct superblock *sb, void *block)
 bool heap_block_is_free(struct superblock *sb, void *block)
 {
     struct heap *heap = heap_lock_of(sb);
-    if (heap == NULL) return global_has_free(sb, block);
+    if (heap == NULL) return superblock_has_free(sb, block);
     unsigned owner = sb->role.owner;
     if (owner != OWNER_NONE) {
         superblock_set_owner(sb, OWNER_NONE);

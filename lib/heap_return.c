@@ -3,25 +3,11 @@
 
 /* --- posted superblocks ---------------------------------------------------------------------- */
 
-<<<<<<< Updated upstream
 static void post(struct superblock *sb)
-=======
-/* Is a superblock with so many pending to be posted? With f of it, so that its heap takes notice; and with all
- * that lived there, since no other free will come to tell. Asked at each free, because a post may be
- * dropped. */
-static bool wants_post(const struct superblock *sb, unsigned pending)
 {
-    unsigned capacity = superblock_class(sb)->capacity;
-    unsigned at = capacity * options.empty_fraction / GROUP_EMPTY;
-    return pending >= (at != 0 ? at : 1) || pending + word_free(word_read(sb)) >= capacity;
-}
-
-void heap_post(struct superblock *sb)
->>>>>>> Stashed changes
-{
-    if (atomic_load(&sb->posted) != 0 || atomic_exchange(&sb->posted, 1) != 0) return;
+    if (atomic_exchange_explicit(&sb->posted, 1, memory_order_acq_rel) != 0) return;
     unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
-    if (id >= HEAP_NONE) {
+    if (id == HEAP_GLOBAL) {
         global_post(sb);
         return;
     }
@@ -35,12 +21,7 @@ void heap_post(struct superblock *sb)
 void heap_free_remote(struct superblock *sb, void *block)
 {
     struct chain chain = chain_of_block(sb, block);
-<<<<<<< Updated upstream
     if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) post(sb);
-=======
-    unsigned pending = superblock_put_pending(sb, &chain);
-    if (wants_post(sb, pending)) heap_post(sb);
->>>>>>> Stashed changes
 }
 
 static struct superblock *take_posted(struct heap *heap)
@@ -49,30 +30,34 @@ static struct superblock *take_posted(struct heap *heap)
     return atomic_exchange_explicit(&heap->posted, NULL, memory_order_acquire);
 }
 
+/* Off the list of posted ones: the next. From here on it may be posted anew. */
+static struct superblock *unpost(struct superblock *sb)
+{
+    struct superblock *next = sb->posted_next;
+    atomic_store_explicit(&sb->posted, 0, memory_order_release);
+    return next;
+}
+
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
     return sb->role.heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 
-/* What was posted to a heap that it has left is posted anew, to where it is. */
-static void forward(struct superblock *sb)
-{
-    if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) heap_post(sb);
-}
-
-/* Collects what was posted to this thread's heap. */
+/* Collects what was posted to this thread's heap. What has left it is its new heap's to find. */
 bool heap_collect_posted(struct heap *heap)
 {
     bool mine = true;
     struct superblock *next, *sb = take_posted(heap);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
-        if (!is_on(heap, sb))
-            forward(sb);
-        else if (mine && (mine = heap_collect(heap, sb)))
+        next = unpost(sb);
+        if (!is_on(heap, sb)) {
+            if (sb->role.heap != heap->id && atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
+                post(sb);
+        } else if (mine && (mine = heap_collect(heap, sb))) {
             heap_regroup_locked(heap, sb);
-        else
-            heap_post(sb);
+        } else {
+            post(sb);
+        }
     }
     return mine;
 }
@@ -115,29 +100,17 @@ static size_t give_all(struct heap *heap)
     return give_pulled(heap, &pulled);
 }
 
-/* Is a superblock that was posted to a heap worth taking from it? An active one only if nothing lives in
- * it. */
-static bool is_worth_pulling(const struct heap *heap, const struct superblock *sb)
-{
-    return heap_is_active(heap, sb) ? superblock_live(sb) == 0 : sb->group != GROUP_EMPTY;
-}
-
-/* What others have freed into a locked heap that is not this thread's goes to the global heap. What stays has
- * fewer superblocks to be a fraction of, so the invariant has to be looked at. */
+/* What others have freed into a locked heap that is not this thread's goes to the global heap. */
 static size_t give_posted(struct heap *heap)
 {
     struct list pulled = {NULL};
     struct superblock *next, *sb = take_posted(heap);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
-        if (!is_on(heap, sb))
-            forward(sb);
-        else if (is_worth_pulling(heap, sb))
+        next = unpost(sb);
+        if (sb->role.heap == heap->id && list_holds(&sb->link) && sb->group != GROUP_EMPTY)
             pull(heap, sb, &pulled);
     }
-    size_t n = give_pulled(heap, &pulled);
-    heap_keep_invariant(heap);
-    return n;
+    return give_pulled(heap, &pulled);
 }
 
 /* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it holds
@@ -165,5 +138,5 @@ void heap_give_all(void)
         give_all(heap);
         lock_give(&heap->lock);
     }
-    global_collect(heap_post);
+    global_collect();
 }
