@@ -1,0 +1,149 @@
+/* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
+ */
+#include "reap_chunk.h"
+#include "reap_fixture.h"
+
+/* --- freeing --------------------------------------------------------------------------------- */
+
+START_TEST(freed_neighbours_join)
+{
+    enum { N = 60 };
+    char *objects[N];
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 64);
+    for (int i = 0; i < N - 1; i += 2) reapFree(&reap, objects[i]);
+    for (int i = 1; i < N - 1; i += 2) reapFree(&reap, objects[i]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64 * (N - 1)), objects[0]);
+    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_uint_eq(stats().live_objects, 2);
+}
+END_TEST
+
+START_TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer)
+{
+    char *first = reapMalloc(&reap, 100);
+    reapFree(&reap, first);
+    char *second = reapMalloc(&reap, 200);
+    ck_assert_ptr_eq(second, first);
+    char *third = reapMalloc(&reap, 100);
+    reapFree(&reap, second);
+    reapFree(&reap, third);
+    ck_assert_ptr_eq(reapMalloc(&reap, 300), first);
+}
+END_TEST
+
+/* Freed memory is used before the reap grows, whatever the order of the frees. */
+START_TEST(freed_memory_is_used_again)
+{
+    enum { N = 5000 };
+    static void *objects[N];
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    size_t held = stats().chunk_bytes;
+    for (int round = 0; round < 20; round++) {
+        for (int i = round % 3; i < N; i += 3) reapFree(&reap, objects[i]);
+        for (int i = round % 3; i < N; i += 3) objects[i] = reapMalloc(&reap, 50 + (size_t)(i + round) % 51);
+        assert_valid(reap);
+    }
+    ck_assert_uint_eq(stats().chunk_bytes, held);
+    ck_assert_uint_eq(stats().live_objects, N);
+}
+END_TEST
+
+/* A long-lived reap shrinks: each chunk goes when nothing in it lives. */
+START_TEST(empty_chunks_go_back)
+{
+    enum { N = 100000 };
+    static void *objects[N];
+    size_t before = stats().chunk_bytes;
+    for (int order = 0; order < 3; order++) {
+        for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 48);
+        ck_assert_uint_gt(stats().chunk_bytes, N * 48);
+        for (int i = 0; i < N; i++) {
+            int at = order == 0 ? i : order == 1 ? N - 1 - i : (int)((long)i * 7919 % N);
+            reapFree(&reap, objects[at]);
+            if (i == N * 9 / 10 && order < 2) ck_assert_uint_lt(stats().chunk_bytes, N * 48 / 2);
+        }
+        assert_valid(reap);
+        ck_assert_uint_eq(stats().chunk_bytes, before);
+        ck_assert_uint_eq(stats().live_bytes, 0);
+    }
+}
+END_TEST
+
+/* One object that comes and goes where a chunk begins must not cost a chunk each time. */
+START_TEST(a_border_between_chunks_does_not_thrash)
+{
+    while (stats().chunks == 1) reapMalloc(&reap, 64);
+    for (int i = 0; i < 100; i++) reapMalloc(&reap, 64);
+    struct reap_stats full = stats();
+    void *object = NULL;
+    while (stats().chunks == full.chunks) object = reapMalloc(&reap, 64);
+    size_t held = stats().chunk_bytes;
+    for (int i = 0; i < 100; i++) {
+        reapFree(&reap, object);
+        ck_assert_uint_eq(stats().chunk_bytes, held);
+        object = reapMalloc(&reap, 1000);
+        ck_assert_uint_eq(stats().chunk_bytes, held);
+    }
+}
+END_TEST
+
+/* --- the equations --------------------------------------------------------------------------- */
+
+#define BREAKS(statement, back)                                                                              \
+    do {                                                                                                     \
+        const char *why = NULL;                                                                              \
+        statement;                                                                                           \
+        ck_assert_msg(!reap_is_valid(reap, &why), "not noticed: %s", #statement);                            \
+        ck_assert_ptr_nonnull(why);                                                                          \
+        back;                                                                                                \
+        assert_valid(reap);                                                                                  \
+    } while (0)
+
+START_TEST(validity_notices_each_broken_equation)
+{
+    struct reap *r = reap;
+    struct reap_chunk *first = reap_first_chunk(r);
+    void *objects[40], *child;
+    reapCreate(&child, &reap);
+    for (int i = 0; i < 40; i++) objects[i] = reapMalloc(&reap, 40);
+    for (int i = 0; i < 30; i += 3) reapFree(&reap, objects[i]);
+    reapMalloc(&reap, 100000);
+    size_t free_unit = reap_unit(first, objects[3]), live_unit = reap_unit(first, objects[4]);
+    struct reap_block *block = objects[27];
+    assert_valid(reap);
+    BREAKS(r->tag++, r->tag--);
+    BREAKS(r->held++, r->held--);
+    BREAKS(r->spare_bytes++, r->spare_bytes--);
+    BREAKS(r->end -= 16, r->end += 16);
+    BREAKS(r->bump += 16, r->bump -= 16);
+    BREAKS(r->limit -= 16, r->limit += 16);
+    BREAKS(r->bins_used |= 1, r->bins_used &= ~UINT64_C(1));
+    BREAKS(r->bins_used &= ~UINT64_C(4), r->bins_used |= 4);
+    BREAKS(block->next = NULL, block->next = objects[24]);
+    BREAKS(block->chunk = NULL, block->chunk = first);
+    BREAKS(((struct reap_block *)objects[24])->prev = NULL, ((struct reap_block *)objects[24])->prev = block);
+    BREAKS(bitmap_clear(first->frees, free_unit), bitmap_set(first->frees, free_unit));
+    BREAKS(bitmap_set(first->frees, live_unit), bitmap_clear(first->frees, live_unit));
+    BREAKS(bitmap_set(first->frees, free_unit + 1), bitmap_clear(first->frees, free_unit + 1));
+    BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
+    BREAKS(bitmap_set(first->starts, first->limit - 1), bitmap_clear(first->starts, first->limit - 1));
+    BREAKS(first->live_units++, first->live_units--);
+    BREAKS(first->dirty = !first->dirty, first->dirty = !first->dirty);
+    BREAKS(first->owner = child, first->owner = r);
+    BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
+    BREAKS(r->children->parent = NULL, r->children->parent = r);
+    BREAKS(r->peak = 0, r->peak = r->held);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_free");
+    tcase_add_test(tests, freed_neighbours_join);
+    tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
+    tcase_add_test(tests, freed_memory_is_used_again);
+    tcase_add_test(tests, empty_chunks_go_back);
+    tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
+    tcase_add_test(tests, validity_notices_each_broken_equation);
+    return run("reap_free", tests);
+}

@@ -1,0 +1,311 @@
+/* check_reap_life.c: who is who, what a reap holds, and how it ends. */
+#include <stdio.h>
+
+#include "reap_chunk.h"
+#include "reap_fixture.h"
+
+/* --- who and what ---------------------------------------------------------------------------- */
+
+START_TEST(every_pointer_knows_its_owner)
+{
+    void *other, *owner = &owner;
+    int local;
+    reapCreate(&other, NULL);
+    char *here = reapMalloc(&reap, 100), *there = reapMalloc(&other, 100000);
+    ck_assert_int_eq(reapOf(here + 99, &owner), 0);
+    ck_assert_ptr_eq(owner, reap);
+    ck_assert_int_eq(reapOf(there + 99999, &owner), 0);
+    ck_assert_ptr_eq(owner, other);
+    reapFree(&reap, here);
+    const void *outside[] = {NULL,
+                             &local,
+                             &reap,
+                             here,
+                             here + 16,
+                             reap,
+                             (void *)1,
+                             (void *)UINTPTR_MAX,
+                             (void *)0xffff800000000000,
+                             there - 16,
+                             there + 100000};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        errno = 0;
+        ck_assert_int_eq(reapOf(outside[i], &owner), -1);
+        ck_assert_int_eq(errno, ENOENT);
+        ck_assert_ptr_null(owner);
+    }
+    reapDestroy(&other);
+    ck_assert_int_eq(reapOf(there, &owner), -1);
+}
+END_TEST
+
+START_TEST(names)
+{
+    char name[5000];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    ck_assert_ptr_null(reapName(&reap));
+    ck_assert_int_eq(reapSetName(&reap, "first"), 0);
+    ck_assert_str_eq(reapName(&reap), "first");
+    ck_assert_int_eq(reapSetName(&reap, reapName(&reap) + 1), 0); /* overlapping */
+    ck_assert_str_eq(reapName(&reap), "irst");
+    ck_assert_int_eq(reapSetName(&reap, name), -1);
+    ck_assert_int_eq(errno, ENAMETOOLONG);
+    ck_assert_str_eq(reapName(&reap), "irst");
+    ck_assert_int_eq(reapSetName(&reap, name + 1000), 0);
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetName(&reap, name + 905), 0); /* in another chunk */
+    reapFreeAll(&reap);
+    ck_assert_str_eq(reapName(&reap), name + 905);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_int_eq(reapSetName(&reap, NULL), 0);
+    ck_assert_ptr_null(reapName(&reap));
+}
+END_TEST
+
+START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
+END_TEST
+
+START_TEST(the_version_is_the_headers)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", REAP_VERSION_MAJOR, REAP_VERSION_MINOR, REAP_VERSION_PATCH);
+    ck_assert_str_eq(reapVersion(), version);
+    ck_assert_str_eq(reapVersion(), REAP_VERSION);
+}
+END_TEST
+
+/* --- clearing and destroying ----------------------------------------------------------------- */
+
+static char order[100];
+
+static void note(void *arg) { strcat(order, arg); }
+
+static void nothing(void *arg) { (void)arg; }
+
+START_TEST(functions_run_last_in_first_out_after_the_children)
+{
+    void *a, *b, *below_b;
+    order[0] = '\0';
+    reapOnDestroy(&reap, note, (void *)"1");
+    reapCreate(&a, &reap);
+    reapOnDestroy(&a, note, (void *)"a");
+    reapCreate(&b, &reap);
+    reapOnDestroy(&b, note, (void *)"b");
+    reapCreate(&below_b, &b);
+    reapOnDestroy(&below_b, note, (void *)"c");
+    reapOnDestroy(&reap, note, (void *)"2");
+    reapOnDestroy(&reap, note, (void *)"3");
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"2"), 0);
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"2"), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "cba31");
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "cba31");
+    reapOnDestroy(&reap, note, (void *)"4");
+    void *handle = reap;
+    reapDestroy(&handle);
+    ck_assert_str_eq(order, "cba314");
+    reapCreate(&reap, NULL);
+}
+END_TEST
+
+static void register_more(void *arg)
+{
+    note(arg);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
+    reapOnDestroy(&reap, note, (void *)"y");
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
+    void *child;
+    reapCreate(&child, &reap);
+    reapOnDestroy(&child, note, (void *)"z");
+}
+
+START_TEST(functions_may_use_the_reap)
+{
+    order[0] = '\0';
+    reapOnDestroy(&reap, note, (void *)"0");
+    reapOnDestroy(&reap, note, (void *)"x");
+    reapOnDestroy(&reap, register_more, (void *)"1");
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "1zy0");
+    ck_assert_uint_eq(stats().children, 0);
+    ck_assert_uint_eq(stats().live_objects, 0);
+}
+END_TEST
+
+/* Records are not objects, and those taken back are used again. */
+START_TEST(functions_cost_no_objects)
+{
+    for (int i = 0; i < 10000; i++) {
+        ck_assert_int_eq(reapOnDestroy(&reap, note, (void *)"x"), 0);
+        ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
+    }
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().chunks, 1);
+    order[0] = '\0';
+    for (int i = 0; i < 1000; i++) reapOnDestroy(&reap, nothing, NULL);
+    reapFreeAll(&reap);
+}
+END_TEST
+
+START_TEST(a_deep_tree_needs_no_stack)
+{
+    enum { DEPTH = 20000 };
+    void *parent = reap, *child = NULL;
+    for (int i = 0; i < DEPTH; i++) {
+        reapCreate(&child, &parent);
+        ck_assert_ptr_nonnull(child);
+        parent = child;
+    }
+    reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().children, 0);
+}
+END_TEST
+
+/* What a clear keeps follows what is used, and forgets a burst. */
+START_TEST(a_clear_keeps_what_the_next_round_needs)
+{
+    size_t first = stats().chunk_bytes;
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 200);
+    size_t full = stats().chunk_bytes;
+    reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().live_bytes, 0);
+    ck_assert_uint_eq(stats().chunk_bytes, full);
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 200);
+    ck_assert_uint_eq(stats().chunk_bytes, full);
+    for (int i = 0; i < 100000; i++) reapMalloc(&reap, 200);
+    reapFreeAll(&reap);
+    ck_assert_uint_le(stats().chunk_bytes, 2 * REAP_KEEP_MAX + first);
+    for (int i = 0; i < 120; i++) reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().chunk_bytes, first);
+}
+END_TEST
+
+START_TEST(destroying_nothing)
+{
+    void *nothing = NULL;
+    reapDestroy(&nothing);
+    ck_assert_ptr_null(nothing);
+    reapFree(&reap, NULL);
+    reapCreate(&nothing, &(void *){NULL});
+    ck_assert_ptr_null(reapParent(&nothing));
+    reapDestroy(&nothing);
+}
+END_TEST
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+static int free_odd(void *object, size_t size, void *arg)
+{
+    int *seen = arg;
+    ck_assert_uint_eq(size % 16, 0);
+    if (++*seen % 2) reapFree(&reap, object);
+    return 0;
+}
+
+static int stop_at_third(void *object, size_t size, void *arg)
+{
+    (void)object;
+    (void)size;
+    return ++*(int *)arg == 3 ? 42 : 0;
+}
+
+static int free_each(void *object, size_t size, void *arg)
+{
+    (void)size;
+    ++*(int *)arg;
+    reapFree(&reap, object);
+    return 0;
+}
+
+START_TEST(a_walk_sees_each_object_once)
+{
+    int seen = 0;
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, (size_t)i * 3);
+    reapMalloc(&reap, 100000);
+    ck_assert_int_eq(reapWalk(&reap, free_odd, &seen), 0);
+    ck_assert_int_eq(seen, 1001);
+    ck_assert_uint_eq(stats().live_objects, 500);
+    seen = 0;
+    ck_assert_int_eq(reapWalk(&reap, stop_at_third, &seen), 42);
+    ck_assert_int_eq(seen, 3);
+    seen = 0;
+    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
+    ck_assert_int_eq(seen, 500);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
+    ck_assert_int_eq(seen, 500);
+}
+END_TEST
+
+START_TEST(stats_add_up)
+{
+    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    ck_assert_uint_eq(stats().limit, 0);
+    void *small = reapMalloc(&reap, 1), *large = reapMalloc(&reap, 70001);
+    reapMalloc(&reap, 0);
+    ck_assert_uint_eq(stats().live_bytes, 16 + 70016 + 16);
+    ck_assert_uint_eq(stats().live_objects, 3);
+    size_t held = stats().chunk_bytes;
+    reapFree(&reap, large);
+    reapFree(&reap, small);
+    ck_assert_uint_eq(stats().live_bytes, 16);
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    ck_assert_uint_eq(stats().peak_chunk_bytes, held);
+}
+END_TEST
+
+START_TEST(the_report_is_a_tree)
+{
+    char *text = NULL;
+    size_t size;
+    void *child, *grandchild;
+    reapSetName(&reap, "connection");
+    reapCreate(&child, &reap);
+    reapSetName(&child, "request");
+    reapMalloc(&child, 100);
+    reapCreate(&grandchild, &child);
+    FILE *out = open_memstream(&text, &size);
+    reapReport(&reap, out);
+    fflush(out);
+    ck_assert_int_eq(strncmp(text, "connection ", 11), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\n  request "));
+    ck_assert_ptr_nonnull(strstr(text, ": 1 objects, 112 bytes, 1 chunks, 8192 held"));
+    ck_assert_ptr_nonnull(strstr(text, "\n    0x"));
+    fclose(out);
+    size_t one = strlen(text);
+    free(text);
+    void *roots[200];
+    for (int i = 0; i < 200; i++) reapCreate(&roots[i], NULL);
+    out = open_memstream(&text, &size);
+    reapReport(NULL, out);
+    fclose(out);
+    ck_assert_uint_gt(strlen(text), one + (size_t)200 * 50);
+    ck_assert_ptr_nonnull(strstr(text, "connection "));
+    for (int i = 0; i < 200; i++) reapDestroy(&roots[i]);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_life");
+    tcase_add_test(tests, every_pointer_knows_its_owner);
+    tcase_add_test(tests, names);
+    tcase_add_test(tests, usable_size_of_null);
+    tcase_add_test(tests, the_version_is_the_headers);
+    tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
+    tcase_add_test(tests, functions_may_use_the_reap);
+    tcase_add_test(tests, functions_cost_no_objects);
+    tcase_add_test(tests, a_deep_tree_needs_no_stack);
+    tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
+    tcase_add_test(tests, destroying_nothing);
+    tcase_add_test(tests, a_walk_sees_each_object_once);
+    tcase_add_test(tests, stats_add_up);
+    tcase_add_test(tests, the_report_is_a_tree);
+    return run("reap_life", tests);
+}

@@ -1,0 +1,41 @@
+/* reap_fixture.h: a reap for each test, checked when the test is over. */
+#ifndef REAP_FIXTURE_H
+#define REAP_FIXTURE_H
+
+#include <errno.h>
+#include <string.h>
+
+#include "check_reap.h"
+
+static void *reap;
+
+static void setup(void)
+{
+    reapCreate(&reap, NULL);
+    ck_assert_ptr_nonnull(reap);
+}
+
+static void teardown(void)
+{
+    assert_valid(reap);
+    reapDestroy(&reap);
+    ck_assert_ptr_null(reap);
+}
+
+static struct reap_stats stats(void)
+{
+    struct reap_stats stats;
+    ck_assert_int_eq(reapStats(&reap, &stats), 0);
+    return stats;
+}
+
+/* A case whose tests have that reap. */
+static TCase *case_create(const char *name)
+{
+    TCase *tests = tcase_create(name);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 30);
+    return tests;
+}
+
+#endif
