@@ -12,23 +12,31 @@ static struct {
     size_t superblocks;
 } global;
 
+/* role.heap is HEAP_GLOBAL just while it is on a bin here; so it alone tells, under the lock. */
+static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
+{
+    superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
+                                                    .heap = (uint16_t)heap,
+                                                    .regroup_at = (uint16_t)regroup_at,
+                                                    .by_lines = lines_are_shared(sb->class)});
+}
+
 /* Files a quiet superblock that is on no list. The heap that takes it will be another's: free is what is in
- * whole lines. */
+ * whole lines. The last of its blocks may come back while others are held back, whose free then does not
+ * see that it is the last: so the look at the end. */
 static void file(struct superblock *sb)
 {
-    superblock_absorb(sb);
-    bool is_empty = superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY;
-    if (!is_empty && lines_are_shared(sb->class)) lines_hold_back(sb);
+    do {
+        superblock_absorb(sb);
+        if (superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY) {
+            set_role(sb, HEAP_NONE, 0);
+            arena_give(sb, 1);
+            return;
+        }
+        if (lines_are_shared(sb->class)) lines_hold_back(sb);
+    } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
-    if (is_empty) {
-        sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL};
-        arena_give(sb, 1);
-        return;
-    }
-    sb->role = (union superblock_role){.owner = OWNER_NONE,
-                                       .heap = HEAP_GLOBAL,
-                                       .regroup_at = (uint16_t)superblock_regroup_at(sb, group),
-                                       .by_lines = lines_are_shared(sb->class)};
+    set_role(sb, HEAP_GLOBAL, superblock_regroup_at(sb, group));
     bin_add(&global.bins[sb->class], sb, group);
     global.superblocks++;
 }
@@ -45,15 +53,16 @@ static void refile(struct superblock *sb)
     file(sb);
 }
 
-/* One that has left for a heap since it was posted is that heap's to collect: it has a free eighth
- * already, and its next refill looks. */
-static void take_posted(void)
+/* While one was on the list here it could not be posted to a heap that it went to: that is made up for. */
+static void take_posted(void (*forward)(struct superblock *sb))
 {
     struct superblock *next, *sb = atomic_exchange_explicit(&global.posted, NULL, memory_order_acquire);
     for (; sb != NULL; sb = next) {
-        next = sb->posted_next;
-        atomic_store_explicit(&sb->posted, 0, memory_order_relaxed);
-        if (sb->role.heap == HEAP_GLOBAL && list_holds(&sb->link)) refile(sb);
+        next = superblock_unpost(sb);
+        if (sb->role.heap == HEAP_GLOBAL)
+            refile(sb);
+        else if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
+            forward(sb);
     }
 }
 
@@ -64,12 +73,15 @@ void global_give(struct superblock *sb)
     lock_give(&global.lock);
 }
 
-struct superblock *global_take(unsigned class)
+struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb))
 {
     lock_take(&global.lock);
-    if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted();
+    if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted(forward);
     struct superblock *sb = bin_fullest(&global.bins[class], 1);
-    if (sb != NULL) unfile(sb);
+    if (sb != NULL) {
+        unfile(sb);
+        set_role(sb, HEAP_NONE, 0);
+    }
     lock_give(&global.lock);
     return sb;
 }
@@ -85,16 +97,16 @@ void global_post(struct superblock *sb)
 bool global_free(struct superblock *sb, void *block)
 {
     lock_take(&global.lock);
-    bool here = sb->role.heap == HEAP_GLOBAL && list_holds(&sb->link);
+    bool here = sb->role.heap == HEAP_GLOBAL;
     if (here && superblock_free_quiet(sb, block)) refile(sb);
     lock_give(&global.lock);
     return here;
 }
 
-void global_collect(void)
+void global_collect(void (*forward)(struct superblock *sb))
 {
     lock_take(&global.lock);
-    take_posted();
+    take_posted(forward);
     for (unsigned class = 1; class < CLASSES; class ++)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             struct list_node *next, *node = global.bins[class].groups[group].first;
@@ -105,6 +117,14 @@ void global_collect(void)
             }
         }
     lock_give(&global.lock);
+}
+
+bool global_has_free(struct superblock *sb, const void *block)
+{
+    lock_take(&global.lock);
+    bool has = superblock_has_free(sb, block);
+    lock_give(&global.lock);
+    return has;
 }
 
 size_t global_superblocks(void) { return __atomic_load_n(&global.superblocks, __ATOMIC_RELAXED); }

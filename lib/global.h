@@ -16,18 +16,22 @@
 /* Puts a quiet superblock that is on no list here; an empty one goes to the arenas. */
 void global_give(struct superblock *sb);
 
-/* The fullest superblock of the class with an eighth free, quiet and on no list; or NULL. */
-struct superblock *global_take(unsigned class);
+/* The fullest superblock of the class with an eighth free, quiet, on no list and of HEAP_NONE; or NULL. What
+ * was posted here and has left for a heap since, with blocks pending, is passed to `forward`, which takes no
+ * lock. */
+struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb));
 
-/* Notes a superblock (role.heap is HEAP_GLOBAL, or was a moment ago) with much pending. Any thread, no lock.
- */
+/* Notes a superblock with much pending that is on no heap, or was on none just now. Any thread, no lock. */
 void global_post(struct superblock *sb);
 
 /* Frees a block on the locked path: false when the superblock is not, or no longer, here. */
 bool global_free(struct superblock *sb, void *block);
 
 /* Looks at all superblocks for pending blocks, and gives the empty ones to the arenas. */
-void global_collect(void);
+void global_collect(void (*forward)(struct superblock *sb));
+
+/* Is the block free? For one whose superblock is on no other heap. */
+bool global_has_free(struct superblock *sb, const void *block);
 
 size_t global_superblocks(void);
 

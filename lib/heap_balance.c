@@ -27,6 +27,26 @@ static void detach_surely(struct heap *heap, struct superblock *sb)
     cpu_fence();
 }
 
+/* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
+static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
+{
+    enum cpu_result result;
+    do {
+        uint64_t word = word_read(sb);
+        result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, chain));
+    } while (result == CPU_CHANGED);
+    return result == CPU_DONE;
+}
+
+/* Makes pending again what was taken. The last block that lived may have been freed meanwhile, by a free that
+ * did not see itself to be the last. */
+static void put_back(struct superblock *sb, const struct chain *chain)
+{
+    if (chain->count == 0) return;
+    superblock_put_pending(sb, chain);
+    if (superblock_live(sb) == 0) heap_post(sb);
+}
+
 /* Moves what is pending to the free list of an active or owned superblock. False: this thread has another id
  * now. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
@@ -36,17 +56,10 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
         rest = chain;
         chain = lines_take_whole(sb, &rest);
     }
-    if (rest.count != 0) superblock_put_pending(sb, &rest);
-    if (chain.count == 0) return true;
-    for (;;) {
-        uint64_t word = word_read(sb);
-        enum cpu_result result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, &chain));
-        if (result == CPU_DONE) return true;
-        if (result == CPU_MOVED) {
-            superblock_put_pending(sb, &chain);
-            return false;
-        }
-    }
+    bool done = chain.count == 0 || splice(heap, sb, &chain);
+    if (!done) put_back(sb, &chain);
+    put_back(sb, &rest);
+    return done;
 }
 
 /* --- bins, accounts, the invariant ----------------------------------------------------------- */
@@ -87,19 +100,18 @@ struct superblock *heap_empty_out(struct heap *heap)
  * threshold or is seen by the second look. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
-    for (;;) {
-        unsigned group = superblock_group_of(sb, word_read(sb));
-        if (group == GROUP_EMPTY && detach(heap, sb)) {
+    unsigned group, at;
+    do {
+        group = superblock_group_of(sb, word_read(sb));
+        if (group == GROUP_EMPTY) {
+            detach_surely(heap, sb);
             empty_in(heap, sb);
             return;
         }
-        if (group == GROUP_EMPTY) group--; /* cannot be made quiet from here; it stays of its class */
-        unsigned at = superblock_regroup_at(sb, group);
+        at = superblock_regroup_at(sb, group);
         superblock_set_regroup_at(sb, at);
-        if (word_free(word_read(sb)) >= at && group < GROUP_EMPTY - 1) continue;
-        bin_in(heap, sb, group);
-        return;
-    }
+    } while (word_free(word_read(sb)) >= at);
+    bin_in(heap, sb, group);
 }
 
 bool heap_holds_too_much(const struct heap *heap)

@@ -47,8 +47,8 @@ static struct superblock *choose(struct heap *heap, unsigned class)
         return sb;
     }
     sb = from_empty(heap, class);
-    if (sb == NULL && (sb = global_take(class)) != NULL) heap->counts.transfers++;
-    if (sb == NULL && heap_scavenge(heap)) sb = global_take(class);
+    if (sb == NULL && (sb = global_take(class, heap_post)) != NULL) heap->counts.transfers++;
+    if (sb == NULL && heap_scavenge(heap)) sb = global_take(class, heap_post);
     if (sb == NULL) sb = from_arena(class);
     if (sb == NULL) return NULL;
     heap->superblocks++;
@@ -74,6 +74,7 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
     }
     if (old != NULL) superblock_set_regroup_at(old, HEAP_NEVER);
     heap_file(heap, sb);
+    heap_keep_invariant(heap);
     return RETRY;
 }
 
@@ -145,6 +146,7 @@ static void free_locked(struct superblock *sb, void *block)
         if (due && sb->role.by_lines) heap_collect(heap, sb);
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
+        if (superblock_live(sb) == 0 && heap_is_active(heap, sb) && heap != heap_mine()) heap_post(sb);
         lock_give(&heap->lock);
         return;
     }
@@ -164,7 +166,7 @@ void heap_free_slow(struct superblock *sb, void *block)
 bool heap_block_is_free(struct superblock *sb, void *block)
 {
     struct heap *heap = heap_lock_of(sb);
-    if (heap == NULL) return superblock_has_free(sb, block);
+    if (heap == NULL) return global_has_free(sb, block);
     unsigned owner = sb->role.owner;
     if (owner != OWNER_NONE) {
         superblock_set_owner(sb, OWNER_NONE);

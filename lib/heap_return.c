@@ -3,11 +3,11 @@
 
 /* --- posted superblocks ---------------------------------------------------------------------- */
 
-static void post(struct superblock *sb)
+void heap_post(struct superblock *sb)
 {
-    if (atomic_exchange_explicit(&sb->posted, 1, memory_order_acq_rel) != 0) return;
+    if (atomic_load(&sb->posted) != 0 || atomic_exchange(&sb->posted, 1) != 0) return;
     unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
-    if (id == HEAP_GLOBAL) {
+    if (id >= HEAP_NONE) {
         global_post(sb);
         return;
     }
@@ -21,7 +21,7 @@ static void post(struct superblock *sb)
 void heap_free_remote(struct superblock *sb, void *block)
 {
     struct chain chain = chain_of_block(sb, block);
-    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) post(sb);
+    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) heap_post(sb);
 }
 
 static struct superblock *take_posted(struct heap *heap)
@@ -30,34 +30,30 @@ static struct superblock *take_posted(struct heap *heap)
     return atomic_exchange_explicit(&heap->posted, NULL, memory_order_acquire);
 }
 
-/* Off the list of posted ones: the next. From here on it may be posted anew. */
-static struct superblock *unpost(struct superblock *sb)
-{
-    struct superblock *next = sb->posted_next;
-    atomic_store_explicit(&sb->posted, 0, memory_order_release);
-    return next;
-}
-
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
     return sb->role.heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 
-/* Collects what was posted to this thread's heap. What has left it is its new heap's to find. */
+/* What was posted to a heap that it has left is posted anew, to where it is. */
+static void forward(struct superblock *sb)
+{
+    if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) heap_post(sb);
+}
+
+/* Collects what was posted to this thread's heap. */
 bool heap_collect_posted(struct heap *heap)
 {
     bool mine = true;
     struct superblock *next, *sb = take_posted(heap);
     for (; sb != NULL; sb = next) {
-        next = unpost(sb);
-        if (!is_on(heap, sb)) {
-            if (sb->role.heap != heap->id && atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
-                post(sb);
-        } else if (mine && (mine = heap_collect(heap, sb))) {
+        next = superblock_unpost(sb);
+        if (!is_on(heap, sb))
+            forward(sb);
+        else if (mine && (mine = heap_collect(heap, sb)))
             heap_regroup_locked(heap, sb);
-        } else {
-            post(sb);
-        }
+        else
+            heap_post(sb);
     }
     return mine;
 }
@@ -100,17 +96,29 @@ static size_t give_all(struct heap *heap)
     return give_pulled(heap, &pulled);
 }
 
-/* What others have freed into a locked heap that is not this thread's goes to the global heap. */
+/* Is a superblock that was posted to a heap worth taking from it? An active one only if nothing lives in
+ * it. */
+static bool is_worth_pulling(const struct heap *heap, const struct superblock *sb)
+{
+    return heap_is_active(heap, sb) ? superblock_live(sb) == 0 : sb->group != GROUP_EMPTY;
+}
+
+/* What others have freed into a locked heap that is not this thread's goes to the global heap. What stays has
+ * fewer superblocks to be a fraction of, so the invariant has to be looked at. */
 static size_t give_posted(struct heap *heap)
 {
     struct list pulled = {NULL};
     struct superblock *next, *sb = take_posted(heap);
     for (; sb != NULL; sb = next) {
-        next = unpost(sb);
-        if (sb->role.heap == heap->id && list_holds(&sb->link) && sb->group != GROUP_EMPTY)
+        next = superblock_unpost(sb);
+        if (!is_on(heap, sb))
+            forward(sb);
+        else if (is_worth_pulling(heap, sb))
             pull(heap, sb, &pulled);
     }
-    return give_pulled(heap, &pulled);
+    size_t n = give_pulled(heap, &pulled);
+    heap_keep_invariant(heap);
+    return n;
 }
 
 /* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it holds
@@ -138,5 +146,5 @@ void heap_give_all(void)
         give_all(heap);
         lock_give(&heap->lock);
     }
-    global_collect();
+    global_collect(heap_post);
 }

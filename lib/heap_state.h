@@ -38,11 +38,6 @@ static inline bool heap_is_active(const struct heap *heap, const struct superblo
     return *heap_slot(heap, sb->class) == sb;
 }
 
-static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
-{
-    __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
-}
-
 static inline void superblock_set_regroup_at(struct superblock *sb, unsigned count)
 {
     union superblock_role role = sb->role;
@@ -68,7 +63,8 @@ struct heap *heap_get(unsigned id);
 struct heap *heap_mine(void);
 struct heap *heap_lock_mine(void);
 
-/* Locks the heap that a superblock is on; NULL, and nothing is locked, when that is the global heap. */
+/* Locks the heap that a superblock is on; NULL, and nothing is locked, when that is the global heap or it is
+ * on its way from there. */
 struct heap *heap_lock_of(struct superblock *sb);
 
 /* The heap with the least id from `id` on, or NULL: to go through all of them. */
@@ -102,6 +98,9 @@ void heap_keep_invariant(struct heap *heap);
 /* Makes another heap's block pending, and posts the superblock to that heap if it has much pending now. No
  * lock. */
 void heap_free_remote(struct superblock *sb, void *block);
+
+/* Puts a superblock on the list of its heap, so that whoever needs memory looks at it; once. No lock. */
+void heap_post(struct superblock *sb);
 
 /* Collects what was posted to this thread's heap, which is locked. False: it is another's now. */
 bool heap_collect_posted(struct heap *heap);

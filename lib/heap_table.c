@@ -12,7 +12,7 @@ static __thread uint16_t heap_of_thread
     __attribute__((tls_model("initial-exec"))); /* plus one; locked path */
 
 _Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
-_Static_assert((int)IDS_MAX <= (int)OWNER_NONE, "ids fit a role");
+_Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
 _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
                "the fast path knows where these are");
 
@@ -75,7 +75,7 @@ struct heap *heap_lock_of(struct superblock *sb)
 {
     for (;;) {
         unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
-        if (id == HEAP_GLOBAL) return NULL;
+        if (id >= HEAP_NONE) return NULL;
         struct heap *heap = heap_get(id);
         lock_take(&heap->lock);
         if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id) return heap;

@@ -100,7 +100,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
         joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
                                 there.count + chain->count};
     } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, chain_pack(&joined),
-                                                    memory_order_release, memory_order_relaxed));
+                                                    memory_order_seq_cst, memory_order_relaxed));
     return joined.count;
 }
 
@@ -128,7 +128,7 @@ bool superblock_free_quiet(struct superblock *sb, void *block)
 
 struct chain superblock_take_pending(struct superblock *sb)
 {
-    if (atomic_load_explicit(&sb->pending, memory_order_relaxed) == 0) return (struct chain){0, 0, 0};
+    if (atomic_load_explicit(&sb->pending, memory_order_seq_cst) == 0) return (struct chain){0, 0, 0};
     return chain_unpack(atomic_exchange_explicit(&sb->pending, 0, memory_order_acquire));
 }
 

@@ -43,9 +43,10 @@ enum superblock_kind {
 };
 
 enum {
-    BLOCK_BIAS = 8,           /* what block numbers are more than offsets */
-    HEAP_GLOBAL = UINT16_MAX, /* role.heap of the global heap */
-    OWNER_NONE = UINT16_MAX,  /* role.owner of a quiet superblock */
+    BLOCK_BIAS = 8,             /* what block numbers are more than offsets */
+    HEAP_GLOBAL = UINT16_MAX,   /* role.heap while it is on the global heap's bins */
+    HEAP_NONE = UINT16_MAX - 1, /* role.heap on the way from there, and in the arenas */
+    OWNER_NONE = UINT16_MAX,    /* role.owner of a quiet superblock */
 };
 
 /* Fullness in eighths that are free: group g holds g/8 <= free < (g+1)/8, and the last is empty. */
@@ -55,7 +56,7 @@ enum { GROUPS = 9, GROUP_EMPTY = GROUPS - 1 };
 union superblock_role {
     struct {
         uint16_t owner;      /* heap id, or OWNER_NONE */
-        uint16_t heap;       /* heap id, or HEAP_GLOBAL */
+        uint16_t heap;       /* heap id, HEAP_GLOBAL or HEAP_NONE */
         uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
         uint16_t by_lines;   /* came here partly used: see lines.h; has no owner */
     };
@@ -140,6 +141,11 @@ static inline bool superblock_starts_at(const struct superblock *sb, const void 
     return number < SUPERBLOCK && (uint32_t)(number - BLOCK_BIAS) * sb->inverse < sb->inverse;
 }
 
+static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
+{
+    __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 
 /* Makes a quiet descriptor serve a class: all blocks free, none carved. origin and kind are the arena's. */
@@ -194,6 +200,15 @@ unsigned superblock_absorb(struct superblock *sb);
 
 /* Is a block on the free or the pending list of a quiet superblock? */
 bool superblock_has_free(const struct superblock *sb, const void *block);
+
+/* Off a list of posted ones: the next on it. From here on it may be posted anew. A full barrier: whoever
+ * found it posted before, and left it at that, has pushed what the caller will now find pending. */
+static inline struct superblock *superblock_unpost(struct superblock *sb)
+{
+    struct superblock *next = sb->posted_next;
+    atomic_exchange(&sb->posted, 0);
+    return next;
+}
 
 /* Live blocks, as far as can be told while others run. */
 unsigned superblock_live(const struct superblock *sb);
