@@ -63,7 +63,8 @@ ask_all() {
 mask() {
     LC_ALL=C sed -i -E -e 's/^(date|age|allow): .*/\1: masked/I' \
         -e 's/boundary=[0-9a-f]+/boundary=masked/; s/^--[0-9a-f]{10,}/--masked/' "$1"/*
-    sed -i -E '/^(transfer-encoding|content-length): /Id' "$1"/*cgi* "$1"/*post* "$1"/*ssi* "$1"/status
+    sed -i -E '/^(transfer-encoding|content-length): /Id' "$1"/*cgi* "$1"/*post* "$1"/*ssi* "$1"/status \
+        "$1/ranges" # a boundary is a random number in hex, of 15 digits one time in 16
     sed -i -E 's/^([A-Za-z0-9 ]+):.*/\1/; /^(CPU|Load|ReqPerSec|Bytes|Duration|Conn)/d' "$1/status"
 }
 
