@@ -13,6 +13,8 @@ static struct {
     struct lock lock;
     struct list partial; /* arenas with a free slot */
     struct list spare;   /* structs without memory */
+    struct list kept;    /* mappings without an object, the latest freed first */
+    size_t kept_bytes;
     _Atomic(struct arena *) all;
     size_t held, peak;
     size_t dirty_slots;
@@ -241,16 +243,75 @@ struct superblock *arena_head(struct arena *arena, const void *pointer)
 
 /* --- mappings -------------------------------------------------------------------------------- */
 
-struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind)
+/* A mapping whose object was freed is kept for the next one of about its size, which spares the OS zeroing
+ * it again; like dirty slots it goes back after options.purge_ms. */
+enum { KEPT_MAX = 64 * 1024 * 1024 /* bytes in all kept mappings */ };
+
+static void drop_kept(struct arena *arena)
+{
+    list_remove(&arena->link);
+    arenas.kept_bytes -= arena->mapping;
+    count_held(0, arena->mapping);
+    arena_destroy(arena, arena->mapping);
+}
+
+/* One that is large enough and at most a quarter too large; the latest freed first. */
+static struct arena *take_kept(size_t size, size_t alignment)
+{
+    for (struct list_node *node = arenas.kept.first; node != NULL; node = node->next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        if (arena->mapping < size || arena->mapping - size > size / 4) continue;
+        if (((uintptr_t)arena->base & (alignment - 1)) != 0) continue;
+        list_remove(node);
+        arenas.kept_bytes -= arena->mapping;
+        return arena;
+    }
+    return NULL;
+}
+
+/* One that is most of what may be kept would drive out all others. */
+static void keep(struct arena *arena)
+{
+    if (arena->mapping > KEPT_MAX / 2) {
+        count_held(0, arena->mapping);
+        arena_destroy(arena, arena->mapping);
+        return;
+    }
+    arena->freed_at = pages_clock();
+    arenas.kept_bytes += arena->mapping;
+    list_push(&arenas.kept, &arena->link);
+    while (arenas.kept_bytes > KEPT_MAX) {
+        struct list_node *oldest = arenas.kept.first;
+        while (oldest->next != NULL) oldest = oldest->next;
+        drop_kept(LIST_ENTRY(oldest, struct arena, link));
+    }
+}
+
+static size_t drop_kept_older(uint64_t now, uint64_t min_age)
+{
+    size_t before = arenas.kept_bytes;
+    struct list_node *next;
+    for (struct list_node *node = arenas.kept.first; node != NULL; node = next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        next = node->next;
+        if (now - arena->freed_at >= min_age) drop_kept(arena);
+    }
+    return before - arenas.kept_bytes;
+}
+
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
     size = align_up(size, PAGE);
     lock_take(&arenas.lock);
-    struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
-    if (arena != NULL) {
+    struct arena *arena = take_kept(size, alignment);
+    *clean = arena == NULL;
+    if (arena == NULL && (arena = arena_create(size, alignment > ARENA ? alignment : ARENA)) != NULL) {
         arena->mapping = size;
+        count_held(size, 0);
+    }
+    if (arena != NULL) {
         arena->used = 1;
         slot_set(arena, 0, 1, kind);
-        count_held(size, 0);
     }
     lock_give(&arenas.lock);
     return arena;
@@ -259,11 +320,11 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
 void arena_unmap_large(struct arena *arena)
 {
     lock_take(&arenas.lock);
-    count_held(0, arena->mapping);
     arena->slots[0].kind = SLOT_FREE;
     arena->used = 0;
-    arena_destroy(arena, arena->mapping);
+    keep(arena);
     lock_give(&arenas.lock);
+    arena_purge_if_due();
 }
 
 /* Growth stays within the last 4 MiB that are ours: what follows may be another's. */
@@ -350,7 +411,8 @@ static size_t purge_older(uint64_t now, uint64_t min_age)
 size_t arena_purge(uint64_t min_age)
 {
     lock_take(&arenas.lock);
-    size_t bytes = purge_older(pages_clock(), min_age);
+    uint64_t now = pages_clock();
+    size_t bytes = purge_older(now, min_age) + drop_kept_older(now, min_age);
     lock_give(&arenas.lock);
     return bytes;
 }

@@ -117,9 +117,9 @@ struct superblock *arena_head(struct arena *arena, const void *pointer);
 /* The address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }
 
-/* A mapping of its own for size bytes (rounded to pages) at a multiple of alignment, all zero; NULL and
- * ENOMEM. */
-struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind);
+/* A mapping of its own for size bytes, or up to a quarter more, at a multiple of alignment. *clean: all of it
+ * reads as zero. NULL and ENOMEM. What is given back is kept for a while, as dirty slots are. */
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
 void arena_unmap_large(struct arena *arena);
 
 /* Resizes a mapping, moving it if may_move; its start may be another afterwards. false: it is as it was. */

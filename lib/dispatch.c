@@ -172,6 +172,8 @@ static enum owner owner_of(struct arena *arena, const void *pointer, const char 
         if (head->kind == SLOT_CHUNKS || head->kind == SLOT_SPAN_CHUNK) return OWNER_CHUNK;
         if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
         if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
+    } else if (arena->slots[0].kind == SLOT_FREE) {
+        report_misuse(call, pointer, "freed before, or never allocated");
     } else if (arena->slots[0].kind == SLOT_SPAN_CHUNK) {
         return OWNER_CHUNK;
     }

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
-static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind)
+static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
     if (size > SIZE_LIMIT - ARENA || alignment > SIZE_LIMIT / 2) {
         errno = ENOMEM;
         return NULL;
     }
-    struct arena *arena = arena_map_large(size, alignment, kind);
+    struct arena *arena = arena_map_large(size, alignment, kind, clean);
     return arena != NULL ? arena->base : NULL;
 }
 
@@ -22,7 +22,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     bool clean = true;
     void *object;
     if (size > ARENA || alignment > ARENA) {
-        object = alloc_mapping(size, alignment, kind);
+        object = alloc_mapping(size, alignment, kind, &clean);
     } else {
         unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
         struct superblock *first = arena_take(slots_for(size != 0 ? size : 1), step, kind, &clean);
