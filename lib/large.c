@@ -21,11 +21,12 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     enum superblock_kind kind = is_chunk ? SLOT_SPAN_CHUNK : SLOT_SPAN;
     bool clean = true;
     void *object;
+    size = size != 0 ? size : 1;
     if (size > ARENA || alignment > ARENA) {
         object = alloc_mapping(size, alignment, kind, &clean);
     } else {
         unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
-        struct superblock *first = arena_take(slots_for(size != 0 ? size : 1), step, kind, &clean);
+        struct superblock *first = arena_take(slots_for(size), step, kind, &clean);
         object = first != NULL ? slot_start(first) : NULL;
     }
     if (zeroed != NULL) *zeroed = clean;
