@@ -1,0 +1,215 @@
+/* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
+#include "check_backend.h"
+
+#include "arena.h"
+#include "heap.h"
+#include "hoard.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 3, MINE = 2000, OF_PARENT = 20000, FORKS = 25 };
+
+static _Atomic bool stop;
+static _Atomic unsigned ready;
+static pthread_t threads[THREADS];
+static void *of_parent[OF_PARENT];
+
+static void *churn(void *arg)
+{
+    uint64_t random = (uintptr_t)arg * 7919 + 1;
+    static __thread void *mine[MINE];
+    for (unsigned step = 0; !stop; step++) {
+        unsigned i = random_below(&random, MINE);
+        hoard_free(mine[i]);
+        mine[i] = random_below(&random, 3) ? hoard_malloc(random_below(&random, 3000)) : NULL;
+        if (step % 2000 == 0) mine[i] = hoard_realloc(mine[i], 40000 + random_below(&random, 6000000));
+        if (step == MINE) ready++;
+    }
+    for (unsigned i = 0; i < MINE; i++) hoard_free(mine[i]);
+    return NULL;
+}
+
+/* Ends the child with a word when something is not as it should be. */
+static void expect(bool right, const char *what)
+{
+    if (right) return;
+    fprintf(stderr, "child: %s\n", what);
+    _exit(1);
+}
+
+static void *churn_a_while(void *arg)
+{
+    uint64_t random = (uintptr_t)arg + 1;
+    void *mine[100] = {NULL};
+    for (unsigned step = 0; step < 20000; step++) {
+        unsigned i = random_below(&random, 100);
+        hoard_free(mine[i]);
+        mine[i] = hoard_malloc(random_below(&random, 5000));
+        if (mine[i] == NULL) return (void *)1;
+    }
+    for (unsigned i = 0; i < 100; i++) hoard_free(mine[i]);
+    return NULL;
+}
+
+static size_t held(void)
+{
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    return stats.held_bytes;
+}
+
+static size_t live(void)
+{
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    return stats.live_bytes;
+}
+
+static void be_a_child(void)
+{
+    expect(heap_is_valid(), "accounts are wrong at the start");
+    size_t before = live();
+    churn_a_while(NULL);
+    expect(live() == before, "an account is off after a load");
+    size_t freed = 0;
+    for (unsigned i = 0; i < OF_PARENT; i++) {
+        freed += hoard_usable_size(of_parent[i]);
+        expect(*(unsigned *)of_parent[i] == i, "a block of the parent changed");
+        hoard_free(of_parent[i]);
+    }
+    expect(live() == before - freed, "the parent's blocks were not freed");
+    pthread_t more[2]; /* and threads of its own, which take over ids of those that stayed behind */
+    for (uintptr_t i = 0; i < 2; i++) pthread_create(&more[i], NULL, churn_a_while, (void *)i);
+    for (unsigned i = 0; i < 2; i++) {
+        void *complaint;
+        pthread_join(more[i], &complaint);
+        expect(complaint == NULL, "a thread of the child had no memory");
+    }
+    expect(heap_is_valid(), "accounts are wrong at the end");
+    pid_t pid = fork();
+    if (pid == 0) {
+        churn_a_while(NULL);
+        _exit(heap_is_valid() ? 0 : 1);
+    }
+    int status;
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "the child's child failed");
+    _exit(0);
+}
+
+static void start_threads(void)
+{
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
+    while (ready < THREADS) sched_yield();
+}
+
+static void stop_threads(void)
+{
+    stop = true;
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
+START_TEST(a_child_goes_on)
+{
+    use_path(_i, NULL);
+    for (unsigned i = 0; i < OF_PARENT; i++) {
+        of_parent[i] = hoard_malloc(8 + i % 700);
+        *(unsigned *)of_parent[i] = i;
+    }
+    start_threads();
+    for (unsigned n = 0; n < FORKS; n++) {
+        pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            alarm(30); /* a lock that stayed taken */
+            be_a_child();
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "fork %u: status %x", n, (unsigned)status);
+    }
+    stop_threads();
+    for (unsigned i = 0; i < OF_PARENT; i++) hoard_free(of_parent[i]);
+    ck_assert_uint_eq(live(), 0);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+/* --- what stays behind on heaps that have no threads any more ---------------------------------- */
+
+enum { KEPT = 20000, KEPT_SIZE = 1000 };
+
+static void *kept[KEPT];
+static _Atomic bool may_end;
+
+static void pin_to(unsigned i)
+{
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    if (CPU_COUNT(&set) < 2) return;
+    unsigned seen = 0;
+    for (unsigned c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &set) && seen++ == i) {
+            CPU_ZERO(&set);
+            CPU_SET(c, &set);
+            break;
+        }
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void *keep(void *arg)
+{
+    (void)arg;
+    pin_to(1);
+    for (unsigned i = 0; i < KEPT; i++) kept[i] = hoard_malloc(KEPT_SIZE);
+    for (unsigned i = 0; i < KEPT; i++)
+        if (i % 5 == 0) hoard_free(kept[i]); /* a fifth: what its heap may keep for itself */
+    ready++;
+    while (!may_end) usleep(1000);
+    return NULL;
+}
+
+/* 20 MB in 1000 bytes, a fifth of it free on the other heap: the child gets that fifth before it asks the OS.
+ */
+static void use_what_was_left(void *arg)
+{
+    (void)arg;
+    size_t before = held();
+    for (unsigned i = 0; i < KEPT / 5 - 200; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
+    expect(held() <= before + 8 * SUPERBLOCK, "free blocks that were left behind are not used");
+    for (unsigned i = 0; i < KEPT; i++)
+        if (i % 5 != 0) hoard_free(kept[i]);
+    before = held();
+    for (unsigned i = 0; i < KEPT * 3 / 5; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
+    expect(held() <= before + 8 * SUPERBLOCK, "memory freed by the child is not used");
+    expect(heap_is_valid(), "accounts are wrong");
+}
+
+START_TEST(the_child_uses_what_was_left_behind)
+{
+    use_path(_i, NULL);
+    hoard_free(hoard_malloc(1));
+    pthread_create(&threads[0], NULL, keep, NULL);
+    while (ready == 0) sched_yield(); /* running, so that the other has another id */
+    pin_to(0);
+    struct outcome said = run_child(use_what_was_left, NULL);
+    ck_assert_msg(said.status == 0, "%s", said.text);
+    may_end = true;
+    pthread_join(threads[0], NULL);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("fork", 90);
+    tcase_add_loop_test(tests, a_child_goes_on, 0, PATHS);
+    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, PATHS);
+    return run_cases("fork", tests, (TCase *)NULL);
+}

@@ -1,0 +1,297 @@
+/* check_migrate.c: restartable sequences that are restarted all the time. More threads than CPUs, each of
+ * them moved from CPU to CPU and shot at with signals while it allocates and frees its own and others'
+ * blocks: at the end every account has to add up. */
+#include "check_backend.h"
+
+#include "arena.h"
+#include "heap_state.h"
+#include "hoard.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { THREADS = 8, MAILBOXES = 256, MINE = 200, RUN_MS = 2000 };
+
+static _Atomic(void *) mailboxes[MAILBOXES];
+static _Atomic bool stop;
+static _Atomic unsigned long signals, moves, steps;
+static pthread_t threads[THREADS];
+static cpu_set_t allowed;
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add_explicit(&signals, 1, memory_order_relaxed);
+}
+
+/* A block's size and its address are written into both of its ends. */
+static void *new_block(uint64_t *random)
+{
+    static const unsigned limits[] = {64,    64,    300,  2000,
+                                      16000, 30000, 30000}; /* large ones: few in a superblock */
+    size_t size = 24 + random_below(random, limits[random_below(random, 7)]);
+    char *block = hoard_malloc(size);
+    if (block == NULL) abort();
+    memcpy(block, &size, sizeof size);
+    memcpy(block + size - sizeof block, &block, sizeof block);
+    return block;
+}
+
+static void free_block(void *block)
+{
+    size_t size;
+    void *self;
+    memcpy(&size, block, sizeof size);
+    memcpy(&self, (char *)block + size - sizeof self, sizeof self);
+    if (self != block) abort(); /* two have had it */
+    memset(block, 0xee, size < 64 ? size : 64);
+    hoard_free(block);
+}
+
+static void move_somewhere(uint64_t *random)
+{
+    unsigned cpus[CPU_SETSIZE], n = 0;
+    for (unsigned c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[random_below(random, n)], &one);
+    sched_setaffinity(0, sizeof one, &one);
+    atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed);
+}
+
+static void *allocate_and_move(void *arg)
+{
+    uint64_t random = *(uint64_t *)arg;
+    void *mine[MINE] = {NULL};
+    while (!stop) {
+        unsigned i = random_below(&random, MINE);
+        if (mine[i] == NULL)
+            mine[i] = new_block(&random);
+        else if (random_below(&random, 3) == 0)
+            mine[i] = atomic_exchange(&mailboxes[random_below(&random, MAILBOXES)], mine[i]);
+        else
+            free_block(mine[i]), mine[i] = NULL;
+        if (random_below(&random, 100) == 0) move_somewhere(&random);
+        atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed);
+    }
+    for (unsigned i = 0; i < MINE; i++)
+        if (mine[i] != NULL) free_block(mine[i]);
+    return NULL;
+}
+
+static void shoot_until(uint64_t *random, unsigned ms)
+{
+    struct timespec start, now, pause = {0, 30000};
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        pthread_kill(threads[random_below(random, THREADS)], SIGUSR1);
+        if (random_below(random, 4) == 0) nanosleep(&pause, NULL);
+        if (random_below(random, 4) == 0) heap_give_all(); /* which takes superblocks from all of them */
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < (long)ms);
+}
+
+START_TEST(every_restart_is_right)
+{
+    const char *path = use_path(_i, NULL);
+    uint64_t random = random_seed(), seeds[THREADS];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    for (unsigned i = 0; i < THREADS; i++) {
+        seeds[i] = random_next(&random) | 1;
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, allocate_and_move, &seeds[i]), 0);
+    }
+    shoot_until(&random, RUN_MS);
+    stop = true;
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < MAILBOXES; i++)
+        if (mailboxes[i] != NULL) free_block(mailboxes[i]);
+    fprintf(stderr, "%s: %lu steps, %lu signals, %lu moves\n", path, steps, signals, moves);
+
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    ck_assert_uint_eq(stats.live_bytes, 0);
+    ck_assert(heap_is_valid());
+    hoard_trim(0);
+    hoard_stats(&stats);
+    ck_assert_uint_eq(stats.held_bytes, 0);
+    ck_assert_uint_gt(signals, 1000);
+    ck_assert_uint_gt(moves, 100);
+}
+END_TEST
+
+/* --- what a fence is for --------------------------------------------------------------------- */
+
+enum { ROUNDS = 30000, CLASS = 4 };
+
+static struct superblock sb; /* on no heap: only sections touch it */
+static char *memory;
+static _Atomic uint32_t worker_id = UINT32_MAX;
+
+static void pin_to(unsigned i)
+{
+    unsigned cpus[CPU_SETSIZE], n = 0;
+    for (unsigned c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[i % n], &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void *free_all_the_time(void *arg)
+{
+    (void)arg;
+    pin_to(1);
+    worker_id = cpu_id();
+    while (!stop) heap_free(&sb, memory);
+    return NULL;
+}
+
+static void *carve_all_the_time(void *arg)
+{
+    (void)arg;
+    pin_to(1);
+    worker_id = cpu_id();
+    while (!stop) heap_carve(CLASS);
+    return NULL;
+}
+
+/* The word must stay as it is from the fence on; without one a section may commit still. */
+static bool stays_quiet(void)
+{
+    uint64_t word = word_read(&sb);
+    for (unsigned i = 0; i < 30; i++)
+        if (word_read(&sb) != word) return false;
+    return true;
+}
+
+/* Until the other is at it; not for ever, since it may not be running. */
+static void wait_for_commit(uint64_t before)
+{
+    for (unsigned i = 0; i < 2000 && word_read(&sb) == before; i++) continue;
+}
+
+static void set_owner(unsigned owner)
+{
+    superblock_set_role(
+        &sb, (union superblock_role){.owner = (uint16_t)owner, .heap = HEAP_NONE, .regroup_at = UINT16_MAX});
+}
+
+static void start_worker(void *(*fn)(void *))
+{
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
+    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .posted = 1};
+    superblock_format(&sb, CLASS);
+    set_owner(OWNER_NONE);
+    pthread_create(&threads[0], NULL, fn, NULL);
+    while (worker_id == UINT32_MAX) sched_yield();
+}
+
+START_TEST(after_the_fence_no_free_commits)
+{
+    use_path(_i, NULL);
+    start_worker(free_all_the_time);
+    unsigned seen = 0, commits = 0;
+    for (unsigned round = 0; round < ROUNDS && cpu.ids != 0; round++) {
+        uint64_t before = word_read(&sb);
+        set_owner(worker_id);
+        wait_for_commit(before);
+        set_owner(OWNER_NONE);
+        cpu_fence();
+        seen += !stays_quiet();
+        commits += word_read(&sb) != before;
+    }
+    stop = true;
+    pthread_join(threads[0], NULL);
+    ck_assert_uint_eq(seen, 0);
+    if (cpu.ids != 0 && CPU_COUNT(&allowed) > 1) ck_assert_uint_gt(commits, ROUNDS / 100);
+}
+END_TEST
+
+START_TEST(after_the_fence_nothing_is_carved)
+{
+    use_path(_i, NULL);
+    start_worker(carve_all_the_time);
+    unsigned seen = 0, commits = 0;
+    for (unsigned round = 0; round < ROUNDS && cpu.ids != 0; round++) {
+        superblock_format(&sb, CLASS);
+        uint64_t before = word_read(&sb);
+        __atomic_store_n(&heap_rows[worker_id].active[CLASS], &sb, __ATOMIC_RELEASE);
+        wait_for_commit(before);
+        __atomic_store_n(&heap_rows[worker_id].active[CLASS], NULL, __ATOMIC_RELEASE);
+        cpu_fence();
+        seen += !stays_quiet();
+        commits += word_read(&sb) != before;
+    }
+    stop = true;
+    pthread_join(threads[0], NULL);
+    ck_assert_uint_eq(seen, 0);
+    if (cpu.ids != 0 && CPU_COUNT(&allowed) > 1) ck_assert_uint_gt(commits, ROUNDS / 100);
+}
+END_TEST
+
+/* One works, the other takes all of its superblocks away, as fast as it can. */
+static void *work(void *arg)
+{
+    uint64_t random = *(uint64_t *)arg;
+    static void *mine[5000];
+    pin_to(1);
+    while (!stop) {
+        unsigned i = random_below(&random, 5000);
+        if (mine[i] != NULL) free_block(mine[i]);
+        mine[i] = new_block(&random);
+        if (i % 4 == 0) mine[i] = atomic_exchange(&mailboxes[i % MAILBOXES], mine[i]);
+    }
+    for (unsigned i = 0; i < 5000; i++)
+        if (mine[i] != NULL) free_block(mine[i]);
+    return NULL;
+}
+
+START_TEST(superblocks_are_pulled_from_under_a_thread)
+{
+    use_path(_i, NULL);
+    uint64_t random = random_seed();
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    pin_to(0);
+    pthread_create(&threads[0], NULL, work, &random);
+    for (unsigned round = 0; round < 20000; round++) {
+        heap_give_all();
+        void *block = atomic_exchange(&mailboxes[round % MAILBOXES], NULL);
+        if (block != NULL) free_block(block);
+    }
+    stop = true;
+    pthread_join(threads[0], NULL);
+    for (unsigned i = 0; i < MAILBOXES; i++)
+        if (mailboxes[i] != NULL) free_block(mailboxes[i]);
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    ck_assert_uint_eq(stats.live_bytes, 0);
+    ck_assert(heap_is_valid());
+    hoard_trim(0);
+    hoard_stats(&stats);
+    ck_assert_uint_eq(stats.held_bytes, 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("migrate", 60);
+    tcase_add_loop_test(tests, every_restart_is_right, 0, PATHS);
+    tcase_add_loop_test(tests, after_the_fence_no_free_commits, 0, 2);
+    tcase_add_loop_test(tests, after_the_fence_nothing_is_carved, 0, 2);
+    tcase_add_loop_test(tests, superblocks_are_pulled_from_under_a_thread, 0, PATHS);
+    return run_cases("migrate", tests, (TCase *)NULL);
+}
