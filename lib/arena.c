@@ -6,7 +6,6 @@
 
 #include <errno.h>
 
-_Atomic(struct map_leaf *) arena_map[1 << MAP_ROOT_BITS];
 struct arena_guesses arena_guesses;
 
 static struct {
@@ -20,41 +19,6 @@ static struct {
     size_t dirty_slots;
     uint64_t purged_at;
 } arenas;
-
-/* --- the map --------------------------------------------------------------------------------- */
-
-static _Atomic(struct arena *) *map_entry(uintptr_t address)
-{
-    _Atomic(struct map_leaf *) *root = &arena_map[address >> (ARENA_SHIFT + MAP_LEAF_BITS)];
-    struct map_leaf *leaf = atomic_load_explicit(root, memory_order_relaxed);
-    if (leaf == NULL) {
-        leaf = pages_map(sizeof *leaf, PAGE);
-        if (leaf == NULL) return NULL;
-        atomic_store_explicit(root, leaf, memory_order_release);
-    }
-    return &leaf->entries[(address >> ARENA_SHIFT) & ((1u << MAP_LEAF_BITS) - 1)];
-}
-
-static void map_clear(const char *start, size_t size)
-{
-    for (size_t at = 0; at < size; at += ARENA)
-        if (arena_of(start + at) != NULL)
-            atomic_store_explicit(map_entry((uintptr_t)start + at), NULL, memory_order_relaxed);
-}
-
-/* Enters the arena for every 4 MiB that the range touches; false (no memory for a leaf) enters nothing. */
-static bool map_enter(const char *start, size_t size, struct arena *arena)
-{
-    for (size_t at = 0; at < size; at += ARENA) {
-        _Atomic(struct arena *) *entry = map_entry((uintptr_t)start + at);
-        if (entry == NULL) {
-            map_clear(start, at);
-            return false;
-        }
-        atomic_store_explicit(entry, arena, memory_order_release);
-    }
-    return true;
-}
 
 /* --- arenas ---------------------------------------------------------------------------------- */
 
@@ -187,7 +151,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     return slot;
 }
 
-static struct arena *arena_of_slot(const struct superblock *slot) { return arena_of(slot_start(slot)); }
+static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
 
 static void mark_free(struct arena *arena, unsigned first, unsigned n)
 {

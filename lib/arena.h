@@ -1,4 +1,4 @@
-/* arena.h: where superblocks and spans lie, and whose a pointer is.   (floor 2)
+/* arena.h: where superblocks and spans lie.   (floor 2)
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie
  * apart, in metadata. A superblock takes one slot, a span a run of them. A large object beyond 4 MiB
@@ -10,29 +10,25 @@
  *                        struct arena             struct arena
  *                        slots[64], used, dirty   slots[0], mapping
  *
- * The map is read before anything else is believed of a pointer: a root of 8192 words, each for
- * 16 GiB, and leaves of 4096. It takes any bit pattern, reads no user memory, and never faults;
- * addresses beyond 47 bits are foreign. Structs of arenas are never unmapped, only used again, so that a
- * stale pointer is looked up safely too.
+ * The map (map.h) says which arena an address belongs to. Structs of arenas are never unmapped, only used
+ * again, so that a stale pointer is looked up safely too.
  *
  * Vocabulary: a slot is used, or free; a free slot is dirty when it may hold memory (and old
  * contents), else clean: the OS has nothing behind it and it reads as zero.
  *
- * Locking: one lock for all arenas, the last but one in rank. arena_of takes none.
+ * Locking: one lock for all arenas, the last but one in rank.
  */
 #ifndef ARENA_H
 #define ARENA_H
 
 #include "base.h"
 #include "list.h"
+#include "map.h"
 #include "superblock.h"
 
 enum {
-    ARENA_SHIFT = 22,
-    ARENA = 1 << ARENA_SHIFT, /* bytes */
+    ARENA = 1 << MAP_SHIFT, /* bytes */
     ARENA_SLOTS = ARENA / SUPERBLOCK,
-    MAP_LEAF_BITS = 12,
-    MAP_ROOT_BITS = 47 - ARENA_SHIFT - MAP_LEAF_BITS,
 };
 
 _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
@@ -48,24 +44,6 @@ struct arena {
     struct arena *next;    /* all arenas that ever were */
 };
 
-struct map_leaf {
-    _Atomic(struct arena *) entries[1 << MAP_LEAF_BITS];
-};
-
-extern HIDDEN _Atomic(struct map_leaf *) arena_map[1 << MAP_ROOT_BITS];
-
-/* The arena or mapping that the address belongs to, or NULL. */
-static ALWAYS_INLINE struct arena *arena_of(const void *pointer)
-{
-    uintptr_t address = (uintptr_t)pointer;
-    if (UNLIKELY(address >> 47 != 0)) return NULL;
-    struct map_leaf *leaf =
-        atomic_load_explicit(&arena_map[address >> (ARENA_SHIFT + MAP_LEAF_BITS)], memory_order_relaxed);
-    if (UNLIKELY(leaf == NULL)) return NULL;
-    unsigned i = (unsigned)(address >> ARENA_SHIFT) & ((1u << MAP_LEAF_BITS) - 1);
-    return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
-}
-
 /* A guess at the descriptor, for the fast path of free: the slot's in the arena that a pointer of the
  * same 4 MiB modulo 4 GiB was last seen in. It is a descriptor always, but the pointer's only if
  * superblock_starts_at says so; what it says no to is looked up in the map. Offsets are from `none`. */
@@ -80,14 +58,14 @@ static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
     uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
-    intptr_t offset = atomic_load_explicit(
-        &arena_guesses.offset[address >> ARENA_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
+    intptr_t offset = atomic_load_explicit(&arena_guesses.offset[address >> MAP_SHIFT & (ARENA_GUESSES - 1)],
+                                           memory_order_relaxed);
     return (struct superblock *)((char *)&arena_guesses.none + offset + slot);
 }
 
 static inline void arena_learn(struct arena *arena, const void *pointer)
 {
-    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> ARENA_SHIFT & (ARENA_GUESSES - 1)],
+    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> MAP_SHIFT & (ARENA_GUESSES - 1)],
                           (char *)arena - (char *)&arena_guesses.none, memory_order_relaxed);
 }
 

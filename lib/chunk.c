@@ -28,13 +28,13 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
         dispatch_make_room();
         chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
     }
-    if (chunk != NULL && got != NULL) *got = large_size(arena_of(chunk), chunk);
+    if (chunk != NULL && got != NULL) *got = large_size(map_find(chunk), chunk);
     return chunk;
 }
 
 void chunk_free(void *chunk)
 {
-    struct arena *arena = arena_of(chunk);
+    struct arena *arena = map_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
         if (LIKELY(cpu.ids != 0))
@@ -50,7 +50,7 @@ void chunk_free(void *chunk)
 
 bool chunk_resize(void *chunk, size_t size, size_t *got)
 {
-    struct arena *arena = arena_of(chunk);
+    struct arena *arena = map_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     if (arena->mapping == 0 && sb->kind == SLOT_CHUNKS) {
         *got = superblock_class(sb)->size;
@@ -70,7 +70,7 @@ static void *block_around(const struct superblock *sb, const void *pointer)
 
 void *chunk_of(const void *pointer, size_t *got)
 {
-    struct arena *arena = arena_of(pointer);
+    struct arena *arena = map_find(pointer);
     if (arena == NULL) return NULL;
     const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
     void *chunk = NULL;

@@ -1,13 +1,12 @@
 #include "dispatch.h"
 
+#include "account.h"
 #include "chunk_client.h"
 #include "large.h"
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
 #include "report.h"
-
-#include "hoard.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ void dispatch_start(void)
     if (libc_is_up()) dispatch_start_late();
 }
 
-static void report_at_exit(void) { hoard_report(NULL); }
+static void report_at_exit(void) { account_report(NULL); }
 
 void dispatch_start_late(void)
 {
@@ -196,7 +195,7 @@ void dispatch_free_slow(void *block, const char *call)
 {
     if (block == NULL) return;
     int saved = errno;
-    struct arena *arena = arena_of(block);
+    struct arena *arena = map_find(block);
     switch (owner_of(arena, block, call)) {
     case OWNER_BLOCKS:
         if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
@@ -215,7 +214,7 @@ void dispatch_free_slow(void *block, const char *call)
 size_t dispatch_usable_size(const void *block, const char *call)
 {
     if (block == NULL) return 0;
-    struct arena *arena = arena_of(block);
+    struct arena *arena = map_find(block);
     switch (owner_of(arena, block, call)) {
     case OWNER_BLOCKS:
         if (block_looks_free(block)) break;
@@ -263,7 +262,7 @@ static void *realloc_large(struct arena *arena, void *object, size_t size, const
 void *dispatch_realloc(void *block, size_t size, const char *call)
 {
     if (block == NULL) return dispatch_malloc(size);
-    struct arena *arena = arena_of(block);
+    struct arena *arena = map_find(block);
     enum owner owner = owner_of(arena, block, call);
     if (size > SIZE_LIMIT) return no_memory();
     switch (owner) {

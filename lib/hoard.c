@@ -1,13 +1,7 @@
 #include "hoard.h"
 
+#include "account.h"
 #include "dispatch.h"
-#include "global.h"
-#include "large.h"
-#include "options.h"
-#include "report.h"
-
-#include <string.h>
-#include <unistd.h>
 
 EXPORT void *hoard_malloc(size_t size) { return dispatch_malloc(size); }
 
@@ -52,19 +46,6 @@ EXPORT int hoard_trim(size_t keep)
     return arena_purge(0) != 0;
 }
 
-/* --- what is held ---------------------------------------------------------------------------- */
-
-static size_t small_bytes(struct arena *arena)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
-        const struct superblock *slot = &arena->slots[i];
-        if (slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS)
-            bytes += (size_t)superblock_live(slot) * superblock_class(slot)->size;
-    }
-    return bytes;
-}
-
 EXPORT int hoard_stats(struct hoard_stats *stats)
 {
     if (stats == NULL) {
@@ -72,61 +53,12 @@ EXPORT int hoard_stats(struct hoard_stats *stats)
         return -1;
     }
     dispatch_start();
-    struct arena_held held = arena_held();
-    struct heap_totals totals = heap_totals();
-    *stats = (struct hoard_stats){
-        .held_bytes = held.now,
-        .peak_held_bytes = held.peak,
-        .large_bytes = large_bytes(),
-        .heaps = totals.heaps,
-        .superblocks = totals.superblocks,
-        .global_superblocks = global_superblocks(),
-        .slow_mallocs = totals.counts.slow_mallocs,
-        .slow_frees = totals.counts.slow_frees + totals.counts.remote_frees,
-        .remote_frees = totals.counts.remote_frees,
-        .transfers = totals.counts.transfers,
-        .path = cpu.path,
-    };
-    stats->live_bytes = stats->large_bytes;
-    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->used != 0) stats->live_bytes += small_bytes(arena);
+    account_fill(stats);
     return 0;
-}
-
-/* To a stream, or without one (at exit, when streams may be gone) to standard error. */
-static void line(FILE *out, const char *text)
-{
-    if (out != NULL)
-        fprintf(out, "reap: %s\n", text);
-    else
-        report_line("%s", text);
-}
-
-static void options_line(char *text, size_t size)
-{
-    size_t n = report_format(text, size, "options");
-    char item[64];
-    for (unsigned i = 0; options_show(i, item, sizeof item); i++)
-        n += report_format(text + n, size - n, " %s", item);
 }
 
 EXPORT void hoard_report(FILE *out)
 {
-    struct hoard_stats s;
-    char text[512];
-    hoard_stats(&s);
-    report_format(text, sizeof text, "path %s: %s", s.path, cpu.reason);
-    line(out, text);
-    options_line(text, sizeof text);
-    line(out, text);
-    report_format(text, sizeof text, "live %zu bytes (%zu in large objects), held %zu, peak held %zu",
-                  s.live_bytes, s.large_bytes, s.held_bytes, s.peak_held_bytes);
-    line(out, text);
-    report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps,
-                  s.superblocks, s.global_superblocks);
-    line(out, text);
-    report_format(text, sizeof text, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
-                  (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,
-                  (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
-    line(out, text);
+    dispatch_start();
+    account_report(out);
 }

@@ -59,13 +59,13 @@ static bool reads_zero(const struct run *run)
 static void assert_found(const struct run *run, uint64_t *random)
 {
     char *start = slot_start(run->first);
-    struct arena *arena = arena_of(start);
+    struct arena *arena = map_find(start);
     ck_assert_ptr_nonnull(arena);
     ck_assert_ptr_eq(arena_slot(arena, start), run->first);
     ck_assert_uint_eq(arena_span(run->first), run->n);
     for (unsigned i = 0; i < 4; i++) {
         const char *inside = start + random_next(random) % ((size_t)run->n * SUPERBLOCK);
-        ck_assert_ptr_eq(arena_of(inside), arena);
+        ck_assert_ptr_eq(map_find(inside), arena);
         ck_assert_ptr_eq(arena_head(arena, inside), run->first);
     }
 }
@@ -91,10 +91,10 @@ static void take(struct run *run, uint64_t *random)
 static void give(struct run *run)
 {
     ck_assert(has_tags(run));
-    struct arena *arena = arena_of(slot_start(run->first));
+    struct arena *arena = map_find(slot_start(run->first));
     char *start = slot_start(run->first);
     arena_give(run->first, run->n);
-    if (arena_of(start) == arena) ck_assert_uint_eq(arena_slot(arena, start)->kind, SLOT_FREE);
+    if (map_find(start) == arena) ck_assert_uint_eq(arena_slot(arena, start)->kind, SLOT_FREE);
     run->first = NULL;
 }
 
@@ -227,22 +227,22 @@ START_TEST(any_bits_can_be_asked_about)
                                (void *)UINTPTR_MAX};
     bool clean;
     struct superblock *span = arena_take(2, 1, SLOT_SPAN, &clean);
-    struct arena *arena = arena_of(slot_start(span));
+    struct arena *arena = map_find(slot_start(span));
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
-        ck_assert_ptr_null(arena_of(strangers[i]));
+        ck_assert_ptr_null(map_find(strangers[i]));
         ck_assert_uint_eq(arena_guess(strangers[i])->inverse, 0);
     }
     for (unsigned i = 0; i < 1000000; i++) {
         uintptr_t bits = random_next(&random) << 11 ^ random_next(&random);
-        struct arena *found = arena_of((void *)bits);
+        struct arena *found = map_find((void *)bits);
         ck_assert(found == NULL || found == arena);
-        ck_assert_int_eq(found == arena, bits >> ARENA_SHIFT == (uintptr_t)arena->base >> ARENA_SHIFT);
+        ck_assert_int_eq(found == arena, bits >> MAP_SHIFT == (uintptr_t)arena->base >> MAP_SHIFT);
     }
     for (unsigned bit = 47; bit < 64; bit++) /* not an address, though its lower bits are one of ours */
-        ck_assert_ptr_null(arena_of((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
-    ck_assert_ptr_eq(arena_of(arena->base + ARENA - 1), arena);
-    ck_assert_ptr_null(arena_of(arena->base + ARENA));
-    ck_assert_ptr_null(arena_of(arena->base - 1));
+        ck_assert_ptr_null(map_find((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
+    ck_assert_ptr_eq(map_find(arena->base + ARENA - 1), arena);
+    ck_assert_ptr_null(map_find(arena->base + ARENA));
+    ck_assert_ptr_null(map_find(arena->base - 1));
     free(elsewhere);
 }
 END_TEST
@@ -253,7 +253,7 @@ START_TEST(a_guess_is_believed_only_for_its_own)
     struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
     superblock_format(sb, 4);
     char *block = slot_start(sb);
-    struct arena *arena = arena_of(block);
+    struct arena *arena = map_find(block);
     ck_assert(!superblock_starts_at(arena_guess(block), block)); /* not learned yet */
     arena_learn(arena, block);
     ck_assert_ptr_eq(arena_guess(block), sb);
@@ -276,9 +276,9 @@ static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind
     ck_assert_uint_eq((uintptr_t)arena->base % ARENA, 0);
     ck_assert_uint_eq(arena->slots[0].kind, kind);
     ck_assert_ptr_eq(slot_start(&arena->slots[0]), arena->base);
-    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(arena_of(arena->base + at), arena);
-    ck_assert_ptr_eq(arena_of(arena->base + size - 1), arena);
-    ck_assert_ptr_null(arena_of(arena->base + align_up(size, ARENA)));
+    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(map_find(arena->base + at), arena);
+    ck_assert_ptr_eq(map_find(arena->base + size - 1), arena);
+    ck_assert_ptr_null(map_find(arena->base + align_up(size, ARENA)));
 }
 
 START_TEST(mappings_come_and_go)
@@ -298,7 +298,7 @@ START_TEST(mappings_come_and_go)
             arena_unmap_large(arena);
             arena_purge(0);
             ck_assert_uint_eq(arena_held().now, before);
-            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(arena_of(base + at));
+            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(map_find(base + at));
         }
 }
 END_TEST
@@ -359,7 +359,7 @@ START_TEST(mappings_are_resized_and_keep_their_contents)
         bool in_place = align_up(next, ARENA) <= align_up(size, ARENA);
         ck_assert(arena_remap_large(arena, next, true));
         if (in_place && next < size) ck_assert_ptr_eq(arena->base, old);
-        if (arena->base != old) ck_assert_ptr_null(arena_of(old));
+        if (arena->base != old) ck_assert_ptr_null(map_find(old));
         assert_mapped(arena, next, SLOT_SPAN);
         ck_assert(is_filled(arena->base, kept));
         ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
@@ -395,7 +395,7 @@ START_TEST(large_objects_agree_with_a_model)
         unsigned i = random_below(&random, OBJECTS);
         char *at = objects[i].at;
         size_t size = random_large(&random), old = objects[i].size;
-        struct arena *arena = at != NULL ? arena_of(at) : NULL;
+        struct arena *arena = at != NULL ? map_find(at) : NULL;
         if (at == NULL) {
             size_t alignment =
                 random_below(&random, 3) ? BLOCK_UNIT : (size_t)PAGE << random_below(&random, 13);
@@ -422,16 +422,16 @@ START_TEST(large_objects_agree_with_a_model)
         }
         objects[i].at = at;
         objects[i].size = size;
-        arena = arena_of(at);
+        arena = map_find(at);
         ck_assert(large_starts_at(arena, at));
         ck_assert(!large_starts_at(arena, at + 1));
-        ck_assert(!large_starts_at(arena_of(at + size - 1), at + size - 1));
+        ck_assert(!large_starts_at(map_find(at + size - 1), at + size - 1));
         ck_assert_uint_ge(large_size(arena, at), size);
         ck_assert_uint_lt(large_size(arena, at), size + size / 4 + SUPERBLOCK);
         fill(at, size);
         size_t sum = 0;
         for (unsigned j = 0; j < OBJECTS; j++)
-            if (objects[j].at != NULL) sum += large_size(arena_of(objects[j].at), objects[j].at);
+            if (objects[j].at != NULL) sum += large_size(map_find(objects[j].at), objects[j].at);
         ck_assert_uint_eq(large_bytes(), sum);
     }
 }

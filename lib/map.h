@@ -1,0 +1,45 @@
+/* map.h: whose is an address?   (floor 2)
+ *
+ * Read before anything else is believed of a pointer: a root of 8192 words, each for 16 GiB, and
+ * leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and never faults;
+ * addresses beyond 47 bits are foreign. Leaves are made when needed and stay.
+ *
+ * Locking: map_find takes none; the others are called under the arenas' lock.
+ */
+#ifndef MAP_H
+#define MAP_H
+
+#include "base.h"
+
+enum {
+    MAP_SHIFT = 22, /* an entry is for 4 MiB */
+    MAP_LEAF_BITS = 12,
+    MAP_ROOT_BITS = 47 - MAP_SHIFT - MAP_LEAF_BITS,
+};
+
+struct arena;
+
+struct map_leaf {
+    _Atomic(struct arena *) entries[1 << MAP_LEAF_BITS];
+};
+
+extern HIDDEN _Atomic(struct map_leaf *) map_root[1 << MAP_ROOT_BITS];
+
+/* The arena or mapping that the address belongs to, or NULL. */
+static ALWAYS_INLINE struct arena *map_find(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    if (UNLIKELY(address >> 47 != 0)) return NULL;
+    struct map_leaf *leaf =
+        atomic_load_explicit(&map_root[address >> (MAP_SHIFT + MAP_LEAF_BITS)], memory_order_relaxed);
+    if (UNLIKELY(leaf == NULL)) return NULL;
+    unsigned i = (unsigned)(address >> MAP_SHIFT) & ((1u << MAP_LEAF_BITS) - 1);
+    return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
+}
+
+/* Enters the arena for every 4 MiB that the range touches; false (no memory for a leaf) enters nothing. */
+bool map_enter(const char *start, size_t size, struct arena *arena);
+
+void map_clear(const char *start, size_t size);
+
+#endif
