@@ -48,7 +48,7 @@ static void *bump(struct reap *reap, size_t units)
 }
 
 /* A new chunk for an object. The bigger of the two holes is bumped in from now on; the other one
- * becomes a free block. */
+ * becomes a free block, looked at when that one is used up. */
 static NOINLINE void *grow(struct reap *reap, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
@@ -60,6 +60,7 @@ static NOINLINE void *grow(struct reap *reap, size_t units)
     }
     bitmap_set(chunk->starts, chunk->first);
     if (chunk->first + units < chunk->limit) reap_free_block(reap, chunk, chunk->first + units, chunk->limit);
+    reap_region_mode(reap);
     return reap_address(chunk, chunk->first);
 }
 

@@ -98,6 +98,20 @@ START_TEST(no_size_is_too_big_to_refuse)
 }
 END_TEST
 
+/* A new chunk that an object nearly fills does not take the place of the one with more room. */
+START_TEST(the_bigger_hole_stays)
+{
+    char *small = reapMalloc(&reap, 16);
+    char *big = reapMalloc(&reap, 15500);
+    ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);
+    ck_assert_uint_eq(stats().chunks, 2);
+    big[15499] = 1;
+    assert_valid(reap);
+    reapMalloc(&reap, 20000);
+    ck_assert_ptr_ne(reapMalloc(&reap, 6000), small + 32); /* this chunk has more */
+}
+END_TEST
+
 START_TEST(calloc_zeroes_used_memory)
 {
     for (size_t size = 1; size < 200000; size = size * 3 + 1) {
@@ -215,6 +229,7 @@ int main(void)
     tcase_add_test(tests, figure_6_2);
     tcase_add_test(tests, objects_are_aligned_and_apart);
     tcase_add_test(tests, no_size_is_too_big_to_refuse);
+    tcase_add_test(tests, the_bigger_hole_stays);
     tcase_add_test(tests, calloc_zeroes_used_memory);
     tcase_add_test(tests, aligned_objects);
     tcase_add_test(tests, realloc_grows_in_place);
