@@ -30,7 +30,7 @@ static void *churn(void *arg)
         unsigned i = random_below(&random, MINE);
         hoard_free(mine[i]);
         mine[i] = random_below(&random, 3) ? hoard_malloc(random_below(&random, 3000)) : NULL;
-        if (step % 2000 == 0) mine[i] = hoard_realloc(mine[i], 40000 + random_below(&random, 6000000));
+        if (step % 500 == 0) mine[i] = hoard_realloc(mine[i], 40000 + random_below(&random, 6000000));
         if (step == MINE) ready++;
     }
     for (unsigned i = 0; i < MINE; i++) hoard_free(mine[i]);
