@@ -17,6 +17,11 @@ const char *reapVersion(void) { return REAP_VERSION; }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
+static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
+                  offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
+                  offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
+              "reap_bump in reap.h takes objects as reapMalloc does");
+
 static NOINLINE void *malloc_checked(void **handle, size_t size)
 {
     return reap_alloc(reap_of_handle(handle, "reapMalloc"), size);
@@ -24,11 +29,6 @@ static NOINLINE void *malloc_checked(void **handle, size_t size)
 
 /* Heap mode: a free block of just this size, which most are that a program asks for again. One of
  * a single unit does not say which chunk it is in, so these do not come here. */
-static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
-                  offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
-                  offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
-              "reap_bump in reap.h takes objects as reapMalloc does");
-
 static NOINLINE void *malloc_slow(void **handle, size_t size)
 {
     struct reap *reap = *handle;
@@ -47,7 +47,8 @@ void *reapMalloc(void **handle, size_t size)
     if (UNLIKELY(!reap || size - 1 >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
-    reap->bump = (char *)(((uintptr_t)object + size + REAP_UNIT - 1) & -(uintptr_t)REAP_UNIT);
+    /* The size is rounded apart: what waits for bump adds once. */
+    reap->bump = object + ((size + REAP_UNIT - 1) & -(size_t)REAP_UNIT);
     return object;
 }
 
