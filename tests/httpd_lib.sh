@@ -100,11 +100,11 @@ END
         *) cat <<'END' ;;
 ServerLimit 2
 StartServers 2
-ThreadsPerChild 64
-ThreadLimit 64
-MinSpareThreads 128
-MaxSpareThreads 128
-MaxRequestWorkers 128
+ThreadsPerChild 40
+ThreadLimit 40
+MinSpareThreads 80
+MaxSpareThreads 80
+MaxRequestWorkers 80
 END
     esac
 }
