@@ -33,7 +33,7 @@ static NOINLINE void *malloc_slow(void **handle, size_t size)
 {
     struct reap *reap = *handle;
     size_t bin = (size - 1) / REAP_UNIT;
-    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 ||
+    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 || reap_watched ||
                  !(reap->bins_used >> bin & 1)))
         return malloc_checked(handle, size);
     return reap_free_take_exact(reap, reap->bins[bin]->chunk, bin + 1);
@@ -98,8 +98,11 @@ static NOINLINE void free_far(void **handle, void *object)
 {
     struct reap *reap = reap_of_handle(handle, "reapFree");
     if (!object) return;
-    reap_chunk_of_object(reap, object, "reapFree");
-    reapFree(handle, object);
+    struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "reapFree");
+    if (reap_watched)
+        reap_alloc_free(reap, chunk, object);
+    else
+        reapFree(handle, object);
 }
 
 /* The checks and the free of most objects in one: a small block with another behind it, so that it
@@ -200,6 +203,7 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
+    reap_watched = memtool_running();
     reap_remote_start();
     reap_tree_start();
     atomic_store_explicit(&started, true, memory_order_release);

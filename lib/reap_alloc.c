@@ -89,7 +89,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
+static void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
     drain_some(reap);
@@ -100,6 +100,19 @@ void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
         if (object) return object;
     }
     return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
+}
+
+/* An object as the user gets it: all of its units may be used. */
+static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
+{
+    if (UNLIKELY(reap_watched && object)) memtool_alloc(reap, object, reap_units(size) * REAP_UNIT, zeroed);
+    return object;
+}
+
+void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
+{
+    void *object = allocate(reap, size, zeroed);
+    return watched(reap, object, size, *zeroed);
 }
 
 void *reap_alloc(struct reap *reap, size_t size)
@@ -128,17 +141,19 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
     if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
     if (size > REAP_LARGE || alignment > REAP_LARGE - size) {
         drain_some(reap);
-        return alloc_whole(reap, alignment, size, NULL);
+        return watched(reap, alloc_whole(reap, alignment, size, NULL), size, false);
     }
     size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
-    void *object = reap_alloc(reap, have * REAP_UNIT);
-    return object ? trim(reap, object, have, alignment, units) : NULL;
+    bool zeroed;
+    void *object = allocate(reap, have * REAP_UNIT, &zeroed);
+    return object ? watched(reap, trim(reap, object, have, alignment, units), size, false) : NULL;
 }
 
 /* --- freeing and resizing -------------------------------------------------------------------- */
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
+    if (UNLIKELY(reap_watched)) memtool_free(reap, object);
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) {
         reap_chunk_adopt(reap); /* it may be one of these */
         reap_chunk_release(reap, chunk);
@@ -158,14 +173,29 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     return copy;
 }
 
+/* An object's new size in its place, both in units: told before the rest is freed, and after it has grown. */
+static void resized(struct reap *reap, void *object, size_t from, size_t to)
+{
+    if (UNLIKELY(reap_watched)) memtool_resize(reap, object, from * REAP_UNIT, to * REAP_UNIT);
+}
+
+/* The same for a large object, whose chunk may have lost what lay behind it. */
+static void whole_resized(struct reap *reap, struct reap_chunk *chunk, void *object, size_t from, size_t held)
+{
+    resized(reap, object, from, chunk->limit - chunk->first);
+    if (UNLIKELY(reap_watched && chunk->size < held))
+        memtool_show((char *)chunk + chunk->size, held - chunk->size);
+}
+
 /* Resizes a large object in place where that works; one that would then hold more than twice what it
  * needs, and one that became small, moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
-    size_t have = chunk->limit - chunk->first;
+    size_t have = chunk->limit - chunk->first, held = chunk->size;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
+    if (done) whole_resized(reap, chunk, object, have, held);
     if (done && !small && chunk->size / 2 <= size) return object;
     void *copy = move(reap, chunk, object, have, size);
     return copy || !done ? copy : object;
@@ -176,9 +206,12 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
     size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
     if (size > have * REAP_UNIT) {
-        if (size <= REAP_LARGE && reap_free_grow(reap, chunk, end, reap_units(size) - have)) return object;
-        return move(reap, chunk, object, have, size);
+        bool grown = size <= REAP_LARGE && reap_free_grow(reap, chunk, end, reap_units(size) - have);
+        if (!grown) return move(reap, chunk, object, have, size);
+        resized(reap, object, have, reap_units(size));
+        return object;
     }
+    resized(reap, object, have, reap_units(size));
     if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
     return object;
 }

@@ -12,6 +12,8 @@ static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8
               "a first chunk is for objects");
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
 
+bool reap_watched;
+
 /* A table that knows nothing, for reaps that have not asked. */
 static struct reap_chunk nowhere;
 #define NOWHERE_8 &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere
@@ -24,6 +26,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
+    if (UNLIKELY(reap_watched)) return chunk;
     if (reap->near == near_nothing) reap->near = memcpy(reap->near_table, near_nothing, sizeof near_nothing);
     return reap->near[reap_near(pointer)] = chunk;
 }
@@ -58,6 +61,8 @@ static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t 
     chunk->pinned = false;
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
+    if (UNLIKELY(reap_watched))
+        memtool_hide(reap_address(chunk, chunk->first), (chunk->limit - chunk->first) * REAP_UNIT);
 }
 
 /* One cache line of zeros: a call of memset, or what compilers make of 192 bytes (rep stos), costs
@@ -89,14 +94,21 @@ struct reap *reap_chunk_create(void)
     reap->tag = reap_tag(reap);
     reap->near = near_nothing;
     reap->held = reap->peak = REAP_FIRST_SIZE;
+    if (UNLIKELY(reap_watched)) memtool_pool_begin(reap);
     return reap;
+}
+
+static void free_chunk(struct reap_chunk *chunk)
+{
+    if (UNLIKELY(reap_watched)) memtool_show(chunk, chunk->size);
+    chunk_free(chunk);
 }
 
 /* Ends a chunk that is on no list. */
 static void give_back(struct reap_chunk *chunk)
 {
     chunk->tag = 0;
-    chunk_free(chunk);
+    free_chunk(chunk);
 }
 
 static void give_back_all(struct reap_chunk *chunk)
@@ -124,6 +136,7 @@ void reap_chunk_destroy(struct reap *reap)
 {
     drop_pending(reap);
     reap_chunk_adopt(reap);
+    if (UNLIKELY(reap_watched)) memtool_pool_end(reap);
     give_back_all(reap->chunks);
     give_back_all(reap->spares);
     reap->tag = 0;
@@ -168,7 +181,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     unlink_chunk(reap, chunk);
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag(chunk);
-    chunk_free(chunk);
+    free_chunk(chunk);
 }
 
 /* A spare with room for units, taken off its list. */
@@ -237,6 +250,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
+    if (UNLIKELY(reap_watched)) memtool_hide((char *)chunk + first, size - first);
     return chunk;
 }
 
@@ -288,6 +302,7 @@ void *reap_chunk_record(struct reap *reap, size_t size)
     reap->current->live_units -= size / REAP_UNIT;
     reap->current->pinned = true;
     if (region) reap->end = reap->limit;
+    if (UNLIKELY(reap_watched)) memtool_show(reap->limit, size);
     return reap->limit;
 }
 
@@ -342,6 +357,10 @@ void reap_chunk_clear(struct reap *reap)
     drop_pending(reap);
     reap_chunk_adopt(reap);
     update_keep(reap);
+    if (UNLIKELY(reap_watched)) {
+        memtool_pool_end(reap);
+        memtool_pool_begin(reap);
+    }
     lay_out_first(reap, first);
     reap->dirty = NULL;
     reap->bins_used = 0;
@@ -349,6 +368,7 @@ void reap_chunk_clear(struct reap *reap)
     reap->cleanups = reap->spare_cleanups = NULL;
     if (reap->name) {
         const char *name = reap->name;
+        if (UNLIKELY(reap_watched)) memtool_show(reap->name, reap->name_size);
         reap->name = memmove(reap_chunk_record(reap, reap->name_size), name, reap->name_size);
     }
     sort_out_chunks(reap);

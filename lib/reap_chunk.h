@@ -26,6 +26,9 @@
  * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
  * end == bump, so that the same test sends every allocation to the free blocks first.
  *
+ * Under Valgrind (reap_watched) all reaps stay in heap mode with empty tables, so that each object
+ * takes a slow path, where Memcheck is told of it; the fast paths know nothing of this.
+ *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
  *     - each free block is in exactly the bin of its size; a chunk's live_units is the rest
@@ -49,6 +52,7 @@
 #include "base.h"
 #include "bitmap.h"
 #include "chunk.h"
+#include "memtool.h"
 
 enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
@@ -150,6 +154,9 @@ static_assert(offsetof(struct reap, near_table) == 3 * 64, "reap_chunk_create ze
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX <= UINT16_MAX, "names are measured in 16 bits");
 
+/* Is there somebody to be told of each object? Set before the first reap is made. */
+extern bool reap_watched;
+
 /* The chunk of a pointer into this reap's memory; NULL for any other value. */
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
 
@@ -247,7 +254,10 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
 }
 
 /* Region mode, where everything up to limit is for the bump pointer. */
-static inline void reap_region_mode(struct reap *reap) { reap->end = reap->limit; }
+static inline void reap_region_mode(struct reap *reap)
+{
+    reap->end = UNLIKELY(reap_watched) ? reap->bump : reap->limit;
+}
 
 /* Heap mode: the slow path looks at the free blocks before it bumps. */
 static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }

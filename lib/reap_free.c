@@ -224,6 +224,14 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
     reap_free_settle(reap);
 }
 
+/* What a free block keeps in its own memory. */
+static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    size_t size = (end - unit) * REAP_UNIT;
+    memtool_show(reap_address(chunk, unit),
+                 size < sizeof(struct reap_block) ? size : sizeof(struct reap_block));
+}
+
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
     size_t top = reap_chunk_top(reap, chunk);
@@ -234,6 +242,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
         return;
     }
     if (!chunk->frees) reap_chunk_make_frees(reap, chunk);
+    if (UNLIKELY(reap_watched)) show_links(chunk, unit, end);
     bitmap_set(chunk->starts, unit);
     bitmap_set(chunk->frees, unit);
     reap_free_push(reap, chunk, unit, end - unit);

@@ -62,7 +62,10 @@ static inline void reap_bin_pop(struct reap *reap, struct reap_block *block, siz
 /* Heap mode while something is free. */
 static inline void reap_choose_mode(struct reap *reap)
 {
-    reap->end = reap->bins_used ? reap->bump : reap->limit;
+    if (reap->bins_used)
+        reap_heap_mode(reap);
+    else
+        reap_region_mode(reap);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */

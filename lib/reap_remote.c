@@ -46,7 +46,9 @@ static void *realloc_object(void *object, size_t size, const char *call)
     if (size <= have) return object;
     struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, reap_units(size), NULL);
     if (!whole) return NULL;
-    void *copy = memcpy(reap_address(whole, whole->first), object, have);
+    void *copy = reap_address(whole, whole->first);
+    if (UNLIKELY(reap_watched)) memtool_alloc(reap, copy, reap_units(size) * REAP_UNIT, false);
+    memcpy(copy, object, have);
     push_chunk(reap, whole);
     push(reap, object, call);
     return copy;

@@ -107,7 +107,7 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 {
     const struct reap_chunk *chunk = reap->current;
     HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit);
-    HOLDS(sums, reap->end == reap->limit || reap->bins_used);
+    HOLDS(sums, reap->end == reap->limit || reap->bins_used || reap_watched);
     if (!chunk) {
         HOLDS(sums, !reap->bump && !reap->limit);
         return;

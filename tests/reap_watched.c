@@ -1,0 +1,96 @@
+/* reap_watched.c: what Memcheck is to see in reaps; run by reap_watched.sh, one mistake at a time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "reap.h"
+
+static void *reap;
+static volatile char sink;
+
+/* Hides a number from the compiler, which would warn of what is done with it. */
+static size_t opaque(size_t n)
+{
+    volatile size_t hidden = n;
+    return hidden;
+}
+
+static void nothing_wrong(void)
+{
+    for (int round = 0; round < 3; round++) {
+        char *objects[300];
+        for (int i = 0; i < 300; i++) memset(objects[i] = reapMalloc(&reap, (size_t)i * 7), i, (size_t)i * 7);
+        for (int i = 0; i < 300; i += 2) reapFree(&reap, objects[i]);
+        for (int i = 1; i < 300; i += 2) {
+            objects[i] = reapRealloc(&reap, objects[i], (size_t)i * 200);
+            for (int k = 0; k < i * 7; k++) sink = objects[i][k];
+        }
+        memset(reapCalloc(&reap, 10, 10), 1, 100);
+        sink = *(char *)reapAlignedAlloc(&reap, 4096, 100) = 1;
+        reapSetName(&reap, "request");
+        reapFreeAll(&reap);
+        if (strcmp(reapName(&reap), "request") != 0) sink = 0;
+    }
+}
+
+static void after_free(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, (void *)object);
+    sink = object[60];
+}
+
+static void after_clear(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    object[5] = 1;
+    reapFreeAll(&reap);
+    sink = object[5];
+}
+
+static void past_the_end(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    sink = object[opaque(120)] = 1;
+}
+
+static void past_a_large_one(void)
+{
+    volatile char *object = reapMalloc(&reap, 100000);
+    sink = object[opaque(100010)] = 1;
+}
+
+static void undefined(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    for (int i = 0; i < 100; i++) object[i] = 1;
+    reapFree(&reap, (void *)object);
+    object = reapMalloc(&reap, 100);
+    if (object[50]) sink = 1;
+}
+
+static void after_shrinking(void)
+{
+    volatile char *object = reapMalloc(&reap, 1000);
+    object = reapRealloc(&reap, (void *)object, opaque(100));
+    sink = object[500] = 1;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} mistakes[] = {{"nothing_wrong", nothing_wrong},       {"after_free", after_free},
+                {"after_clear", after_clear},           {"past_the_end", past_the_end},
+                {"past_a_large_one", past_a_large_one}, {"undefined", undefined},
+                {"after_shrinking", after_shrinking}};
+
+int main(int argc, char **argv)
+{
+    reapCreate(&reap, NULL);
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        if (argc == 1) puts(mistakes[i].name);
+        if (argc > 1 && strcmp(argv[1], mistakes[i].name) == 0) mistakes[i].run();
+    }
+    reapDestroy(&reap);
+    return 0;
+}
