@@ -27,7 +27,7 @@ void superblock_init(void)
 void superblock_format(struct superblock *sb, unsigned class)
 {
     sb->class = (uint8_t) class;
-    sb->inverse = sizeclasses[class].inverse;
+    sb->inverse = sb->kind == SLOT_BLOCKS ? sizeclasses[class].inverse : 0;
     sb->group = GROUP_EMPTY;
     atomic_store_explicit(&sb->pending, 0, memory_order_relaxed);
     uint64_t word = (uint64_t)BLOCK_BIAS << 32 | (uint64_t)sizeclasses[class].capacity << 16;
@@ -155,7 +155,8 @@ static bool follow(const struct superblock *sb, unsigned number, unsigned count,
         if (number == 0 || number > class->carve_limit) return false;
         const char *at = block_at(sb, number);
         if (at == block) *met = true;
-        if (!superblock_starts_at(sb, at) || !block_looks_free(at)) return false;
+        bool on_grid = (uint32_t)(number - BLOCK_BIAS) * class->inverse < class->inverse;
+        if (!on_grid || !block_looks_free(at)) return false;
         number = block_link(at) & 0xffff;
     }
     return number == 0;

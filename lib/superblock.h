@@ -74,7 +74,7 @@ struct superblock {
     struct superblock *posted_next; /* on a heap's list of superblocks with much pending */
     union superblock_role role;
     /* constant while the superblock serves one class */
-    uint32_t inverse; /* sizeclass.inverse; 0 where there are no blocks, which no pointer passes */
+    uint32_t inverse; /* sizeclass.inverse; 0, which no pointer passes, where free may not find its blocks */
     uint8_t class;
     uint8_t kind; /* enum superblock_kind */
     /* under the heap's lock; `posted` is atomic */
@@ -134,7 +134,8 @@ static ALWAYS_INLINE bool block_may_be_free(const void *block)
     return ((const uint16_t *)block)[3] == (uint16_t)(superblock_cookie >> 48);
 }
 
-/* Is pointer where a block starts? Also false for every pointer when there are no blocks. */
+/* Is pointer where a block for programs starts? False for every pointer where there are none, and of chunks:
+ * who passes one to free passes a reap's memory, and is to be told. */
 static inline bool superblock_starts_at(const struct superblock *sb, const void *pointer)
 {
     uint64_t number = block_number(sb, pointer);

@@ -2,9 +2,12 @@
 #include "check_backend.h"
 
 #include "arena.h"
+#include "chunk.h"
 #include "hoard.h"
+#include "report.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +144,15 @@ START_TEST(slots_that_hold_nothing)
 }
 END_TEST
 
+/* Where heaps are those of CPUs, malloc comes to the block only on the CPU that freed it. */
+static void stay_on_this_cpu(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
 static void write_and_allocate(void *block)
 {
     memset(block, 'x', 8);
@@ -150,11 +162,30 @@ static void write_and_allocate(void *block)
 START_TEST(a_write_after_free_is_found_by_malloc)
 {
     use_path(_i, NULL);
+    stay_on_this_cpu();
     char *p = hoard_malloc(100);
     hoard_malloc(100);
     hoard_free(p);
     struct outcome said = run_child(write_and_allocate, p);
     ck_assert(is_misuse(&said, "malloc", p, "memory was written to after it was freed"));
+}
+END_TEST
+
+static void no_object(void *object, const char *call) { report_misuse(call, object, "a chunk"); }
+
+/* A reap's chunk is no block, also where blocks nearby have been freed and are found without the map. */
+START_TEST(a_chunk_is_no_block)
+{
+    use_path(_i, NULL);
+    static const struct chunk_client client = {.free_object = no_object};
+    chunk_set_client(&client);
+    for (size_t size = 8 * KIB; size <= 256 * KIB; size *= 2) {
+        hoard_free(hoard_malloc(100));
+        char *chunk = chunk_alloc(size, NULL, NULL);
+        assert_misuse(free_it, chunk, "hoard_free", "a chunk");
+        assert_misuse(free_it, chunk + 64, "hoard_free", "a chunk");
+        chunk_free(chunk);
+    }
 }
 END_TEST
 
@@ -190,6 +221,7 @@ int main(void)
     tcase_add_loop_test(tests, large_objects, 0, PATHS);
     tcase_add_loop_test(tests, slots_that_hold_nothing, 0, PATHS);
     tcase_add_loop_test(tests, a_write_after_free_is_found_by_malloc, 0, PATHS);
+    tcase_add_loop_test(tests, a_chunk_is_no_block, 0, PATHS);
     tcase_add_loop_test(tests, a_block_that_only_looks_free, 0, PATHS);
     return run_cases("misuse", tests, (TCase *)NULL);
 }
