@@ -200,12 +200,20 @@ static void start_worker(void *(*fn)(void *))
     while (worker_id == UINT32_MAX) sched_yield();
 }
 
+/* The other has to have been there for a round to mean something: on a busy machine it may wait for its CPU.
+ */
+static bool goes_on(unsigned round, unsigned commits)
+{
+    if (cpu.ids == 0 || CPU_COUNT(&allowed) < 2) return false;
+    return round < ROUNDS || commits < ROUNDS / 100; /* or for ever, which Check ends */
+}
+
 START_TEST(after_the_fence_no_free_commits)
 {
     use_path(_i, NULL);
     start_worker(free_all_the_time);
     unsigned seen = 0, commits = 0;
-    for (unsigned round = 0; round < ROUNDS && cpu.ids != 0; round++) {
+    for (unsigned round = 0; goes_on(round, commits); round++) {
         uint64_t before = word_read(&sb);
         set_owner(worker_id);
         wait_for_commit(before);
@@ -217,7 +225,6 @@ START_TEST(after_the_fence_no_free_commits)
     stop = true;
     pthread_join(threads[0], NULL);
     ck_assert_uint_eq(seen, 0);
-    if (cpu.ids != 0 && CPU_COUNT(&allowed) > 1) ck_assert_uint_gt(commits, ROUNDS / 100);
 }
 END_TEST
 
@@ -226,7 +233,7 @@ START_TEST(after_the_fence_nothing_is_carved)
     use_path(_i, NULL);
     start_worker(carve_all_the_time);
     unsigned seen = 0, commits = 0;
-    for (unsigned round = 0; round < ROUNDS && cpu.ids != 0; round++) {
+    for (unsigned round = 0; goes_on(round, commits); round++) {
         superblock_format(&sb, CLASS);
         uint64_t before = word_read(&sb);
         __atomic_store_n(&heap_rows[worker_id].active[CLASS], &sb, __ATOMIC_RELEASE);
@@ -239,7 +246,6 @@ START_TEST(after_the_fence_nothing_is_carved)
     stop = true;
     pthread_join(threads[0], NULL);
     ck_assert_uint_eq(seen, 0);
-    if (cpu.ids != 0 && CPU_COUNT(&allowed) > 1) ck_assert_uint_gt(commits, ROUNDS / 100);
 }
 END_TEST
 
