@@ -47,6 +47,7 @@ void *reapMalloc(void **handle, size_t size)
     if (UNLIKELY(!reap || size - 1 >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
+    atomic_signal_fence(memory_order_release); /* in this order, for reap_remote.c */
     /* The size is rounded apart: what waits for bump adds once. */
     reap->bump = object + ((size + REAP_UNIT - 1) & -(size_t)REAP_UNIT);
     return object;

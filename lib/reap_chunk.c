@@ -59,6 +59,7 @@ static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t 
     chunk->notice = SIZE_MAX;
     chunk->dirty = false;
     chunk->pinned = false;
+    atomic_init(&chunk->retreats, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
     if (UNLIKELY(reap_watched))
@@ -287,8 +288,9 @@ void reap_chunk_adopt(struct reap *reap)
 
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
 {
-    chunk->frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
-    memset(chunk->frees, 0, bitmap_size(chunk->size));
+    uint64_t *frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
+    memset(frees, 0, bitmap_size(chunk->size));
+    __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     if (!reap->bins_used) memset(reap->bins, 0, sizeof reap->bins);
 }
 

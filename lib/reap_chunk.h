@@ -95,6 +95,8 @@ struct reap_chunk {
     uint32_t kind; /* enum reap_kind */
     bool dirty;    /* on the dirty list */
     bool pinned;   /* holds records, so is not given back before a clear */
+    _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
+                                   meanwhile. For those who measure objects in other threads */
 };
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
@@ -242,6 +244,21 @@ static inline void reap_mark_start(const struct reap *reap, const char *bump)
 {
     uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
     *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
+}
+
+/* Around what makes the last block before the hole end elsewhere without a start bit to show for it. Other
+ * threads may be measuring that block: see reap_remote.c. */
+static inline void reap_retreat_begin(struct reap_chunk *chunk)
+{
+    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void reap_retreat_end(struct reap_chunk *chunk)
+{
+    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_release);
 }
 
 /* Makes a chunk's units from `from` on the hole. There must be no hole before. */

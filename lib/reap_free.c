@@ -64,11 +64,14 @@ static size_t join_run(struct reap *reap, struct reap_chunk *chunk, size_t end, 
     return end;
 }
 
-/* Moves the bump pointer back to unit, and over the free blocks before it. */
+/* Moves the bump pointer back to unit, which is where a block starts that is no more, and over the free
+ * blocks before it. */
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t from = reap_unit(chunk, reap->bump);
     if (from > chunk->high) chunk->high = from;
+    reap_retreat_begin(chunk);
+    if (unit < from) bitmap_clear(chunk->starts, unit);
     while (chunk->frees && unit > chunk->first) {
         size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
         if (!bitmap_get(chunk->frees, start)) break;
@@ -76,6 +79,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
         unit = start;
     }
     reap->bump = reap_address(chunk, unit);
+    reap_retreat_end(chunk);
     reap_choose_mode(reap);
 }
 
@@ -236,7 +240,6 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 {
     size_t top = reap_chunk_top(reap, chunk);
     if (end == top && chunk == reap->current) {
-        bitmap_clear(chunk->starts, unit);
         bump_back(reap, chunk, unit);
         if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
         return;
@@ -268,19 +271,27 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
     return true;
 }
 
+/* In a chunk where nothing is free a short end is not worth a second bitmap. */
+static bool is_short_end(const struct reap_chunk *chunk, size_t unit)
+{
+    return !chunk->frees && unit > chunk->first && chunk->limit - unit < chunk->size / REAP_UNIT / 64;
+}
+
 void reap_free_leave_hole(struct reap *reap)
 {
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
     size_t unit = reap_unit(chunk, reap->bump), units = chunk->limit - unit;
-    reap->current = NULL;
-    reap->bump = reap->end = reap->limit = NULL;
-    if (units == 0) return;
-    /* In a chunk where nothing is free a short end is not worth a second bitmap. */
-    if (!chunk->frees && unit > chunk->first && units < chunk->size / REAP_UNIT / 64) {
+    bool is_block = units != 0 && !is_short_end(chunk, unit);
+    reap_retreat_begin(chunk);
+    if (is_block) {
+        bitmap_set(chunk->starts, unit);
+    } else {
         chunk->limit = unit;
         chunk->live_units -= units;
-    } else {
-        reap_free_block(reap, chunk, unit, chunk->limit);
     }
+    reap->current = NULL;
+    reap->bump = reap->end = reap->limit = NULL;
+    reap_retreat_end(chunk);
+    if (is_block) reap_free_block(reap, chunk, unit, chunk->limit); /* which may give the chunk back */
 }

@@ -27,11 +27,41 @@ static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
                                                   memory_order_relaxed));
 }
 
+/* --- the size of an object, while its reap's thread goes on ---------------------------------- */
+
+/* Where the blocks of a chunk end: at the bump pointer, if that is in it. Which chunk is current, and where
+ * it bumps, may be read from before and after a change: then the chunk has retreated, and measure() tries
+ * again. */
+static size_t top_of(const struct reap_chunk *chunk)
+{
+    const struct reap *reap = chunk->owner;
+    const struct reap_chunk *current = __atomic_load_n(&reap->current, __ATOMIC_ACQUIRE);
+    const char *bump = __atomic_load_n(&reap->bump, __ATOMIC_ACQUIRE);
+    size_t limit = __atomic_load_n(&chunk->limit, __ATOMIC_RELAXED);
+    size_t offset = (size_t)(bump - (const char *)chunk);
+    return current == chunk && offset <= limit * REAP_UNIT ? offset / REAP_UNIT : limit;
+}
+
+/* An object's units. Blocks that are made behind it meanwhile start where it ends, and show that before the
+ * bump pointer moves; only a retreat takes such a sign away. */
+static size_t measure(const struct reap_chunk *chunk, size_t unit)
+{
+    for (;;) {
+        uint32_t before = atomic_load_explicit(&chunk->retreats, memory_order_acquire);
+        size_t top = top_of(chunk), end = bitmap_next(chunk->starts, unit + 1, top);
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 && before == atomic_load_explicit(&chunk->retreats, memory_order_relaxed))
+            return end - unit;
+    }
+}
+
 static size_t usable(const struct reap_chunk *chunk, const void *object)
 {
-    size_t unit = reap_unit(chunk, object);
-    return (reap_block_end(chunk->owner, chunk, unit) - unit) * REAP_UNIT;
+    if (chunk->kind == REAP_WHOLE) return (chunk->limit - chunk->first) * REAP_UNIT;
+    return measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
 }
+
+/* --- the calls ------------------------------------------------------------------------------- */
 
 static void free_object(void *object, const char *call)
 {

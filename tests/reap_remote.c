@@ -2,6 +2,8 @@
  * libreap-malloc; no Check, which would run on the malloc that is tested. */
 #include <malloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,56 @@ static void from_other_threads(void)
     }
 }
 
+/* --- an object that another thread measures, while all around it comes and goes -------------- */
+
+static unsigned char *_Atomic measured;
+static atomic_bool over;
+
+static void *measurer(void *unused)
+{
+    while (!over) {
+        unsigned char *object = measured;
+        if (!object) continue;
+        EXPECT(malloc_usable_size(object) == 48);
+        uintptr_t before = (uintptr_t)object;
+        object = realloc(object, 40);
+        EXPECT((uintptr_t)object == before);
+        free(OPAQUE(object));
+        measured = NULL;
+    }
+    return unused;
+}
+
+/* Makes and frees objects behind it, so that it is the last one before the bump pointer by turns, and in
+ * heap mode, and in a chunk that is left. */
+static void churn_behind(unsigned round)
+{
+    void *behind[6];
+    for (unsigned i = 0; i < 40; i++) {
+        for (unsigned n = 0; n < 6; n++) behind[n] = reapMalloc(&reap, (round * 7 + n * 50) % 400);
+        for (unsigned n = 6; n-- > 0;) reapFree(&reap, behind[(n + i) % 6]);
+    }
+}
+
+static void measured_meanwhile(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, measurer, NULL);
+    for (unsigned round = 0; round < 8000; round++) {
+        if (round % 8 == 0) {
+            reapDestroy(&reap);
+            reapCreate(&reap, NULL);
+        }
+        for (unsigned n = 0; n < round % 100; n++) reapMalloc(&reap, 100); /* up to a chunk's end, and over */
+        measured = reapMalloc(&reap, 48);
+        for (unsigned tries = 0; measured && tries < 1000; tries++) churn_behind(round);
+        while (measured) {
+        }
+    }
+    over = true;
+    pthread_join(thread, NULL);
+}
+
 /* What is pending when a reap ends goes with it. */
 static void pending_at_the_end(void)
 {
@@ -97,6 +149,7 @@ int main(void)
     reapCreate(&reap, NULL);
     in_this_thread();
     from_other_threads();
+    measured_meanwhile();
     pending_at_the_end();
     reapDestroy(&reap);
     return expect_status();
