@@ -22,7 +22,7 @@ says() { grep -qE "^ +$2 .*$3" "$tmp/$1.out" || wrong "$1 does not say of $2: $3
 builds() { make -s -n -C "$tmp/$1" all 2>/dev/null | grep -o 'lib[a-z-]*\.la\|mod_[a-z_]*\.la' | sort -u | tr '\n' ' '; }
 
 configured no_apxs ac_cv_path_APXS=no
-says no_apxs mod_reap 'no: .*apxs'
+says no_apxs mod_reap_lua 'no: .*apxs'
 case $(builds no_apxs) in
     *mod_reap*) wrong "no_apxs builds modules" ;;
     *libreap.la*) ;;
