@@ -40,16 +40,17 @@ static NOINLINE void *malloc_slow(void **handle, size_t size)
 }
 
 /* A destroyed reap and one in heap mode have nothing between bump and end, and size 0 wraps: all
- * of these take the slow path through the one test of size. */
+ * of these take the slow path through the one test of size. What the next call waits for is the new
+ * bump, so it adds once to the old one. */
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap || size - 1 >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
+    size_t last = size - 1;
+    if (UNLIKELY(!reap || last >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
     atomic_signal_fence(memory_order_release); /* in this order, for reap_remote.c */
-    /* The size is rounded apart: what waits for bump adds once. */
-    reap->bump = object + ((size + REAP_UNIT - 1) & -(size_t)REAP_UNIT);
+    reap->bump = object + (last | (REAP_UNIT - 1)) + 1;
     return object;
 }
 

@@ -90,7 +90,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static void *allocate(struct reap *reap, size_t size, bool *zeroed)
+static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
     drain_some(reap);
@@ -119,7 +119,8 @@ void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 void *reap_alloc(struct reap *reap, size_t size)
 {
     bool zeroed;
-    return reap_alloc_zeroed(reap, size, &zeroed);
+    void *object = allocate(reap, size, &zeroed);
+    return watched(reap, object, size, zeroed);
 }
 
 /* Frees what lies before and behind units in a block that was made too big to hold them aligned. */

@@ -72,6 +72,18 @@ typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
 
 static inline void zero_line(void *at) { *(line *)at = (line){0}; }
 
+/* The bits and the guard; up to two lines of them are not worth a call. */
+static void zero_starts(struct reap_chunk *chunk)
+{
+    if (chunk->size <= 16 * 1024) {
+        zero_line(chunk->starts);
+        zero_line(chunk->starts + 8);
+        chunk->starts[16] = 0; /* in the second bitmap, if the first is one line */
+    } else {
+        memset(chunk->starts, 0, guarded_size(chunk->size));
+    }
+}
+
 /* A first chunk, empty, with the hole in it. */
 static inline void lay_out_first(struct reap *reap, struct reap_chunk *chunk)
 {
@@ -193,8 +205,6 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
         if (chunk->limit - chunk->first < units) continue;
         *link = chunk->next;
         reap->spare_bytes -= (uint32_t)chunk->size;
-        lay_out(chunk, reap, chunk->size, REAP_HEADER);
-        memset(chunk->starts, 0, guarded_size(chunk->size));
         return chunk;
     }
     return NULL;
@@ -209,29 +219,28 @@ static size_t next_size(const struct reap *reap)
     return size;
 }
 
-static struct reap_chunk *get_chunk(struct reap *reap, size_t want)
+/* The least that has room for units. */
+static size_t least_size(size_t units)
 {
-    bool zeroed;
-    size_t size;
-    struct reap_chunk *chunk = chunk_alloc(want, &size, &zeroed);
-    if (!chunk) return NULL;
-    lay_out(chunk, reap, size, REAP_HEADER);
-    if (!zeroed) memset(chunk->starts, 0, guarded_size(size));
-    hold(reap, size);
-    return chunk;
+    size_t size = REAP_FIRST_SIZE;
+    while (size < REAP_HEADER + 2 * guarded_size(size) + units * REAP_UNIT) size *= 2;
+    return size;
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
-    struct reap_chunk *chunk = take_spare(reap, units);
+    bool zeroed = false;
+    struct reap_chunk *chunk = UNLIKELY(reap->spares) ? take_spare(reap, units) : NULL;
     if (!chunk) {
-        size_t least = REAP_FIRST_SIZE, size = next_size(reap);
-        while (least < REAP_HEADER + 2 * guarded_size(least) + units * REAP_UNIT) least *= 2;
-        if (size < least) size = least;
-        chunk = get_chunk(reap, size);
-        if (!chunk && least < size) chunk = get_chunk(reap, least);
-        if (!chunk) return NULL;
+        size_t least = least_size(units), size = next_size(reap);
+        chunk = chunk_alloc(size > least ? size : least, &size, &zeroed);
+        if (UNLIKELY(!chunk)) chunk = chunk_alloc(least, &size, &zeroed);
+        if (UNLIKELY(!chunk)) return NULL;
+        chunk->size = size;
+        hold(reap, size);
     }
+    lay_out(chunk, reap, chunk->size, REAP_HEADER);
+    if (!zeroed) zero_starts(chunk);
     link_chunk(reap, chunk);
     return chunk;
 }
@@ -275,9 +284,8 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     return true;
 }
 
-void reap_chunk_adopt(struct reap *reap)
+void reap_chunk_adopt_all(struct reap *reap)
 {
-    if (LIKELY(!atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed))) return;
     struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
     while (chunk) {
         struct reap_chunk *next = chunk->next;

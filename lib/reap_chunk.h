@@ -92,9 +92,9 @@ struct reap_chunk {
     size_t high;       /* the furthest unit that the bump pointer came back from since the last clear */
     struct reap_chunk *dirty_next;
     struct reap_chunk *dirty_prev;
-    uint32_t kind; /* enum reap_kind */
-    bool dirty;    /* on the dirty list */
-    bool pinned;   /* holds records, so is not given back before a clear */
+    uint32_t kind;              /* enum reap_kind */
+    bool dirty;                 /* on the dirty list */
+    bool pinned;                /* holds records, so is not given back before a clear */
     _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
 };
@@ -308,7 +308,12 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);
 
 /* Takes in the chunks that other threads made. */
-void reap_chunk_adopt(struct reap *reap);
+void reap_chunk_adopt_all(struct reap *reap);
+static inline void reap_chunk_adopt(struct reap *reap)
+{
+    if (UNLIKELY(atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed)))
+        reap_chunk_adopt_all(reap);
+}
 
 /* Makes the second bitmap of a chunk, and with the first one of a reap its bins. */
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);

@@ -17,14 +17,62 @@
 #ifndef REAP_TREE_H
 #define REAP_TREE_H
 
+#include <sys/single_threaded.h>
+
 #include "reap_chunk.h"
 
 /* Done once, before the first reap: has the generation raised in forked children. */
 void reap_tree_start(void);
 
-/* Makes child the newest child of parent, or takes it from its parent, which may be NULL. */
-void reap_tree_add(struct reap *child, struct reap *parent);
-void reap_tree_remove(struct reap *child);
+extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork */
+
+/* Takes a lock that is not free: waits, or takes over what a fork left behind. */
+void reap_tree_wait(struct reap *parent);
+
+/* A process with one thread needs no atomic instruction. */
+static inline void reap_tree_lock(struct reap *parent)
+{
+    unsigned unlocked = 0, generation = reap_tree_generation;
+    if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
+        atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
+    else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
+                                                               memory_order_acquire, memory_order_relaxed)))
+        reap_tree_wait(parent);
+}
+
+static inline void reap_tree_unlock(struct reap *parent)
+{
+    atomic_store_explicit(&parent->lock, 0, memory_order_release);
+}
+
+/* Makes child the newest child of parent, which may be NULL. */
+static inline void reap_tree_add(struct reap *child, struct reap *parent)
+{
+    child->parent = parent;
+    if (!parent) return;
+    reap_tree_lock(parent);
+    struct reap *head = parent->children;
+    child->next = head;
+    if (head) head->prev = child;
+    atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
+    parent->children = child;
+    reap_tree_unlock(parent);
+}
+
+/* Takes a child from its parent, if it has one. */
+static inline void reap_tree_remove(struct reap *child)
+{
+    struct reap *parent = child->parent;
+    if (!parent) return;
+    reap_tree_lock(parent);
+    struct reap *next = child->next, *prev = child->prev;
+    if (next) next->prev = prev;
+    if (prev)
+        prev->next = next;
+    else
+        parent->children = next;
+    reap_tree_unlock(parent);
+}
 
 /* The newest child, or NULL. */
 struct reap *reap_tree_newest(struct reap *parent);
