@@ -222,7 +222,7 @@ void reapCreate(void **handle, void **parent_handle)
     struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
-    struct reap *reap = reap_chunk_create();
+    struct reap *reap = reap_chunk_create(parent);
     if (reap) reap_tree_add(reap, parent);
     *handle = reap;
 }
@@ -236,6 +236,7 @@ static void begin_end(struct reap *reap, const char *call)
 /* Ends one reap that has no children any more. */
 static void end_one(struct reap *reap)
 {
+    if (reap->parent) reap_chunk_learn(reap);
     reap_tree_remove(reap);
     reap_chunk_destroy(reap);
 }

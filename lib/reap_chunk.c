@@ -46,7 +46,7 @@ static size_t bitmap_size(size_t chunk_size) { return chunk_size / REAP_UNIT / 8
 static size_t guarded_size(size_t chunk_size) { return bitmap_size(chunk_size) + sizeof(uint64_t); }
 
 /* Lays out a regular chunk: its bitmaps at offset `starts`, its objects behind them. */
-static inline void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts)
+static ALWAYS_INLINE void lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t starts)
 {
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
@@ -73,42 +73,62 @@ typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
 static inline void zero_line(void *at) { *(line *)at = (line){0}; }
 
 /* The bits and the guard; up to two lines of them are not worth a call. */
-static void zero_starts(struct reap_chunk *chunk)
+static inline void zero_starts(struct reap_chunk *chunk, size_t size)
 {
-    if (chunk->size <= 16 * 1024) {
+    if (size == 8 * 1024) {
+        zero_line(chunk->starts);
+        chunk->starts[8] = 0;
+    } else if (size == 16 * 1024) {
         zero_line(chunk->starts);
         zero_line(chunk->starts + 8);
-        chunk->starts[16] = 0; /* in the second bitmap, if the first is one line */
+        chunk->starts[16] = 0;
     } else {
-        memset(chunk->starts, 0, guarded_size(chunk->size));
+        memset(chunk->starts, 0, guarded_size(size));
     }
 }
 
-/* A first chunk, empty, with the hole in it. */
-static inline void lay_out_first(struct reap *reap, struct reap_chunk *chunk)
+/* A first chunk, empty, with the hole in it. Inline, because most have the size that makes constants of it.
+ */
+static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
-    lay_out(chunk, reap, REAP_FIRST_SIZE, FIRST_STARTS);
-    zero_line(chunk->starts);
-    chunk->starts[8] = 0;
+    lay_out(chunk, reap, size, FIRST_STARTS);
+    zero_starts(chunk, size);
     reap_chunk_bump_in(reap, chunk, chunk->first);
     reap_region_mode(reap);
 }
-static_assert(REAP_FIRST_SIZE / REAP_UNIT == 8 * 64, "lay_out_first zeroes eight words and the guard");
 
-struct reap *reap_chunk_create(void)
+struct reap *reap_chunk_create(const struct reap *parent)
 {
-    struct reap_chunk *chunk = chunk_alloc(REAP_FIRST_SIZE, NULL, NULL);
+    size_t size = REAP_FIRST_SIZE;
+    if (parent) size <<= atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
     if (UNLIKELY(!chunk)) return NULL;
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     zero_line(reap);
     zero_line((char *)reap + 64);
     zero_line((char *)reap + 128);
-    lay_out_first(reap, chunk);
+    if (LIKELY(size == REAP_FIRST_SIZE))
+        lay_out_first(reap, chunk, REAP_FIRST_SIZE);
+    else
+        lay_out_first(reap, chunk, size);
     reap->tag = reap_tag(reap);
     reap->near = near_nothing;
-    reap->held = reap->peak = REAP_FIRST_SIZE;
+    reap->held = reap->peak = size;
     if (UNLIKELY(reap_watched)) memtool_pool_begin(reap);
     return reap;
+}
+
+void reap_chunk_learn_size(const struct reap *reap)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    struct reap *parent = reap->parent;
+    unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    bool outgrown = reap->peak > first->size;
+    bool half = reap->current == first && reap_unit(first, reap->bump) < first->size / REAP_UNIT / 2;
+    if (outgrown && log < REAP_FIRST_LOG)
+        atomic_store_explicit(&parent->child_log, (uint8_t)(log + 1), memory_order_relaxed);
+    else if (!outgrown && half && log > 0)
+        atomic_store_explicit(&parent->child_log, (uint8_t)(log - 1), memory_order_relaxed);
 }
 
 static void free_chunk(struct reap_chunk *chunk)
@@ -240,7 +260,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         hold(reap, size);
     }
     lay_out(chunk, reap, chunk->size, REAP_HEADER);
-    if (!zeroed) zero_starts(chunk);
+    if (!zeroed) zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
     return chunk;
 }
@@ -371,7 +391,7 @@ void reap_chunk_clear(struct reap *reap)
         memtool_pool_end(reap);
         memtool_pool_begin(reap);
     }
-    lay_out_first(reap, first);
+    lay_out_first(reap, first, first->size);
     reap->dirty = NULL;
     reap->bins_used = 0;
     reap->near = near_nothing;

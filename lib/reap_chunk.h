@@ -7,6 +7,10 @@
  *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
  *     large         | chunk header | one object                                                |
  *
+ * Children of one parent are alike (the requests of a connection): where the last ones outgrew their
+ * first chunk, the next begins with a bigger one, up to 32 KiB, and with a smaller one again when half
+ * of it was enough. Roots, and first children, begin with 8 KiB.
+ *
  * Vocabulary
  *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
  *     block     a run of units that is one object, or free
@@ -58,6 +62,7 @@ enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
     REAP_HEADER = 128,               /* bytes before the first thing in a chunk */
     REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
+    REAP_FIRST_LOG = 2,              /* doublings of it at most, for reaps whose siblings needed more */
     REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
@@ -140,8 +145,9 @@ struct reap {
     struct reap *next;
     struct reap *prev;
     _Atomic(uint32_t) lock;
-    uint16_t name_size; /* bytes there are for the name */
-    bool ending;        /* being cleared or destroyed */
+    uint16_t name_size;         /* bytes there are for the name */
+    bool ending;                /* being cleared or destroyed */
+    _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
@@ -281,8 +287,18 @@ static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
 
 /* --- chunks ---------------------------------------------------------------------------------- */
 
-/* Makes a reap in a chunk of its own. NULL: no memory (ENOMEM). */
-struct reap *reap_chunk_create(void);
+/* Makes a reap in a chunk of its own, of as many bytes as its parent's children have come to need.
+ * NULL: no memory (ENOMEM). */
+struct reap *reap_chunk_create(const struct reap *parent);
+
+/* Has the parent of a reap that ends learn from it what the next child needs. */
+void reap_chunk_learn_size(const struct reap *reap);
+static inline void reap_chunk_learn(const struct reap *reap)
+{
+    bool outgrown = reap->peak > reap_first_chunk(reap)->size;
+    if (outgrown || atomic_load_explicit(&reap->parent->child_log, memory_order_relaxed) > 0)
+        reap_chunk_learn_size(reap);
+}
 
 /* Gives back every chunk, the first one last: the reap is gone, and its handle is known as dead. */
 void reap_chunk_destroy(struct reap *reap);

@@ -183,6 +183,41 @@ START_TEST(a_clear_keeps_what_the_next_round_needs)
 }
 END_TEST
 
+static size_t child_with(int objects)
+{
+    void *child;
+    struct reap_stats stats;
+    reapCreate(&child, &reap);
+    reapStats(&child, &stats);
+    for (int round = 0; round < 2; round++) {
+        reapFreeAll(&child);
+        for (int i = 0; i < objects; i++) reapMalloc(&child, 100);
+        assert_valid(child);
+    }
+    reapDestroy(&child);
+    return stats.chunk_bytes;
+}
+
+/* Children begin with what the ones before them needed, between 8 and 32 KiB. */
+START_TEST(children_learn_from_each_other)
+{
+    ck_assert_uint_eq(child_with(100), 8192);
+    ck_assert_uint_eq(child_with(100), 16384);
+    ck_assert_uint_eq(child_with(1000), 16384);
+    ck_assert_uint_eq(child_with(1000), 32768);
+    ck_assert_uint_eq(child_with(3), 32768);
+    ck_assert_uint_eq(child_with(3), 16384);
+    ck_assert_uint_eq(child_with(3), 8192);
+    ck_assert_uint_eq(child_with(0), 8192);
+    void *root;
+    struct reap_stats stats;
+    reapCreate(&root, NULL);
+    reapStats(&root, &stats);
+    ck_assert_uint_eq(stats.chunk_bytes, 8192);
+    reapDestroy(&root);
+}
+END_TEST
+
 START_TEST(destroying_nothing)
 {
     void *nothing = NULL;
@@ -303,6 +338,7 @@ int main(void)
     tcase_add_test(tests, functions_cost_no_objects);
     tcase_add_test(tests, a_deep_tree_needs_no_stack);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
+    tcase_add_test(tests, children_learn_from_each_other);
     tcase_add_test(tests, destroying_nothing);
     tcase_add_test(tests, a_walk_sees_each_object_once);
     tcase_add_test(tests, stats_add_up);
