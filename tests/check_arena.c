@@ -137,7 +137,7 @@ static void purge_and_look(void)
 START_TEST(runs_of_slots_agree_with_a_model)
 {
     uint64_t random = random_seed();
-    for (unsigned step = 0; step < STEPS; step++) {
+    for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
         struct run *run = &runs[random_below(&random, RUNS)];
         unsigned what = random_below(&random, 100);
         if (what == 0)
@@ -391,7 +391,7 @@ static size_t random_large(uint64_t *random)
 START_TEST(large_objects_agree_with_a_model)
 {
     uint64_t random = random_seed();
-    for (unsigned step = 0; step < 3000; step++) {
+    for (unsigned step = 0, steps = steps_of(3000); step < steps; step++) {
         unsigned i = random_below(&random, OBJECTS);
         char *at = objects[i].at;
         size_t size = random_large(&random), old = objects[i].size;

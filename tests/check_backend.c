@@ -23,6 +23,13 @@ uint64_t random_seed(void)
     return seed;
 }
 
+unsigned steps_of(unsigned preset)
+{
+    const char *given = getenv("REAP_TEST_STEPS");
+    unsigned long steps = given != NULL ? strtoul(given, NULL, 0) : preset;
+    return steps < preset ? (unsigned)steps : preset;
+}
+
 const char *use_path(int i, const char *more)
 {
     static const char *const paths[PATHS] = {"heaps=cid", "heaps=cpu", "path=locked"};

@@ -15,6 +15,9 @@
 /* REAP_TEST_SEED, or another one in each run; printed, so that a failure can be repeated. */
 uint64_t random_seed(void);
 
+/* REAP_TEST_STEPS, or the test's own number if that is less: check-valgrind has not the time for all. */
+unsigned steps_of(unsigned preset);
+
 static inline uint64_t random_next(uint64_t *state)
 {
     *state ^= *state << 13;

@@ -100,7 +100,7 @@ START_TEST(chunks_agree_with_a_model)
 {
     use_path(_i, NULL);
     uint64_t random = random_seed();
-    for (unsigned step = 0; step < STEPS; step++) {
+    for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
         unsigned i = random_below(&random, CHUNKS), what = random_below(&random, 3);
         if (chunks[i].at == NULL) {
             allocate(i, &random);

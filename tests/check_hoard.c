@@ -171,7 +171,8 @@ static void play_one(struct player *player)
 static void *play(void *arg)
 {
     struct player *player = arg;
-    for (unsigned step = 0; step < STEPS && player->wrong == NULL; step++) play_one(player);
+    unsigned steps = steps_of(STEPS);
+    for (unsigned step = 0; step < steps && player->wrong == NULL; step++) play_one(player);
     for (unsigned i = 0; i < MINE; i++)
         if (player->blocks[i].at != NULL) release(player, &player->blocks[i]);
     return NULL;
