@@ -169,7 +169,7 @@ static inline void *reap_bump(void **reap, size_t size)
 #endif
     *(uint64_t *)(front->starts + (uintptr_t)object / 1024 * 8) |= (uint64_t)1 << (uintptr_t)object / 16 % 64;
 #if defined(__GNUC__)
-    __atomic_signal_fence(__ATOMIC_RELEASE); /* in this order, for those who measure objects in other threads */
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* in this order, for who measures it elsewhere */
 #endif
     front->bump = object + ((size + 15) & -(size_t)16); /* rounded apart: what waits for bump adds once */
     return object;
