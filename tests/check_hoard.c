@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, MINE = 300, SHARED = 64, STEPS = 40000, LARGEST = 9 * MIB, LARGE_AT_ONCE = 6 };
+enum { THREADS = 4, MINE = 300, SHARED = 64, STEPS = 60000, LARGEST = 9 * MIB, LARGE_AT_ONCE = 6 };
 
 struct block {
     unsigned char *at; /* NULL: none */
@@ -188,9 +188,16 @@ static void release_shared(struct player *player)
     }
 }
 
+/* The three paths, and what else decides who meets whom where. */
+static const char *const settings[] = {"purge_ms=5", "purge_ms=0",
+                                       "purge_ms=5", "slack=0,empty_fraction=1",
+                                       "lock=block", "lock=spin,heaps=single"};
+
+enum { SETTINGS = sizeof settings / sizeof settings[0] };
+
 START_TEST(blocks_agree_with_a_model)
 {
-    use_path(_i, "purge_ms=5");
+    use_path(_i % PATHS, settings[_i]);
     static struct player players[THREADS];
     pthread_t threads[THREADS];
     uint64_t seed = random_seed();
@@ -318,7 +325,7 @@ END_TEST
 int main(void)
 {
     TCase *model = new_case("model", 100), *edges = new_case("edges", 30);
-    tcase_add_loop_test(model, blocks_agree_with_a_model, 0, PATHS);
+    tcase_add_loop_test(model, blocks_agree_with_a_model, 0, SETTINGS);
     tcase_add_loop_test(edges, impossible_sizes_are_enomem, 0, PATHS);
     tcase_add_loop_test(edges, alignments, 0, PATHS);
     tcase_add_loop_test(edges, nothing_is_something, 0, PATHS);
