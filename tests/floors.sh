@@ -7,7 +7,7 @@ includes() {
     for file in "$srcdir"/lib/*.[ch] "$srcdir"/apache_module/*.[ch]; do
         [ -e "$file" ] || continue
         echo "${file#"$srcdir"/} -"
-        sed -n "s|^ *# *include *[<\"]\([a-z_]*\.h\)[>\"].*|${file#"$srcdir"/} \1|p" "$file"
+        sed -n "s|^ *# *include *[<\"]\([a-z0-9_]*\.h\)[>\"].*|${file#"$srcdir"/} \1|p" "$file"
     done
 }
 

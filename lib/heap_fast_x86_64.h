@@ -1,0 +1,106 @@
+/* heap_fast_x86_64.h: the sections of heap_fast.h in the instructions of x86-64.   (floor 4)
+ *
+ * The last thing that heap_fast.h includes; nobody else does.
+ */
+#ifndef HEAP_FAST_X86_64_H
+#define HEAP_FAST_X86_64_H
+
+/* clang-format off */
+
+/* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
+#define HEAP_SECTION_ACTIVE                                                                                  \
+    CPU_SECTION_BEGIN                                                                                        \
+    "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
+    "movq (%[row], %[t]), %[sb]\n\t"                                                                         \
+    "testq %[sb], %[sb]\n\tjz %l[none]\n\t"                                                                 \
+    "movq (%[sb]), %[word]\n\t"                                                                              \
+    "movq 8(%[sb]), %[block]\n\t"
+
+/* Takes the first free block of this heap's active superblock of the class, or NULL. From one pop to the next
+ * leads a chain through word, first and link; what else depends on them is kept off it: the link's 16 bits
+ * are plain in what free stored, and the cookie is looked at last. (Loading `first` by itself is slower: a
+ * store is forwarded at no cost only to a load of its own width.) */
+static ALWAYS_INLINE void *heap_pop(unsigned class)
+{
+    uint64_t t, word, link;
+    struct superblock *sb;
+    char *block;
+again:
+    __asm__ volatile goto(
+        HEAP_SECTION_ACTIVE
+        "movzwl %w[word], %k[t]\n\t"
+        "testl %k[t], %k[t]\n\tjz %l[none]\n\t"
+        "movq (%[block], %[t]), %[link]\n\t"
+        "addq %[t], %[block]\n\t"
+        "subq $0x10000, %[word]\n\tmovw %w[link], %w[word]\n\t"
+        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\tjnz %l[written]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
+        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, none, written);
+    *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
+    return block;
+none:
+    return heap_none();
+written:
+    superblock_written(block);
+}
+
+/* Carves a block off this heap's active superblock of the class, if nothing in it was freed; or NULL. */
+static inline void *heap_carve(unsigned class)
+{
+    const struct sizeclass *k = &sizeclasses[class];
+    uint64_t t, word;
+    struct superblock *sb;
+    char *block;
+again:
+    __asm__ volatile goto(
+        HEAP_SECTION_ACTIVE
+        "testw %w[word], %w[word]\n\tjnz %l[none]\n\t"
+        "movq %[word], %[t]\n\tshrq $32, %[t]\n\t"
+        "cmpl %[limit], %k[t]\n\tja %l[none]\n\t"
+        "addq %[step], %[word]\n\t"
+        "addq %[t], %[block]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block)
+        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
+          [step] "m"(k->carve_step)
+        : "memory", "cc"
+        : again, none);
+    *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
+    return block;
+none:
+    return heap_none();
+}
+
+/* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
+ * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out. */
+static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
+{
+    uint64_t number = block_number(sb, block), t, word;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN
+        "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
+        "movq (%[sb]), %[word]\n\t"
+        "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"
+        "addq $0x10000, %[word]\n\tmovw %w[number], %w[word]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word)
+        : CPU_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+          [number] "r"(number), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, remote);
+    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
+    return;
+remote:
+    heap_free_slow(sb, block);
+}
+
+/* clang-format on */
+
+#endif
