@@ -60,14 +60,14 @@ size_t hoard_usable_size(const void *block);
 int hoard_trim(size_t keep);
 
 struct hoard_stats {
-    size_t live_bytes;         /* in blocks handed out, each at its usable size */
+    size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
     size_t peak_held_bytes;    /* the most that held_bytes has been */
     size_t large_bytes;        /* the part of live_bytes in spans of their own */
     size_t heaps;              /* heaps in use, the global heap apart */
     size_t superblocks;        /* on those heaps */
     size_t global_superblocks; /* on the global heap */
-    uint64_t slow_mallocs;     /* allocations that left the fast path */
+    uint64_t slow_mallocs;     /* allocations for which the active superblock had no block */
     uint64_t slow_frees;       /* frees that left it, the remote ones included */
     uint64_t remote_frees;     /* frees of another heap's blocks */
     uint64_t transfers;        /* superblocks moved between a heap and the global heap */

@@ -26,7 +26,7 @@ void account_fill(struct hoard_stats *stats)
     *stats = (struct hoard_stats){
         .held_bytes = held.now,
         .peak_held_bytes = held.peak,
-        .large_bytes = large_bytes(),
+        .large_bytes = large_totals().bytes,
         .heaps = totals.heaps,
         .superblocks = totals.superblocks,
         .global_superblocks = global_superblocks(),

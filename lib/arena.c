@@ -392,7 +392,7 @@ void arena_purge_if_due(void)
 struct arena_held arena_held(void)
 {
     lock_take(&arenas.lock);
-    struct arena_held held = {arenas.held, arenas.peak};
+    struct arena_held held = {arenas.held, arenas.peak, arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes};
     lock_give(&arenas.lock);
     return held;
 }

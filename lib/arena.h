@@ -110,9 +110,9 @@ size_t arena_purge(uint64_t min_age);
 /* The same with the age of options.purge_ms, at most once in that time; for slow paths. */
 void arena_purge_if_due(void);
 
-/* Bytes in use or dirty now, and the most there were. */
+/* Bytes in use or dirty now, the most there were, and those of now that nobody uses. */
 struct arena_held {
-    size_t now, peak;
+    size_t now, peak, unused;
 };
 struct arena_held arena_held(void);
 

@@ -146,7 +146,9 @@ void *dispatch_aligned(size_t alignment, size_t size)
     if (alignment <= BLOCK_UNIT) return dispatch_malloc(size);
     dispatch_start();
     unsigned class = sizeclass_aligned(alignment, size);
-    return class != 0 ? heap_malloc(class) : large(size, alignment, NULL);
+    if (class == 0) return large(size, alignment, NULL);
+    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
+    return LIKELY(block != NULL) ? block : small(class);
 }
 
 /* --- reaps ----------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
 #include "options.h"
 #include "pages.h"
 
+#include <errno.h>
+
 struct heap_row heap_rows[IDS_MAX];
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
@@ -18,8 +20,10 @@ _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superbl
 
 /* --- heaps and their locks ------------------------------------------------------------------- */
 
+/* errno is kept: free may come here, and who allocates sets it himself. */
 static COLD struct heap *heap_create(unsigned id)
 {
+    int saved = errno;
     lock_take(&heap_table_lock);
     struct heap *heap = atomic_load(&heap_table[id]);
     if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
@@ -28,6 +32,7 @@ static COLD struct heap *heap_create(unsigned id)
         if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
     }
     lock_give(&heap_table_lock);
+    errno = saved;
     return heap;
 }
 

@@ -33,11 +33,16 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     return object;
 }
 
+static bool is_large(const struct superblock *slot)
+{
+    return slot->kind == SLOT_SPAN || slot->kind == SLOT_SPAN_CHUNK;
+}
+
 bool large_starts_at(struct arena *arena, const void *pointer)
 {
     if (arena->mapping != 0) return pointer == arena->base && arena->used != 0;
     const struct superblock *slot = arena_slot(arena, pointer);
-    return (slot->kind == SLOT_SPAN || slot->kind == SLOT_SPAN_CHUNK) && slot_start(slot) == pointer;
+    return is_large(slot) && slot_start(slot) == pointer;
 }
 
 void large_free(struct arena *arena, void *object)
@@ -75,19 +80,21 @@ void *large_move(struct arena *arena, void *object, size_t size)
     return arena_remap_large(arena, size, true) ? arena->base : NULL;
 }
 
-static size_t span_bytes(struct arena *arena)
+static void count_arena(const struct arena *arena, struct large_totals *totals)
 {
-    if (arena->mapping != 0) return arena->slots[0].kind == SLOT_SPAN ? arena->mapping : 0;
-    size_t slots = 0;
-    for (unsigned i = 0; i < ARENA_SLOTS; i++)
-        if (arena->slots[i].kind == SLOT_SPAN) slots += arena_span(&arena->slots[i]);
-    return slots * SUPERBLOCK;
+    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
+    for (unsigned i = 0; i < slots; i++) {
+        if (!is_large(&arena->slots[i])) continue;
+        totals->objects++;
+        totals->bytes +=
+            arena->mapping != 0 ? arena->mapping : arena_span(&arena->slots[i]) * (size_t)SUPERBLOCK;
+    }
 }
 
-size_t large_bytes(void)
+struct large_totals large_totals(void)
 {
-    size_t bytes = 0;
+    struct large_totals totals = {0, 0};
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->used != 0) bytes += span_bytes(arena);
-    return bytes;
+        if (arena->used != 0) count_arena(arena, &totals);
+    return totals;
 }

@@ -24,7 +24,10 @@ bool large_resize(struct arena *arena, void *object, size_t size);
 /* Resizes a mapping by moving its pages: the new place, or NULL. Only where large_resize said no. */
 void *large_move(struct arena *arena, void *object, size_t size);
 
-/* Bytes in large objects that are no chunks; walks the arenas. */
-size_t large_bytes(void);
+/* All large objects, chunks among them, and their bytes; walks the arenas. */
+struct large_totals {
+    size_t objects, bytes;
+};
+struct large_totals large_totals(void);
 
 #endif

@@ -1,9 +1,10 @@
 /* malloc.c: the libc names, nothing else.   (floor 6) */
 #include "dispatch.h"
 #include "hoard.h"
-#include "pages.h"
+#include "large.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,53 +87,81 @@ size_t malloc_usable_size(void *block) { return dispatch_usable_size(block, "mal
 
 int malloc_trim(size_t keep) { return hoard_trim(keep); }
 
-/* glibc's parameters have no counterpart here; 0 is its answer to one that it does not know. */
+/* Hints on time and room are taken as followed: their programs may insist on 1. What would change what a
+ * program sees (M_PERTURB, M_CHECK_ACTION) is refused. */
 int mallopt(int parameter, int value)
 {
-    (void)parameter, (void)value;
-    return 0;
+    (void)value;
+    switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 void malloc_stats(void) { hoard_report(stderr); }
 
+/* Figures are taken one after the other while threads allocate: a difference may come out below 0. */
+static size_t less(size_t all, size_t part) { return all > part ? all - part : 0; }
+
+/* glibc's names: arena and hblkhd are what the OS was asked for, for small and for large objects; uordblks
+ * and fordblks what of it is used and not; keepcost what malloc_trim gives back without looking into
+ * superblocks. */
 struct mallinfo2 mallinfo2(void)
 {
     struct hoard_stats s;
     hoard_stats(&s);
     return (struct mallinfo2){
-        .arena = s.held_bytes - s.large_bytes,
+        .arena = less(s.held_bytes, s.large_bytes),
+        .hblks = large_totals().objects,
         .hblkhd = s.large_bytes,
         .usmblks = s.peak_held_bytes,
-        .uordblks = s.live_bytes - s.large_bytes,
-        .fordblks = s.held_bytes > s.live_bytes ? s.held_bytes - s.live_bytes : 0,
-        .keepcost = 0,
+        .uordblks = less(s.live_bytes, s.large_bytes),
+        .fordblks = less(s.held_bytes, s.live_bytes),
+        .keepcost = arena_held().unused,
     };
 }
+
+/* Too much for an int is INT_MAX, where glibc's figures begin again at 0. */
+static int clamp(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
 
 struct mallinfo mallinfo(void)
 {
     struct mallinfo2 m = mallinfo2();
     return (struct mallinfo){
-        .arena = (int)m.arena,
-        .hblkhd = (int)m.hblkhd,
-        .usmblks = (int)m.usmblks,
-        .uordblks = (int)m.uordblks,
-        .fordblks = (int)m.fordblks,
+        .arena = clamp(m.arena),
+        .hblks = clamp(m.hblks),
+        .hblkhd = clamp(m.hblkhd),
+        .usmblks = clamp(m.usmblks),
+        .uordblks = clamp(m.uordblks),
+        .fordblks = clamp(m.fordblks),
+        .keepcost = clamp(m.keepcost),
     };
 }
 
+/* The manual has -1 and errno for bad options, glibc the number itself: both can be seen. */
 int malloc_info(int options, FILE *out)
 {
-    if (options != 0) return EINVAL;
+    if (options != 0) {
+        errno = EINVAL;
+        return EINVAL;
+    }
     struct hoard_stats s;
     hoard_stats(&s);
     int n = fprintf(out,
                     "<malloc version=\"reap-1\">\n"
                     "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
-                    "<live size=\"%zu\" large=\"%zu\"/>\n"
+                    "<live size=\"%zu\" large=\"%zu\"/>\n<unused size=\"%zu\"/>\n"
                     "<heaps count=\"%zu\" superblocks=\"%zu\" global=\"%zu\" path=\"%s\"/>\n</malloc>\n",
-                    s.held_bytes, s.peak_held_bytes, s.live_bytes, s.large_bytes, s.heaps, s.superblocks,
-                    s.global_superblocks, s.path);
+                    s.held_bytes, s.peak_held_bytes, s.live_bytes, s.large_bytes, arena_held().unused,
+                    s.heaps, s.superblocks, s.global_superblocks, s.path);
     return n < 0 ? -1 : 0;
 }
 

@@ -1,4 +1,5 @@
-/* The malloc family, asked for what programs rarely ask: odd sizes, bad alignments, overflow. */
+/* The malloc family, asked for what programs rarely ask: odd sizes, great alignments. What must fail is in
+ * preload_errors.c. */
 #include "expect.h"
 
 #include <dlfcn.h>
@@ -26,43 +27,6 @@ static int is_filled(const unsigned char *block, size_t size, unsigned seed)
     return 1;
 }
 
-static void test_impossible_sizes(void)
-{
-    static const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
-                                        PTRDIFF_MAX};
-    char *kept = malloc(OPAQUE((size_t)100));
-    fill((unsigned char *)kept, 100, 1);
-    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
-        size_t size = OPAQUE(impossible[i]);
-        void *out = kept;
-#define REFUSED(call) (errno = 0, (call) == NULL && errno == ENOMEM)
-        EXPECT(REFUSED(malloc(size)));
-        EXPECT(REFUSED(calloc(1, size)));
-        EXPECT(REFUSED(realloc(NULL, size)));
-        EXPECT(REFUSED(realloc(OPAQUE(kept), size)));
-        EXPECT(REFUSED(memalign(64, size)));
-        EXPECT(REFUSED(aligned_alloc(4096, size)));
-        EXPECT(REFUSED(valloc(size)));
-        EXPECT(REFUSED(pvalloc(size)));
-        EXPECT(posix_memalign(&out, 64, size) == ENOMEM && out == kept);
-    }
-    EXPECT(is_filled((unsigned char *)kept, 100, 1));
-    free(kept);
-}
-
-static void test_overflow(void)
-{
-    char *kept = malloc(OPAQUE((size_t)10));
-    strcpy(kept, "kept");
-    EXPECT(REFUSED(calloc(OPAQUE(SIZE_MAX / 2), 3)));
-    EXPECT(REFUSED(calloc(OPAQUE((size_t)1 << 32), (size_t)1 << 32)));
-    EXPECT(REFUSED(reallocarray(OPAQUE(kept), OPAQUE(SIZE_MAX / 4), 5)));
-    EXPECT(strcmp(kept, "kept") == 0);
-    kept = reallocarray(kept, OPAQUE((size_t)100), 30);
-    EXPECT(kept && strcmp(kept, "kept") == 0);
-    free(kept);
-}
-
 static void test_size_zero(void)
 {
     void *a = malloc(OPAQUE((size_t)0)), *b = malloc(OPAQUE((size_t)0)), *c = calloc(OPAQUE((size_t)0), 5);
@@ -85,22 +49,6 @@ static void test_realloc_to_zero(void)
     }
     getrusage(RUSAGE_SELF, &after);
     EXPECT(after.ru_maxrss - before.ru_maxrss < 16 * 1024);
-}
-
-static void test_bad_alignment(void)
-{
-    static const size_t bad[] = {0, 3, 24, 48, 65535, (size_t)3 << 40};
-    void *kept = &kept, *out = kept;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        size_t alignment = OPAQUE(bad[i]);
-        errno = 0;
-        EXPECT(aligned_alloc(alignment, 64) == NULL && errno == EINVAL);
-        EXPECT(posix_memalign(&out, alignment, 64) == EINVAL && out == kept);
-    }
-    /* A power of two, but less than a pointer: bad for posix_memalign alone. */
-    EXPECT(posix_memalign(&out, OPAQUE((size_t)4), 64) == EINVAL && out == kept);
-    errno = 1234;
-    EXPECT(posix_memalign(&out, OPAQUE((size_t)3), 64) == EINVAL && errno == 1234);
 }
 
 static void check_aligned(void *block, size_t alignment, size_t size)
@@ -186,16 +134,6 @@ static void test_calloc_zeroes_used_memory(void)
         }
 }
 
-static void test_free_keeps_errno(void)
-{
-    for (int i = 0; i < SIZES; i++) {
-        void *block = malloc(OPAQUE(sizes[i]));
-        errno = 4321;
-        free(block);
-        EXPECT(errno == 4321);
-    }
-}
-
 /* What libc allocates for its caller is freed by the caller. */
 static void test_blocks_from_libc(void)
 {
@@ -213,29 +151,6 @@ static void test_blocks_from_libc(void)
     free(line);
 }
 
-static void test_glibc_extras(void)
-{
-    void *held = malloc(OPAQUE((size_t)100000));
-    EXPECT(mallinfo2().uordblks + mallinfo2().hblkhd >= 100000);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* still called by programs */
-    EXPECT(mallinfo().uordblks + mallinfo().hblkhd >= 100000);
-#pragma GCC diagnostic pop
-    free(held);
-    int trimmed = malloc_trim(0);
-    EXPECT(trimmed == 0 || trimmed == 1);
-    mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    EXPECT(malloc_info(0, out) == 0);
-    fclose(out);
-    EXPECT(strncmp(text, "<malloc", 7) == 0);
-    free(text);
-    errno = 0;
-    EXPECT(malloc_info(OPAQUE(1), stderr) != 0);
-}
-
 /* C23's, which this glibc does not declare: found by name. */
 static void test_sized_free(void)
 {
@@ -250,19 +165,14 @@ static void test_sized_free(void)
 
 int main(void)
 {
-    test_impossible_sizes();
-    test_overflow();
     test_size_zero();
     test_realloc_to_zero();
-    test_bad_alignment();
     test_alignment();
     test_realloc_of_aligned();
     test_realloc_keeps_contents();
     test_usable_size();
     test_calloc_zeroes_used_memory();
-    test_free_keeps_errno();
     test_blocks_from_libc();
-    test_glibc_extras();
     test_sized_free();
     return expect_status();
 }
