@@ -56,6 +56,10 @@ static inline unsigned heap_owner(const struct heap *heap) { return cpu.ids != 0
 
 /* --- heap_table.c ---------------------------------------------------------------------------- */
 
+/* On the locked path this thread's heap, plus one; 0: not dealt yet. Not static, so that one thread of a test
+ * can act as many processors. */
+extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
+
 /* The heap with an id, made if it has to be; NULL without memory. */
 struct heap *heap_get(unsigned id);
 

@@ -10,8 +10,7 @@ struct heap_row heap_rows[IDS_MAX];
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static struct lock heap_table_lock; /* before all heaps' locks in rank */
 static _Atomic unsigned heap_made;  /* ids below this may have a heap */
-static __thread uint16_t heap_of_thread
-    __attribute__((tls_model("initial-exec"))); /* plus one; locked path */
+__thread uint16_t heap_of_thread;
 
 _Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
