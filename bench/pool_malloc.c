@@ -1,4 +1,5 @@
-/* pools.h on malloc and free alone: a doubly linked list of the objects, freed one by one. */
+/* pools.h on malloc and free alone: a doubly linked list of the objects, freed one by one. Where two
+ * threads use it, the one frees what the other took off the list when it sent it. */
 #include <stdlib.h>
 
 struct link {
@@ -20,15 +21,19 @@ static inline void pool_child(struct pool *child, struct pool *parent)
     pool_begin(child);
 }
 
-static inline void *pool_get(struct pool *pool, size_t size)
+static inline void *link_in(struct pool *pool, struct link *object)
 {
-    struct link *object = malloc(sizeof *object + size);
     if (!object) return NULL;
     object->next = pool->objects.next;
     object->previous = &pool->objects;
     object->next->previous = object;
     pool->objects.next = object;
     return object + 1;
+}
+
+static inline void *pool_get(struct pool *pool, size_t size)
+{
+    return link_in(pool, malloc(sizeof(struct link) + size));
 }
 
 static inline void pool_clear(struct pool *pool)
@@ -42,14 +47,36 @@ static inline void pool_clear(struct pool *pool)
 
 static inline void pool_end(struct pool *pool) { pool_clear(pool); }
 
-#define POOL_FREES
-static inline void pool_put(struct pool *pool, void *object_)
+static inline struct link *link_out(void *object_)
 {
-    (void)pool;
     struct link *object = (struct link *)object_ - 1;
     object->next->previous = object->previous;
     object->previous->next = object->next;
-    free(object);
+    return object;
+}
+
+#define POOL_FREES
+static inline void pool_put(struct pool *pool, void *object)
+{
+    (void)pool;
+    free(link_out(object));
+}
+
+static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+{
+    return link_in(pool, realloc(link_out(object), sizeof(struct link) + size));
+}
+
+#define POOL_FREES_ELSEWHERE
+static inline void pool_send(struct pool *pool, void *object)
+{
+    (void)pool;
+    link_out(object);
+}
+static inline void pool_put_elsewhere(struct pool *pool, void *object)
+{
+    (void)pool;
+    free((struct link *)object - 1);
 }
 
 #include "pools.h"

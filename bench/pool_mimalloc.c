@@ -29,4 +29,13 @@ static inline void pool_put(struct pool *pool, void *object)
     mi_free(object);
 }
 
+static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+{
+    return mi_heap_realloc(pool->heap, object, size);
+}
+
+#define POOL_FREES_ELSEWHERE
+static inline void pool_send(struct pool *pool, void *object) { (void)pool, (void)object; }
+static inline void pool_put_elsewhere(struct pool *pool, void *object) { pool_put(pool, object); }
+
 #include "pools.h"

@@ -1,5 +1,6 @@
-/* pools.h on reaps. */
+/* pools.h on reaps, linked to libreap-malloc: free() of an object goes to its reap, from any thread. */
 #include <reap.h>
+#include <stdlib.h>
 
 struct pool {
     void *reap;
@@ -18,5 +19,18 @@ static inline void pool_end(struct pool *pool) { reapDestroy(&pool->reap); }
 
 #define POOL_FREES
 static inline void pool_put(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
+
+static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+{
+    return reapRealloc(&pool->reap, object, size);
+}
+
+#define POOL_FREES_ELSEWHERE
+static inline void pool_send(struct pool *pool, void *object) { (void)pool, (void)object; }
+static inline void pool_put_elsewhere(struct pool *pool, void *object)
+{
+    (void)pool;
+    free(object);
+}
 
 #include "pools.h"

@@ -27,4 +27,9 @@ static inline void pool_put(struct pool *pool, void *object)
     talloc_free(object);
 }
 
+static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+{
+    return talloc_realloc_size(pool->context, object, size);
+}
+
 #include "pools.h"

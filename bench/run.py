@@ -11,7 +11,8 @@ import tempfile
 CPUS = len(os.sched_getaffinity(0))
 MALLOC_WORKLOADS = [["pairs"], ["batch"], ["sizes"], ["threadtest", "1"], ["threadtest", str(2 * CPUS)],
                     ["larson", str(2 * CPUS)]]
-POOL_WORKLOADS = [["request"], ["nested"], ["three"], ["fill"], ["clear"], ["churn"]]
+POOL_WORKLOADS = [["request"], ["nested"], ["three"], ["fill"], ["clear"], ["trees"], ["churn"],
+                  ["vectors"], ["messages"], ["big"], ["phases"]]
 POOLS = ["reap", "apr", "talloc", "obstack", "mimalloc", "malloc"]
 OTHERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 
