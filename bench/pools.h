@@ -195,9 +195,10 @@ static uint64_t vectors(void)
             pool_put(&pool, vector->bytes);
             vector->size = 0;
         }
-        vector->bytes = vector->size ? pool_resize(&pool, vector->bytes, vector->size * 2) : pool_get(&pool, 16);
+        size_t size = vector->size ? vector->size * 2 : 16;
+        vector->bytes = vector->size ? pool_resize(&pool, vector->bytes, size) : pool_get(&pool, size);
         measure_touch(vector->bytes);
-        vector->size = vector->size ? vector->size * 2 : 16;
+        vector->size = size;
     }
     pool_end(&pool);
     return DOUBLINGS;
