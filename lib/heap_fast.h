@@ -4,7 +4,7 @@
  * entered where cpu.ids is 0.
  *
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
- *     carve: id -> row -> active superblock -> its word                                    commit: word
+ *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
  *     free:  owner = id? -> link into the block                                            commit: word
  */
 #ifndef HEAP_FAST_H

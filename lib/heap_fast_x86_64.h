@@ -48,11 +48,14 @@ written:
     superblock_written(block);
 }
 
-/* Carves a block off this heap's active superblock of the class, if nothing in it was freed; or NULL. */
+/* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
+ * carved before; the first is the caller's, the others, linked from the last to the second, are the new
+ * list. Or NULL. What is being linked is nobody's before the commit, and who is interrupted starts again, so
+ * that no link is written after it. */
 static inline void *heap_carve(unsigned class)
 {
     const struct sizeclass *k = &sizeclasses[class];
-    uint64_t t, word;
+    uint64_t t, word, last, number, next, link;
     struct superblock *sb;
     char *block;
 again:
@@ -60,14 +63,26 @@ again:
         HEAP_SECTION_ACTIVE
         "testw %w[word], %w[word]\n\tjnz %l[none]\n\t"
         "movq %[word], %[t]\n\tshrq $32, %[t]\n\t"
-        "cmpl %[limit], %k[t]\n\tja %l[none]\n\t"
-        "addq %[step], %[word]\n\t"
+        "movl %[limit], %k[last]\n\t"
+        "cmpl %k[last], %k[t]\n\tja %l[none]\n\t"
+        "movl %[run], %k[number]\n\taddl %k[t], %k[number]\n\t"
+        "cmpl %k[last], %k[number]\n\tcmovbl %k[number], %k[last]\n\t" /* the last one of the run */
+        "movl %k[last], %k[number]\n\tmovq %[cookie], %[link]\n\txorl %k[next], %k[next]\n\t"
+        "cmpl %k[t], %k[number]\n\tje 6f\n\t" /* a run of one */
+        "movq %[link], (%[block], %[number])\n\taddq %[number], %[link]\n"
+        "5:\n\tmovl %k[number], %k[next]\n\tsubl %k[size], %k[number]\n\t"
+        "cmpl %k[t], %k[number]\n\tje 6f\n\t"
+        "movq %[link], (%[block], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
+        "6:\n\taddl %k[size], %k[last]\n\tshlq $32, %[last]\n\t"
+        "subl $0x10000, %k[word]\n\t" /* what is free, without its carve */
+        "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
         "addq %[t], %[block]\n\t"
         "movq %[word], (%[sb])\n\t"
         CPU_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block)
+        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
+          [number] "=&r"(number), [next] "=&r"(next), [link] "=&r"(link)
         : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
-          [step] "m"(k->carve_step)
+          [run] "m"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, none);
     *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */

@@ -22,6 +22,7 @@ static void set_class(unsigned c)
         .size = size,
         .capacity = capacity,
         .carve_step = ((uint64_t)size << 32) - (1u << 16),
+        .carve_run = size < CARVE_RUN ? (CARVE_RUN / size - 1) * size : 0,
         .carve_limit = (capacity - 1) * size + 8,
         .inverse = UINT32_MAX / size + 1,
     };

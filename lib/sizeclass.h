@@ -20,12 +20,14 @@ enum {
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
     CLASS_CHUNK = 39,                   /* the first of the three classes for chunks of reaps */
     CLASSES = 42,
-    CLASS_SMALL_MAX = 1024 /* bytes; up to here the table has a step of 16 */
+    CLASS_SMALL_MAX = 1024, /* bytes; up to here the table has a step of 16 */
+    CARVE_RUN = 1024,       /* bytes that are carved at once, if blocks are smaller */
 };
 
 /* What the fast path needs to know of a class. Zero before sizeclass_init, and read-only after it. */
 struct sizeclass {
     uint64_t carve_step;  /* what carving one block adds to a superblock's word */
+    uint32_t carve_run;   /* bytes from the first to the last block that are carved at once */
     uint32_t carve_limit; /* the last number (superblock.h) at which a block may be carved */
     uint32_t inverse;     /* n * inverse (mod 2^32) < inverse just when size divides n, n < 2^16 */
     uint32_t size;        /* bytes */
