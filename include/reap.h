@@ -143,6 +143,12 @@ void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
 
+/* The call itself, for the inline one below. */
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
+#define REAP_INLINE 1
+void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
+#endif
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif
@@ -157,9 +163,15 @@ struct reap_front {
     uintptr_t starts; /* bits of where objects start: the word of address a is at starts + a / 1024 * 8 */
 };
 
+#if defined(__GNUC__)
+#define REAP_BUMP_INLINE extern inline REAP_ATTRIBUTE(gnu_inline, always_inline)
+#else
+#define REAP_BUMP_INLINE static inline
+#endif
+
 /* reapMalloc's own fast path, for libraries that have a function of their own around reapMalloc and would
  * not pay for two calls. NULL when there is no room: then reapMalloc is to be asked. */
-static inline void *reap_bump(void **reap, size_t size)
+REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 {
     struct reap_front *front = (struct reap_front *)*reap;
     char *object = front->bump;
@@ -174,6 +186,16 @@ static inline void *reap_bump(void **reap, size_t size)
     front->bump = object + ((size + 15) & -(size_t)16); /* rounded apart: what waits for bump adds once */
     return object;
 }
+
+/* reapMalloc in the program that calls it: the library is asked only when the bump pointer does not do. Its
+ * address, and a program built without optimisation or with REAP_NO_INLINE, get the library's own. */
+#ifdef REAP_INLINE
+extern inline REAP_ATTRIBUTE(gnu_inline) void *reapMalloc(void **reap, size_t size)
+{
+    void *object = __builtin_expect(*reap != NULL, 1) ? reap_bump(reap, size) : NULL;
+    return __builtin_expect(object != NULL, 1) ? object : reap_malloc_called(reap, size);
+}
+#endif
 
 #ifdef __cplusplus
 }
