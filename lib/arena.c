@@ -304,9 +304,10 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
 {
     char *place = pages_map(size, ARENA);
     if (place == NULL) return false;
-    if (!map_enter(place, size, arena) || !pages_move(arena->base, arena->mapping, place, size)) {
+    bool entered = map_enter(place, size, arena);
+    if (!entered || !pages_move(arena->base, arena->mapping, place, size)) {
         map_clear(place, size);
-        pages_unmap(place, size);
+        if (!entered) pages_unmap(place, size); /* else it may be gone, and by now another's */
         return false;
     }
     map_clear(arena->base, arena->mapping);

@@ -9,12 +9,14 @@
 #include "report.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- start ----------------------------------------------------------------------------------- */
 
-static struct lock start_lock;
+static _Atomic pid_t starter; /* the process whose thread is in start */
 static _Atomic bool started;
 
 static void fork_prepare(void)
@@ -38,21 +40,31 @@ static void fork_child(void)
     heap_fork_child();
 }
 
+/* Nothing here minds being done twice. */
+static void start_all(void)
+{
+    options_read();
+    sizeclass_init();
+    superblock_init();
+    bool dealt = options.heaps == HEAPS_ROUNDROBIN || options.heaps == HEAPS_SINGLE;
+    cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || dealt);
+    lock_configure(options.lock, cpu.count);
+    if (cpu.ids != 0) sizeclass_open_fast();
+    atomic_store(&started, true);
+}
+
+/* No lock: fork handlers are registered later, and a child whose parent was just starting in another thread
+ * has to start by itself. */
 static COLD void start(void)
 {
-    lock_take(&start_lock);
-    if (!atomic_load(&started)) {
-        options_read();
-        sizeclass_init();
-        superblock_init();
-        cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED ||
-                                                 options.heaps == HEAPS_ROUNDROBIN ||
-                                                 options.heaps == HEAPS_SINGLE);
-        lock_configure(options.lock, cpu.count);
-        if (cpu.ids != 0) sizeclass_open_fast();
-        atomic_store(&started, true);
+    pid_t me = getpid(), other = 0;
+    while (!atomic_load(&started)) {
+        if (atomic_compare_exchange_strong(&starter, &other, me))
+            start_all();
+        else if (other == me)
+            sched_yield();
+        if (other == me) other = 0;
     }
-    lock_give(&start_lock);
 }
 
 /* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
@@ -123,8 +135,9 @@ void *dispatch_malloc_slow(size_t size)
 void *dispatch_malloc_medium(size_t size)
 {
     if (UNLIKELY(size > CLASS_SIZE_MAX || cpu.ids == 0)) return dispatch_malloc_slow(size);
-    void *block = heap_pop(sizeclass_of(size));
-    return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size);
+    unsigned class = sizeclass_of(size);
+    void *block = heap_pop(class);
+    return LIKELY(block != NULL) ? block : small(class);
 }
 
 void *dispatch_calloc(size_t n, size_t size)

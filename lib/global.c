@@ -8,9 +8,10 @@
 static struct {
     struct lock lock;
     struct bin bins[CLASSES];
-    _Atomic(struct superblock *) posted;
     size_t superblocks;
 } global;
+
+_Atomic(struct superblock *) global_posted;
 
 /* role.heap is HEAP_GLOBAL just while it is on a bin here; so it alone tells, under the lock. */
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
@@ -56,7 +57,7 @@ static void refile(struct superblock *sb)
 /* While one was on the list here it could not be posted to a heap that it went to: that is made up for. */
 static void take_posted(void (*forward)(struct superblock *sb))
 {
-    struct superblock *next, *sb = atomic_exchange_explicit(&global.posted, NULL, memory_order_acquire);
+    struct superblock *next, *sb = atomic_exchange_explicit(&global_posted, NULL, memory_order_acquire);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         if (sb->role.heap == HEAP_GLOBAL)
@@ -76,7 +77,7 @@ void global_give(struct superblock *sb)
 struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb))
 {
     lock_take(&global.lock);
-    if (atomic_load_explicit(&global.posted, memory_order_relaxed) != NULL) take_posted(forward);
+    if (atomic_load_explicit(&global_posted, memory_order_relaxed) != NULL) take_posted(forward);
     struct superblock *sb = bin_fullest(&global.bins[class], 1);
     if (sb != NULL) {
         unfile(sb);
@@ -84,14 +85,6 @@ struct superblock *global_take(unsigned class, void (*forward)(struct superblock
     }
     lock_give(&global.lock);
     return sb;
-}
-
-void global_post(struct superblock *sb)
-{
-    struct superblock *first = atomic_load_explicit(&global.posted, memory_order_relaxed);
-    do sb->posted_next = first;
-    while (!atomic_compare_exchange_weak_explicit(&global.posted, &first, sb, memory_order_release,
-                                                  memory_order_relaxed));
 }
 
 bool global_free(struct superblock *sb, void *block)

@@ -21,8 +21,8 @@ void global_give(struct superblock *sb);
  * lock. */
 struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb));
 
-/* Notes a superblock with much pending that is on no heap, or was on none just now. Any thread, no lock. */
-void global_post(struct superblock *sb);
+/* Superblocks with much pending that are on no heap, or were on none just now (heap_post). */
+extern HIDDEN _Atomic(struct superblock *) global_posted;
 
 /* Frees a block on the locked path: false when the superblock is not, or no longer, here. */
 bool global_free(struct superblock *sb, void *block);

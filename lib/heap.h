@@ -28,8 +28,8 @@
  * are dealt onto 2P heaps in turn.
  *
  * Where things are: heap_fast.h the fast paths; heap_table.c heaps, locks, fork; heap_balance.c
- * fullness, accounts, the invariant; heap_return.c what others freed, and taking back; heap.c malloc and
- * free.
+ * fullness, accounts, the invariant; heap_post.c what others freed; heap_return.c taking back; heap_malloc.c
+ * malloc and free.
  */
 #ifndef HEAP_H
 #define HEAP_H

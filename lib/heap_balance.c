@@ -95,6 +95,17 @@ struct superblock *heap_empty_out(struct heap *heap)
     return LIST_ENTRY(node, struct superblock, link);
 }
 
+/* As detach_surely: without the id, a free that is under way on another CPU might see the old threshold while
+ * its count is not seen here yet. */
+static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
+{
+    union superblock_role role = sb->role;
+    role.regroup_at = (uint16_t)at;
+    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
+    superblock_set_role(sb, role);
+    cpu_fence();
+}
+
 /* Files an owned superblock that is neither active nor on a list by what is free in it now. A free
  * that comes between the look at the word and the new threshold sees either itself above the
  * threshold or is seen by the second look. */
@@ -109,7 +120,7 @@ void heap_file(struct heap *heap, struct superblock *sb)
             return;
         }
         at = superblock_regroup_at(sb, group);
-        superblock_set_regroup_at(sb, at);
+        set_threshold(heap, sb, at);
     } while (word_free(word_read(sb)) >= at);
     bin_in(heap, sb, group);
 }

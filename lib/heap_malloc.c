@@ -4,6 +4,7 @@
 #include "lines.h"
 
 #include <errno.h>
+#include <sched.h>
 
 /* --- malloc ---------------------------------------------------------------------------------- */
 
@@ -140,7 +141,8 @@ static void free_locked(struct superblock *sb, void *block)
         struct heap *heap = heap_lock_of(sb);
         if (heap == NULL) {
             if (global_free(sb, block)) return;
-            continue; /* it has just gone to a heap */
+            sched_yield(); /* it is on its way to a heap */
+            continue;
         }
         bool due = superblock_free_quiet(sb, block);
         if (due && sb->role.by_lines) heap_collect(heap, sb);

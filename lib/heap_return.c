@@ -1,34 +1,7 @@
 #include "global.h"
 #include "heap_state.h"
 
-/* --- posted superblocks ---------------------------------------------------------------------- */
-
-void heap_post(struct superblock *sb)
-{
-    if (atomic_load(&sb->posted) != 0 || atomic_exchange(&sb->posted, 1) != 0) return;
-    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
-    if (id >= HEAP_NONE) {
-        global_post(sb);
-        return;
-    }
-    struct heap *heap = heap_get(id);
-    struct superblock *first = atomic_load_explicit(&heap->posted, memory_order_relaxed);
-    do sb->posted_next = first;
-    while (!atomic_compare_exchange_weak_explicit(&heap->posted, &first, sb, memory_order_release,
-                                                  memory_order_relaxed));
-}
-
-void heap_free_remote(struct superblock *sb, void *block)
-{
-    struct chain chain = chain_of_block(sb, block);
-    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) heap_post(sb);
-}
-
-static struct superblock *take_posted(struct heap *heap)
-{
-    if (atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) return NULL;
-    return atomic_exchange_explicit(&heap->posted, NULL, memory_order_acquire);
-}
+/* --- what was posted to this thread's heap --------------------------------------------------- */
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
@@ -41,11 +14,10 @@ static void forward(struct superblock *sb)
     if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) heap_post(sb);
 }
 
-/* Collects what was posted to this thread's heap. */
 bool heap_collect_posted(struct heap *heap)
 {
     bool mine = true;
-    struct superblock *next, *sb = take_posted(heap);
+    struct superblock *next, *sb = heap_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         if (!is_on(heap, sb))
@@ -108,7 +80,7 @@ static bool is_worth_pulling(const struct heap *heap, const struct superblock *s
 static size_t give_posted(struct heap *heap)
 {
     struct list pulled = {NULL};
-    struct superblock *next, *sb = take_posted(heap);
+    struct superblock *next, *sb = heap_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         if (!is_on(heap, sb))

@@ -97,14 +97,22 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb);
 bool heap_holds_too_much(const struct heap *heap);
 void heap_keep_invariant(struct heap *heap);
 
-/* --- heap_return.c --------------------------------------------------------------------------- */
+/* --- heap_post.c: no lock --------------------------------------------------------------------- */
 
-/* Makes another heap's block pending, and posts the superblock to that heap if it has much pending now. No
- * lock. */
+/* Makes another heap's block pending, and posts the superblock to that heap if it has much pending now. */
 void heap_free_remote(struct superblock *sb, void *block);
 
-/* Puts a superblock on the list of its heap, so that whoever needs memory looks at it; once. No lock. */
+/* Puts a superblock on the list of its heap, or the global heap's, so that whoever needs memory looks at it;
+ * once. */
 void heap_post(struct superblock *sb);
+
+/* Takes such a list whole; superblock_unpost leads from one to the next. */
+struct superblock *heap_take_posted(_Atomic(struct superblock *) *list);
+
+/* In a forked child: mends what threads of the parent were about to do. */
+void heap_post_fork_child(void);
+
+/* --- heap_return.c --------------------------------------------------------------------------- */
 
 /* Collects what was posted to this thread's heap, which is locked. False: it is another's now. */
 bool heap_collect_posted(struct heap *heap);

@@ -136,4 +136,5 @@ void heap_fork_child(void)
         heap->orphan = true;
     }
     lock_reset(&heap_table_lock);
+    heap_post_fork_child();
 }

@@ -19,7 +19,8 @@ void pages_unmap(void *start, size_t size);
 /* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
 bool pages_purge(void *start, size_t size);
 
-/* Moves a mapping over another one, of the new size, which is replaced. false: nothing was changed. */
+/* Moves a mapping over another one, of the new size, which is replaced. false: it is where it was, and the
+ * other one may be gone. */
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 
 /* Resizes a mapping where it stands. */

@@ -2,7 +2,7 @@
 #include "check_backend.h"
 
 #include "arena.h"
-#include "heap.h"
+#include "heap_state.h"
 #include "hoard.h"
 
 #include <pthread.h>
@@ -206,10 +206,36 @@ START_TEST(the_child_uses_what_was_left_behind)
 }
 END_TEST
 
+/* --- a thread of the parent that was about to post -------------------------------------------- */
+
+static void post_in_child(void *sb)
+{
+    heap_post(sb);
+    const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
+    if (atomic_load(&heap->posted) != sb) _exit(3);
+}
+
+/* In the parent a superblock is marked as posted and on no list yet when another thread forks. */
+START_TEST(the_child_posts_what_was_only_marked)
+{
+    use_path(_i, NULL);
+    void *block = hoard_malloc(64);
+    struct superblock *sb = arena_slot(map_find(block), block);
+    atomic_store(&sb->posted, 1);
+    struct outcome said = run_child(post_in_child, sb);
+    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    atomic_store(&sb->posted, 0);
+    heap_post(sb); /* the mark is what this test takes it for */
+    ck_assert_int_eq(atomic_load(&sb->posted), 1);
+    hoard_free(block);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("fork", 90);
     tcase_add_loop_test(tests, a_child_goes_on, 0, PATHS);
     tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, PATHS);
+    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, PATHS);
     return run_cases("fork", tests, (TCase *)NULL);
 }

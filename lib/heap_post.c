@@ -1,0 +1,51 @@
+#include "global.h"
+#include "heap_state.h"
+
+/* What `posted` is while a superblock is on a list. Each child of a fork has another value: a thread of the
+ * parent may have marked a superblock and not come to put it on the list. */
+static uint8_t heap_post_mark = 1;
+
+static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
+{
+    struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
+    do sb->posted_next = first;
+    while (!atomic_compare_exchange_weak_explicit(list, &first, sb, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+void heap_post(struct superblock *sb)
+{
+    uint8_t mark = heap_post_mark;
+    if (atomic_load(&sb->posted) == mark || atomic_exchange(&sb->posted, mark) == mark) return;
+    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+    push(id < HEAP_NONE ? &heap_get(id)->posted : &global_posted, sb);
+}
+
+void heap_free_remote(struct superblock *sb, void *block)
+{
+    struct chain chain = chain_of_block(sb, block);
+    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) heap_post(sb);
+}
+
+struct superblock *heap_take_posted(_Atomic(struct superblock *) *list)
+{
+    if (atomic_load_explicit(list, memory_order_relaxed) == NULL) return NULL;
+    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
+}
+
+static void post_anew(_Atomic(struct superblock *) *list)
+{
+    struct superblock *next, *sb = heap_take_posted(list);
+    for (; sb != NULL; sb = next) {
+        next = superblock_unpost(sb);
+        heap_post(sb);
+    }
+}
+
+void heap_post_fork_child(void)
+{
+    heap_post_mark = heap_post_mark % UINT8_MAX + 1;
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) post_anew(&heap->posted);
+    post_anew(&global_posted);
+}
