@@ -143,6 +143,22 @@ void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
 
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* Limits the live bytes (as in reapStats) of a reap and all below it together; 0: no limit. An allocation
+ * that would exceed it is NULL with ENOMEM; so is one that would exceed the limit of a reap further up. A
+ * limit is never exceeded; where several reaps share one, a refusal may come early by a sixteenth of the
+ * limit. Resizing costs the difference; functions, names and chunks cost nothing. 0, or -1 and ENOMEM when
+ * more than that lives already: then nothing has changed. No other thread may be in this reap or below it. */
+int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
+
+/* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with
+ * this reap, which need not be the one that is asked. It may free objects of this reap and must not touch
+ * other reaps of the tree; then the allocation is tried once more. What fn itself asks for in vain does not
+ * call it again. One function at a time; NULL: none. */
+void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+    REAP_ATTRIBUTE(nonnull(1));
+
 /* The call itself, for the inline one below. */
 #if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
 #define REAP_INLINE 1

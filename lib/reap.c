@@ -9,6 +9,7 @@
 #include "reap_alloc.h"
 #include "reap_cleanup.h"
 #include "reap_free.h"
+#include "reap_limit.h"
 #include "reap_misuse.h"
 #include "reap_remote.h"
 #include "reap_tree.h"
@@ -34,7 +35,7 @@ static NOINLINE void *malloc_slow(void **handle, size_t size)
 {
     struct reap *reap = *handle;
     size_t bin = (size - 1) / REAP_UNIT;
-    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 || reap_watched ||
+    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 || reap->flags ||
                  !(reap->bins_used >> bin & 1)))
         return malloc_checked(handle, size);
     return reap_free_take_exact(reap, reap->bins[bin]->chunk, bin + 1);
@@ -102,7 +103,7 @@ static NOINLINE void free_far(void **handle, void *object)
     struct reap *reap = reap_of_handle(handle, "reapFree");
     if (!object) return;
     struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "reapFree");
-    if (reap_watched)
+    if (reap->flags & REAP_SPECIAL)
         reap_alloc_free(reap, chunk, object);
     else
         reapFree(handle, object);
@@ -200,6 +201,20 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
     return -1;
 }
 
+/* --- limits ---------------------------------------------------------------------------------- */
+
+int reapSetLimit(void **handle, size_t bytes)
+{
+    struct reap *reap = reap_of_handle(handle, "reapSetLimit");
+    reap_alloc_drain(reap);
+    return reap_limit_set(reap, bytes) ? 0 : -1;
+}
+
+void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+{
+    reap_limit_notify(reap_of_handle(handle, "reapOnLimit"), fn, arg);
+}
+
 /* --- lives ----------------------------------------------------------------------------------- */
 
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
@@ -218,6 +233,12 @@ static NOINLINE void start(void)
     pthread_once(&once, start_once);
 }
 
+/* What a child inherits. */
+static NOINLINE void create_special(struct reap *reap, const struct reap *parent)
+{
+    if (parent->flags & REAP_LIMITED) reap_limit_begin(reap, parent);
+}
+
 void reapCreate(void **handle, void **parent_handle)
 {
     struct reap *parent = NULL;
@@ -226,18 +247,20 @@ void reapCreate(void **handle, void **parent_handle)
     struct reap *reap = reap_chunk_create(parent);
     if (reap) reap_tree_add(reap, parent);
     *handle = reap;
+    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL && reap)) create_special(reap, parent);
 }
 
 static void begin_end(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->ending)) report_misuse(call, reap, "reap is being destroyed");
-    reap->ending = true;
+    if (UNLIKELY(reap->flags & REAP_ENDING)) report_misuse(call, reap, "reap is being destroyed");
+    reap->flags |= REAP_ENDING;
 }
 
 /* Ends one reap that has no children any more. */
 static void end_one(struct reap *reap)
 {
     if (reap->parent) reap_chunk_learn(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
     reap_tree_remove(reap);
     reap_chunk_destroy(reap);
 }
@@ -267,7 +290,8 @@ void reapFreeAll(void **handle)
     begin_end(reap, "reapFreeAll");
     empty_tree(reap, "reapFreeAll");
     reap_chunk_clear(reap);
-    reap->ending = false;
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
 void reapDestroy(void **handle)

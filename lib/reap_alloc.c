@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reap_free.h"
+#include "reap_limit.h"
 #include "reap_misuse.h"
 
 /* --- what other threads freed ---------------------------------------------------------------- */
@@ -65,7 +66,7 @@ static NOINLINE void *grow(struct reap *reap, size_t units)
     return reap_address(chunk, chunk->first);
 }
 
-void *reap_alloc_record(struct reap *reap, size_t size)
+static void *record(struct reap *reap, size_t size)
 {
     void *record = reap_chunk_record(reap, size);
     if (record) return record;
@@ -75,6 +76,15 @@ void *reap_alloc_record(struct reap *reap, size_t size)
     reap_chunk_bump_in(reap, chunk, chunk->first);
     reap_region_mode(reap);
     return reap_chunk_record(reap, size);
+}
+
+void *reap_alloc_record(struct reap *reap, size_t size)
+{
+    bool limited = reap->flags & REAP_LIMITED;
+    if (UNLIKELY(limited)) reap_limit_open(reap);
+    void *memory = record(reap, size);
+    if (UNLIKELY(limited)) reap_limit_close(reap);
+    return memory;
 }
 
 /* --- large objects --------------------------------------------------------------------------- */
@@ -93,7 +103,6 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
-    drain_some(reap);
     if (UNLIKELY(size > REAP_LARGE)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
     if (reap->bins_used) {
@@ -110,17 +119,48 @@ static inline void *watched(struct reap *reap, void *object, size_t size, bool z
     return object;
 }
 
+/* Around what allocates in a reap that may be limited: bytes more will live. */
+static bool begin_more(struct reap *reap, size_t bytes, size_t asked)
+{
+    if (!(reap->flags & REAP_LIMITED)) return true;
+    reap_limit_open(reap);
+    if (reap_limit_take(reap, bytes, asked)) return true;
+    reap_limit_close(reap);
+    return false;
+}
+
+/* And these of them not, after all. */
+static void end_more(struct reap *reap, size_t bytes)
+{
+    if (!(reap->flags & REAP_LIMITED)) return;
+    reap_limit_give(reap, bytes);
+    reap_limit_close(reap);
+}
+
+/* The bytes that an object of a size takes; one that is impossible is not counted, because it will fail. */
+static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(size) * REAP_UNIT; }
+
+static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
+{
+    if (!begin_more(reap, cost(size), size)) return NULL;
+    void *object = allocate(reap, size, zeroed);
+    end_more(reap, object ? 0 : cost(size));
+    return watched(reap, object, size, *zeroed);
+}
+
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
-    void *object = allocate(reap, size, zeroed);
-    return watched(reap, object, size, *zeroed);
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
+    return allocate(reap, size, zeroed);
 }
 
 void *reap_alloc(struct reap *reap, size_t size)
 {
     bool zeroed;
-    void *object = allocate(reap, size, &zeroed);
-    return watched(reap, object, size, zeroed);
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, &zeroed);
+    return allocate(reap, size, &zeroed);
 }
 
 /* Frees what lies before and behind units in a block that was made too big to hold them aligned. */
@@ -138,24 +178,29 @@ static void *trim(struct reap *reap, void *object, size_t have, size_t alignment
     return reap_address(chunk, aligned);
 }
 
+static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
+{
+    bool zeroed;
+    size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
+    if (size > REAP_LARGE || alignment > REAP_LARGE - size) return alloc_whole(reap, alignment, size, NULL);
+    void *object = allocate(reap, have * REAP_UNIT, &zeroed);
+    return object ? trim(reap, object, have, alignment, units) : NULL;
+}
+
 void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 {
     if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
-    if (size > REAP_LARGE || alignment > REAP_LARGE - size) {
-        drain_some(reap);
-        return watched(reap, alloc_whole(reap, alignment, size, NULL), size, false);
-    }
-    size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
-    bool zeroed;
-    void *object = allocate(reap, have * REAP_UNIT, &zeroed);
-    return object ? watched(reap, trim(reap, object, have, alignment, units), size, false) : NULL;
+    drain_some(reap);
+    if (!begin_more(reap, cost(size), size)) return NULL;
+    void *object = allocate_aligned(reap, alignment, size);
+    end_more(reap, object ? 0 : cost(size));
+    return watched(reap, object, size, false);
 }
 
 /* --- freeing and resizing -------------------------------------------------------------------- */
 
-void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
+static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
-    if (UNLIKELY(reap_watched)) memtool_free(reap, object);
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) {
         reap_chunk_adopt(reap); /* it may be one of these */
         reap_chunk_release(reap, chunk);
@@ -166,12 +211,33 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
     reap_free_block(reap, chunk, unit, reap_block_end(reap, chunk, unit));
 }
 
+static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    size_t unit = reap_unit(chunk, object);
+    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    if (reap_watched) memtool_free(reap, object);
+    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
+    release(reap, chunk, object);
+    end_more(reap, bytes);
+}
+
+void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    if (UNLIKELY(reap->flags & REAP_SPECIAL))
+        free_special(reap, chunk, object);
+    else
+        release(reap, chunk, object);
+}
+
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
 {
-    void *copy = reap_alloc(reap, size);
+    bool zeroed;
+    void *copy = allocate(reap, size, &zeroed);
     if (!copy) return NULL;
+    watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
-    reap_alloc_free(reap, chunk, object);
+    if (UNLIKELY(reap_watched)) memtool_free(reap, object);
+    release(reap, chunk, object);
     return copy;
 }
 
@@ -203,7 +269,7 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     return copy || !done ? copy : object;
 }
 
-void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
     size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
@@ -216,4 +282,23 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     resized(reap, object, have, reap_units(size));
     if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
     return object;
+}
+
+/* What a move needs for a moment is not counted: only what lives when this is over. */
+static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    size_t unit = reap_unit(chunk, object), want = cost(size);
+    size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    size_t more = want > have ? want - have : 0;
+    if (!begin_more(reap, more, size)) return NULL;
+    void *resized = resize(reap, chunk, object, size);
+    end_more(reap, resized ? have + more - want : more);
+    return resized;
+}
+
+void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
+    return resize(reap, chunk, object, size);
 }

@@ -26,9 +26,19 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
-    if (UNLIKELY(reap_watched)) return chunk;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
     if (reap->near == near_nothing) reap->near = memcpy(reap->near_table, near_nothing, sizeof near_nothing);
     return reap->near[reap_near(pointer)] = chunk;
+}
+
+void reap_chunk_forget_all(struct reap *reap) { reap->near = near_nothing; }
+
+size_t reap_chunk_live_bytes(const struct reap *reap)
+{
+    size_t units = 0;
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
+        units += reap_chunk_live_units(reap, chunk);
+    return units * REAP_UNIT;
 }
 
 /* Has the table forget a chunk that is about to go. */
@@ -114,7 +124,10 @@ struct reap *reap_chunk_create(const struct reap *parent)
     reap->tag = reap_tag(reap);
     reap->near = near_nothing;
     reap->held = reap->peak = size;
-    if (UNLIKELY(reap_watched)) memtool_pool_begin(reap);
+    if (UNLIKELY(reap_watched)) {
+        reap->flags = REAP_WATCHED;
+        memtool_pool_begin(reap);
+    }
     return reap;
 }
 
@@ -310,6 +323,7 @@ void reap_chunk_adopt_all(struct reap *reap)
     while (chunk) {
         struct reap_chunk *next = chunk->next;
         reap_chunk_hold(reap, chunk);
+        if (reap->flags & REAP_LIMITED) reap->share.drawn += chunk->live_units * REAP_UNIT;
         chunk = next;
     }
 }

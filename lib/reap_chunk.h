@@ -40,7 +40,7 @@
  *     - something lives in each chunk but the first, the current one, spares and those with records
  *     - a chunk is on the dirty list when it is dirty, and only then
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
- *     - end is bump or limit; it is limit when no free block is known
+ *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
  *
  * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
  * (pushed to by any thread) and what the parent's lock guards (see reap_tree.h).
@@ -77,6 +77,16 @@ enum reap_kind {
     REAP_REGULAR = 1, /* carved into objects */
     REAP_WHOLE = 2,   /* one large object */
     REAP_SPARE = 3    /* kept by reapFreeAll */
+};
+
+/* What is out of the ordinary with a reap. */
+enum reap_flag {
+    REAP_ENDING = 1,  /* being cleared or destroyed */
+    REAP_WATCHED = 2, /* each object is one to Memcheck */
+    REAP_LIMITED = 4,  /* has a limit, or is below one: see reap_limit.h */
+    REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
+    /* takes no fast path but the bump pointer's, and that only up to `end` */
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT)
 };
 
 struct reap;
@@ -116,6 +126,21 @@ struct reap_block {
 
 struct reap_cleanup;
 
+/* A reap's part in limits, and its own limit: see reap_limit.h. */
+struct reap_share {
+    struct reap *limiter;
+    char *from;   /* up to here the bump pointer's use is in room's account; NULL: open, between two calls */
+    size_t drawn; /* of all limiters */
+    size_t room;
+    size_t extra;
+    size_t bytes; /* its own limit, 0: none; then also the next ones: */
+    struct reap *above;
+    _Atomic(size_t) left;
+    _Atomic(size_t) slack;
+    void (*fn)(void **reap, size_t size, void *arg); /* undefined without REAP_LIMITED or REAP_ON_LIMIT */
+    void *arg;
+};
+
 /* The first three lines are all that creating a reap writes of it. */
 struct reap {
     /* the fast paths */
@@ -146,7 +171,7 @@ struct reap {
     struct reap *prev;
     _Atomic(uint32_t) lock;
     uint16_t name_size;         /* bytes there are for the name */
-    bool ending;                /* being cleared or destroyed */
+    uint8_t flags;              /* enum reap_flag */
     _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
 
     /* records */
@@ -154,16 +179,24 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     char *name;
 
+    struct reap_share share; /* undefined without REAP_LIMITED */
+
     /* heap mode */
     struct reap_chunk *near_table[REAP_NEAR]; /* undefined while near points elsewhere */
     struct reap_block *bins[REAP_BINS];       /* the first block of each; undefined before the first free */
 };
-static_assert(offsetof(struct reap, near_table) == 3 * 64, "reap_chunk_create zeroes three lines");
+static_assert(offsetof(struct reap, share) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX <= UINT16_MAX, "names are measured in 16 bits");
 
 /* Is there somebody to be told of each object? Set before the first reap is made. */
 extern bool reap_watched;
+
+/* Has a reap's frees take the slow path: its table forgets what it knows. */
+void reap_chunk_forget_all(struct reap *reap);
+
+/* The bytes of all live objects. */
+size_t reap_chunk_live_bytes(const struct reap *reap);
 
 /* The chunk of a pointer into this reap's memory; NULL for any other value. */
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
@@ -212,6 +245,12 @@ static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + RE
 static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
 {
     return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->limit;
+}
+
+/* The units of a chunk in live objects. */
+static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk->live_units - (chunk->limit - reap_chunk_top(reap, chunk));
 }
 
 /* Where the block that starts at unit ends. */

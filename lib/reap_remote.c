@@ -5,6 +5,7 @@
 
 #include "chunk_client.h"
 #include "reap_chunk.h"
+#include "reap_limit.h"
 #include "reap_misuse.h"
 #include "report.h"
 
@@ -68,13 +69,24 @@ static void free_object(void *object, const char *call)
     push(reap_chunk_of_any(object, call)->owner, object, call);
 }
 
+/* A chunk with an object of the reap, which does not know of it yet. */
+static struct reap_chunk *whole_object(struct reap *reap, size_t size)
+{
+    bool limited = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED) & REAP_LIMITED;
+    size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
+    if (limited && !reap_limit_draw(reap, bytes)) return NULL;
+    struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);
+    if (!whole && limited) reap_limit_undraw(reap, bytes);
+    return whole;
+}
+
 static void *realloc_object(void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = reap_chunk_of_any(object, call);
     struct reap *reap = chunk->owner;
     size_t have = usable(chunk, object);
     if (size <= have) return object;
-    struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, reap_units(size), NULL);
+    struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
     void *copy = reap_address(whole, whole->first);
     if (UNLIKELY(reap_watched)) memtool_alloc(reap, copy, reap_units(size) * REAP_UNIT, false);

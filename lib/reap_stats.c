@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reap_alloc.h"
+#include "reap_limit.h"
 #include "reap_misuse.h"
 #include "reap_tree.h"
 
@@ -28,10 +29,11 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
 static void count(const struct reap *reap, struct reap_stats *stats)
 {
     size_t units = 0;
-    *stats = (struct reap_stats){.chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak};
+    *stats = (struct reap_stats){
+        .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_limit_of(reap)};
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
         size_t top = reap_chunk_top(reap, chunk);
-        units += chunk->live_units - (chunk->limit - top);
+        units += reap_chunk_live_units(reap, chunk);
         stats->live_objects += count_objects(chunk, top);
         stats->chunks++;
     }

@@ -36,6 +36,13 @@ void reap_tree_wait(struct reap *parent)
     }
 }
 
+struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
+{
+    if (reap->children) return reap->children;
+    while (reap != top && !reap->next) reap = reap->parent;
+    return reap == top ? NULL : reap->next;
+}
+
 struct reap *reap_tree_newest(struct reap *parent)
 {
     if (!parent->children) return NULL;

@@ -74,6 +74,10 @@ static inline void reap_tree_remove(struct reap *child)
     reap_tree_unlock(parent);
 }
 
+/* The reap after this one in the tree below top, parents before their children; NULL after the last. The
+ * tree must stand still. */
+struct reap *reap_tree_after(const struct reap *top, const struct reap *reap);
+
 /* The newest child, or NULL. */
 struct reap *reap_tree_newest(struct reap *parent);
 

@@ -2,6 +2,7 @@
 #include "reap_valid.h"
 
 #include "reap_free.h"
+#include "reap_tree.h"
 
 /* What the walks add up. */
 struct sums {
@@ -106,14 +107,15 @@ static void check_bins(const struct reap *reap, struct sums *sums)
 static void check_hole(const struct reap *reap, struct sums *sums)
 {
     const struct reap_chunk *chunk = reap->current;
-    HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit);
-    HOLDS(sums, reap->end == reap->limit || reap->bins_used || reap_watched);
+    bool limited = reap->flags & REAP_LIMITED;
+    HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit || limited);
+    HOLDS(sums, reap->end == reap->limit || reap->bins_used || reap_watched || limited);
     if (!chunk) {
         HOLDS(sums, !reap->bump && !reap->limit);
         return;
     }
     HOLDS(sums, reap->limit == (char *)reap_address(chunk, chunk->limit));
-    HOLDS(sums, reap->bump <= reap->limit);
+    HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->limit);
     HOLDS(sums, reap->bump >= (char *)reap_address(chunk, chunk->first));
     HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0);
 }
@@ -129,6 +131,34 @@ static void check_children(const struct reap *reap, struct sums *sums)
     }
 }
 
+/* What is below a limiter in a reap's tree, and has drawn on it; itself included. */
+static void check_accounts(const struct reap *top, struct sums *sums)
+{
+    size_t drawn = 0, extra = 0;
+    for (const struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        const struct reap *limiter = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+        while (limiter && limiter != top) limiter = limiter->share.above;
+        HOLDS(sums, limiter == top);
+        if (sums->wrong) return;
+        drawn += reap->share.drawn;
+        extra += reap->share.extra;
+    }
+    HOLDS(sums, top->share.left + drawn == top->share.bytes / REAP_UNIT * REAP_UNIT);
+    HOLDS(sums, top->share.slack + extra == top->share.bytes / 16 / REAP_UNIT * REAP_UNIT);
+}
+
+static void check_share(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_share *share = &reap->share;
+    size_t used = share->from ? (size_t)(reap->bump - share->from) : 0;
+    HOLDS(sums, share->limiter && share->limiter->share.bytes);
+    HOLDS(sums, used <= share->room && share->room <= share->extra);
+    HOLDS(sums, share->drawn == reap_chunk_live_bytes(reap) + share->room - used);
+    HOLDS(sums, (size_t)(reap->end - reap->bump) <= share->room - used);
+    HOLDS(sums, !reap->parent || share->limiter == reap || share->limiter == reap->parent->share.limiter);
+    if (share->bytes && !sums->wrong) check_accounts(reap, sums);
+}
+
 bool reap_is_valid(const struct reap *reap, const char **why)
 {
     struct sums sums = {0};
@@ -137,6 +167,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_bins(reap, &sums);
     if (!sums.wrong) check_children(reap, &sums);
+    if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
     if (why) *why = sums.wrong;
     return !sums.wrong;
 }

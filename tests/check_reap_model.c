@@ -3,6 +3,7 @@
  * freed, resized or walked. REAP_TEST_SEED repeats a run, REAP_TEST_STEPS makes it longer. */
 #include "check_reap.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct object {
 struct model {
     void *reaps[REAPS]; /* NULL: not alive */
     unsigned parent[REAPS];
+    size_t limits[REAPS]; /* 0: none */
     struct object objects[OBJECTS];
     uint64_t random;
 };
@@ -92,6 +94,69 @@ static int random_reap(struct model *model)
     return model->reaps[reap] ? (int)reap : -1;
 }
 
+/* --- limits ---------------------------------------------------------------------------------- */
+
+static bool is_below(const struct model *model, unsigned reap, unsigned top)
+{
+    for (; reap != REAPS; reap = model->parent[reap])
+        if (reap == top) return true;
+    return false;
+}
+
+/* The live bytes of a reap and all below it. */
+static size_t live_below(const struct model *model, unsigned top)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        const struct object *object = &model->objects[i];
+        if (object->at && is_below(model, object->reap, top)) bytes += object->usable;
+    }
+    return bytes;
+}
+
+static unsigned reaps_below(const struct model *model, unsigned top)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < REAPS; i++) count += model->reaps[i] && is_below(model, i, top);
+    return count;
+}
+
+/* Has a call that would make `more` bytes live in a reap given what the limits say? Where several reaps
+ * share one, the sixteenth that may be anybody's room says neither. */
+static bool was_refused(const struct model *model, unsigned reap, size_t more, const void *at)
+{
+    bool must = false, may = false;
+    for (unsigned i = reap; i != REAPS; i = model->parent[i]) {
+        size_t limit = model->limits[i], live = limit ? live_below(model, i) + more : 0;
+        size_t early = reaps_below(model, i) > 1 ? limit / 16 : 0;
+        if (limit && live > limit / 16 * 16) must = true;
+        if (limit && live > limit / 16 * 16 - early / 16 * 16) may = true;
+    }
+    if (at) {
+        ck_assert_msg(!must, "a limit is exceeded");
+        return false;
+    }
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_msg(may, "a refusal without a reason");
+    return true;
+}
+
+static void do_limit(struct model *model)
+{
+    int reap = random_reap(model);
+    if (reap < 0) return;
+    size_t live = live_below(model, (unsigned)reap);
+    size_t limit = below(model, 3) == 0 ? 0 : live / 2 + below(model, 3) * (live / 2) + below(model, 100000);
+    int result = reapSetLimit(&model->reaps[reap], limit);
+    if (limit == 0 || live <= limit / 16 * 16) {
+        ck_assert_int_eq(result, 0);
+        model->limits[reap] = limit;
+    } else {
+        ck_assert_int_eq(result, -1);
+        ck_assert_int_eq(errno, ENOMEM);
+    }
+}
+
 /* --- the calls ------------------------------------------------------------------------------- */
 
 static void do_alloc(struct model *model)
@@ -105,7 +170,7 @@ static void do_alloc(struct model *model)
     switch (below(model, 8)) {
     case 0:
         at = reapCalloc(handle, 1, size);
-        ck_assert_msg(all(at, size, 0), "not zero");
+        ck_assert_msg(!at || all(at, size, 0), "not zero");
         break;
     case 1:
         at = reapAlignedAlloc(handle, alignment, size);
@@ -114,6 +179,7 @@ static void do_alloc(struct model *model)
     default:
         at = reapMalloc(handle, size);
     }
+    if (was_refused(model, (unsigned)reap, rounded(size), at)) return;
     enter(model, object, (unsigned)reap, at, size);
 }
 
@@ -133,15 +199,9 @@ static void do_realloc(struct model *model)
     size_t size = random_size(model), common = size < object->size ? size : object->size;
     check_filled(object);
     unsigned char *at = reapRealloc(&model->reaps[object->reap], object->at, size);
+    if (was_refused(model, object->reap, rounded(size) - object->usable, at)) return;
     ck_assert_msg(all(at, common, object->fill), "not copied");
     enter(model, object, object->reap, at, size);
-}
-
-static bool is_below(const struct model *model, unsigned reap, unsigned top)
-{
-    for (; reap != REAPS; reap = model->parent[reap])
-        if (reap == top) return true;
-    return false;
 }
 
 /* Takes out what goes with a reap; the reap itself only when it is destroyed. */
@@ -165,6 +225,7 @@ static void do_create(struct model *model)
     reapCreate(&model->reaps[reap], parent < 0 ? NULL : &model->reaps[parent]);
     ck_assert_ptr_nonnull(model->reaps[reap]);
     model->parent[reap] = parent < 0 ? REAPS : (unsigned)parent;
+    model->limits[reap] = 0;
     ck_assert_ptr_eq(reapParent(&model->reaps[reap]), parent < 0 ? NULL : model->reaps[parent]);
 }
 
@@ -244,6 +305,7 @@ static void compare(struct model *model, unsigned reap)
     ck_assert_int_eq(reapStats(&model->reaps[reap], &stats), 0);
     ck_assert_uint_eq(stats.live_bytes, expected.bytes);
     ck_assert_uint_eq(stats.live_objects, expected.objects);
+    ck_assert_uint_eq(stats.limit, model->limits[reap]);
     ck_assert_int_eq(reapWalk(&model->reaps[reap], tally_object, &walked), 0);
     ck_assert_uint_eq(walked.bytes, expected.bytes);
     ck_assert_uint_eq(walked.objects, expected.objects);
@@ -266,6 +328,9 @@ static void step(struct model *model)
     case 5:
     case 6:
         do_record(model);
+        break;
+    case 7:
+        do_limit(model);
         break;
     default:
         switch (below(model, 5)) {

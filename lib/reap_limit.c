@@ -1,0 +1,274 @@
+/* reap_limit.c: limits on live bytes. */
+#include "reap_limit.h"
+
+#include <errno.h>
+
+#include "reap_free.h"
+#include "reap_tree.h"
+
+enum {
+    SLACK_SHARE = 16,      /* the part of a limit that may be room, all reaps together */
+    EXTRA_SHARE = 4,       /* the part of what is left of that which the next reap takes */
+    EXTRA_MAX = 256 * 1024 /* bytes; more would not make drawing rarer in any way that counts */
+};
+
+/* The function of a limit must not be called for what it allocates itself. */
+static __thread bool notifying;
+
+static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
+
+/* --- accounts -------------------------------------------------------------------------------- */
+
+/* Each limiter has two of them. */
+static _Atomic(size_t) *account(struct reap *limiter, bool slack)
+{
+    return slack ? &limiter->share.slack : &limiter->share.left;
+}
+
+static bool draw_one(_Atomic(size_t) *from, size_t bytes)
+{
+    size_t have = atomic_load_explicit(from, memory_order_relaxed);
+    do
+        if (have < bytes) return false;
+    while (!atomic_compare_exchange_weak_explicit(from, &have, have - bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+/* Gives back to limiters from the first one up to, and without, the last. */
+static void undraw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+{
+    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above)
+        atomic_fetch_add_explicit(account(limiter, slack), bytes, memory_order_relaxed);
+}
+
+/* Draws on all of them; or on none, and then this is the one that had too little. */
+static struct reap *draw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+{
+    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above) {
+        if (draw_one(account(limiter, slack), bytes)) continue;
+        undraw(first, limiter, slack, bytes);
+        return limiter;
+    }
+    return NULL;
+}
+
+bool reap_limit_draw(struct reap *reap, size_t bytes)
+{
+    if (!draw(reap->share.limiter, NULL, false, bytes)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+void reap_limit_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
+
+/* --- one reap's share ------------------------------------------------------------------------ */
+
+void reap_limit_open(struct reap *reap)
+{
+    struct reap_share *share = &reap->share;
+    if (share->from) share->room -= (size_t)(reap->bump - share->from);
+    share->from = NULL;
+    reap_choose_mode(reap);
+}
+
+void reap_limit_close(struct reap *reap)
+{
+    struct reap_share *share = &reap->share;
+    share->from = reap->bump;
+    if ((size_t)(reap->end - reap->bump) > share->room) reap->end = reap->bump + share->room;
+}
+
+/* A share of what its limiters have for rooms; nothing when there are many sharers already. */
+static void take_extra(struct reap_share *share)
+{
+    size_t extra = EXTRA_MAX;
+    for (struct reap *limiter = share->limiter; limiter; limiter = limiter->share.above) {
+        size_t part = atomic_load_explicit(&limiter->share.slack, memory_order_relaxed) / EXTRA_SHARE;
+        if (part < extra) extra = part;
+    }
+    extra = whole_units(extra);
+    if (extra && !draw(share->limiter, NULL, true, extra)) share->extra = extra;
+}
+
+/* Draws for bytes, and for room besides when there is some; the limiter that has too little, or NULL. */
+static struct reap *draw_for(struct reap_share *share, size_t bytes)
+{
+    if (!share->extra) take_extra(share);
+    size_t missing = bytes - share->room, room = whole_units(share->extra / 2);
+    struct reap *met = draw(share->limiter, NULL, false, missing + room);
+    if (met) met = draw(share->limiter, NULL, false, missing + (room = 0));
+    if (met) return met;
+    share->drawn += missing + room;
+    share->room += missing + room;
+    return NULL;
+}
+
+/* The function may use the reap, so this one stands as between two calls meanwhile. */
+static bool notify(struct reap *reap, struct reap *met, size_t asked)
+{
+    void *handle = met;
+    if (!met->share.fn || notifying) return false;
+    notifying = true;
+    reap_limit_close(reap);
+    met->share.fn(&handle, asked, met->share.arg);
+    reap_limit_open(reap);
+    notifying = false;
+    return true;
+}
+
+bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked)
+{
+    struct reap_share *share = &reap->share;
+    if (share->room < bytes) {
+        struct reap *met = draw_for(share, bytes);
+        if (met && notify(reap, met, asked)) met = share->room < bytes ? draw_for(share, bytes) : NULL;
+        if (met) {
+            errno = ENOMEM;
+            return false;
+        }
+    }
+    share->room -= bytes;
+    return true;
+}
+
+/* Half of the extra stays, so that one object that comes and goes does not draw each time. */
+void reap_limit_give(struct reap *reap, size_t bytes)
+{
+    struct reap_share *share = &reap->share;
+    share->room += bytes;
+    if (share->room <= share->extra) return;
+    size_t surplus = share->room - whole_units(share->extra / 2);
+    share->room -= surplus;
+    share->drawn -= surplus;
+    undraw(share->limiter, NULL, false, surplus);
+}
+
+/* Gives back the room, and with `all` what the objects have cost. */
+static void retire(struct reap_share *share, bool all)
+{
+    size_t bytes = all ? share->drawn : share->room;
+    undraw(share->limiter, NULL, false, bytes);
+    undraw(share->limiter, NULL, true, share->extra);
+    share->drawn -= bytes;
+    share->room = share->extra = 0;
+}
+
+/* --- lives ----------------------------------------------------------------------------------- */
+
+/* Nothing drawn yet. */
+static void join(struct reap *reap, struct reap *limiter)
+{
+    struct reap_share *share = &reap->share;
+    share->limiter = limiter;
+    share->above = NULL;
+    share->from = NULL;
+    share->drawn = share->room = share->extra = share->bytes = 0;
+    if (!(reap->flags & REAP_ON_LIMIT)) share->fn = NULL;
+    reap->flags |= REAP_LIMITED;
+}
+
+void reap_limit_begin(struct reap *reap, const struct reap *parent)
+{
+    join(reap, parent->share.limiter);
+    reap_limit_close(reap);
+}
+
+void reap_limit_end(struct reap *reap)
+{
+    reap_chunk_adopt(reap);
+    retire(&reap->share, true);
+    reap_choose_mode(reap);
+    reap_limit_close(reap);
+}
+
+size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
+
+void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+{
+    reap->share.fn = fn;
+    reap->share.arg = arg;
+    reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
+}
+
+/* --- setting --------------------------------------------------------------------------------- */
+
+/* Has each reap of a tree draw for its objects alone; their sum. */
+static size_t squeeze(struct reap *top)
+{
+    size_t live = 0;
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        reap_chunk_adopt(reap);
+        if (reap->flags & REAP_LIMITED) {
+            reap_limit_open(reap);
+            retire(&reap->share, false);
+            reap_limit_close(reap);
+        }
+        live += reap_chunk_live_bytes(reap);
+    }
+    return live;
+}
+
+/* No limit any more, at its own or above. */
+static void leave(struct reap *reap)
+{
+    reap_limit_open(reap);
+    reap->flags &= (uint8_t)~REAP_LIMITED;
+}
+
+/* A tree's reaps that were below one limiter (NULL: none) are directly below another one. */
+static void relink(struct reap *top, struct reap *from, struct reap *to)
+{
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        struct reap_share *share = &reap->share;
+        bool limited = reap->flags & REAP_LIMITED;
+        if (limited && share->bytes && share->above == from && reap != to) share->above = to;
+        if ((limited ? share->limiter : NULL) != from) continue;
+        if (!limited) {
+            join(reap, to);
+            share->drawn = reap_chunk_live_bytes(reap);
+            reap_chunk_forget_all(reap);
+            reap_choose_mode(reap);
+        }
+        share->limiter = to;
+        if (to)
+            reap_limit_close(reap);
+        else
+            leave(reap);
+    }
+}
+
+/* A reap's own limit begins: it stands between the reaps below and what was their limiter. */
+static void add(struct reap *reap)
+{
+    struct reap *above = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+    relink(reap, above, reap);
+    reap->share.above = above;
+}
+
+static void remove_own(struct reap *reap)
+{
+    if (!reap_limit_of(reap)) return;
+    struct reap *above = reap->share.above;
+    reap->share.bytes = 0;
+    reap->share.above = NULL;
+    relink(reap, reap, above);
+}
+
+bool reap_limit_set(struct reap *reap, size_t bytes)
+{
+    size_t live = squeeze(reap), whole = whole_units(bytes), slack = whole_units(bytes / SLACK_SHARE);
+    if (!bytes) {
+        remove_own(reap);
+        return true;
+    }
+    if (live > whole) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (!reap_limit_of(reap)) add(reap);
+    reap->share.bytes = bytes;
+    atomic_store_explicit(&reap->share.left, whole - live, memory_order_relaxed);
+    atomic_store_explicit(&reap->share.slack, slack, memory_order_relaxed);
+    return true;
+}

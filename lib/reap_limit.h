@@ -1,0 +1,74 @@
+/* reap_limit.h: limits on the live bytes of a reap and of all reaps below it.   (floor 6)
+ *
+ * A limit is an account from which the reaps below it are paid. What a reap has drawn covers its live
+ * objects and its room, which the bump pointer may go through without asking anybody: `end` is lowered
+ * to where the room ends, so the fast path is the same as without a limit.
+ *
+ *     drawn   |<------ live objects ------>|<--- room --->|
+ *     hole                            bump ^          end ^            ^ limit of the chunk
+ *
+ * Vocabulary
+ *     limiter   the nearest reap upwards, itself included, that has a limit; then each one above it
+ *     left      what can still be drawn on a limit
+ *     drawn     what a reap has drawn on each of its limiters
+ *     extra     the most room that a reap may have. It is drawn too, on an account of its own (`slack`)
+ *               that begins with a sixteenth of the limit: so however many reaps share a limit, all their
+ *               rooms together are no more than that, and nobody is refused earlier than by it
+ *
+ * Invariants (reap_is_valid checks them)
+ *     - drawn = live bytes + room, and room <= extra, after each call
+ *     - left + the sum of drawn over all reaps below = the limit, in whole units
+ *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
+ *
+ * Frees and free blocks would have to be counted too: so all calls on a limited reap but the bump take
+ * the slow paths, between reap_limit_open and reap_limit_close; what they do in between knows nothing of
+ * limits. A free block that is used again costs nothing but its bytes; records are not counted.
+ *
+ * Threads: the reap's own; left and slack of its limiters are atomic. Who sets a limit must be the only
+ * one in that reap and below it. Limits are drawn upwards, one atomic step each, and no lock is held.
+ */
+#ifndef REAP_LIMIT_H
+#define REAP_LIMIT_H
+
+#include "reap_chunk.h"
+
+/* --- around each slow path of a limited reap ------------------------------------------------- */
+
+/* Takes in what the bump pointer has used, and gives it the whole hole again. */
+void reap_limit_open(struct reap *reap);
+
+/* Pays for bytes; asked is what the user asked for, for the function of reapOnLimit, which may be called
+ * from here. False: a limit would be exceeded (ENOMEM). The reap is open. */
+bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked);
+
+/* Bytes are free again. The reap is open. */
+void reap_limit_give(struct reap *reap, size_t bytes);
+
+/* Lowers the end of what may be bumped to where the room ends. */
+void reap_limit_close(struct reap *reap);
+
+/* --- lives ----------------------------------------------------------------------------------- */
+
+/* A new reap comes below the limits that its parent is below. */
+void reap_limit_begin(struct reap *reap, const struct reap *parent);
+
+/* A reap is empty, or about to be: gives back all that it has drawn. It may go on. */
+void reap_limit_end(struct reap *reap);
+
+/* Sets the reap's own limit; 0 takes it away. False: more than that lives already (ENOMEM). */
+bool reap_limit_set(struct reap *reap, size_t bytes);
+
+/* Has fn called when the reap's own limit is met; NULL: nothing. */
+void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg);
+
+/* The reap's own limit, or 0. */
+size_t reap_limit_of(const struct reap *reap);
+
+/* --- from other threads ---------------------------------------------------------------------- */
+
+/* Draws bytes for an object that another thread makes for this reap, which counts them when it takes the
+ * object in; and gives them back when there will be no such object. */
+bool reap_limit_draw(struct reap *reap, size_t bytes);
+void reap_limit_undraw(struct reap *reap, size_t bytes);
+
+#endif
