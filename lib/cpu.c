@@ -19,6 +19,15 @@ void cpu_fence(void)
     errno = saved;
 }
 
+unsigned cpu_now(void)
+{
+    const char *thread = __builtin_thread_pointer();
+    if (cpu.now_at != 0)
+        return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
+    int now = sched_getcpu();
+    return now >= 0 ? (unsigned)now : 0;
+}
+
 static unsigned allowed_cpus(void)
 {
     unsigned char mask[1024]; /* 8192 CPUs; more is EINVAL, and then two is as good a guess as any */
@@ -66,6 +75,7 @@ static const char *obstacle(bool want_locked)
 
 static void choose(bool want_cpu, bool want_locked)
 {
+    if (__rseq_size != 0) cpu.now_at = __rseq_offset + ID_CPU;
     cpu.reason = obstacle(want_locked);
     if (cpu.reason != NULL) return;
     bool has_cid = getauxval(AT_RSEQ_FEATURE_SIZE) >= ID_CID + sizeof(uint32_t);

@@ -34,6 +34,7 @@ enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked p
 struct cpu {
     intptr_t area_at;   /* the rseq area, from the thread pointer */
     intptr_t id_at;     /* the id, from the thread pointer */
+    intptr_t now_at;    /* the CPU's number, from the thread pointer; 0: ask the kernel */
     uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;     /* CPUs that this process may run on, at start */
     const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
@@ -44,6 +45,9 @@ extern HIDDEN struct cpu cpu;
 
 /* Chooses the path. want_cpu: CPU numbers even where there are concurrency ids; want_locked: no rseq. */
 void cpu_init(bool want_cpu, bool want_locked);
+
+/* The CPU that this thread runs on now, or ran on just before. On every path. */
+unsigned cpu_now(void);
 
 /* Restarts every sequence that runs in this process: what a sequence may have read before, none
  * still acts on after. Only on the rseq paths. */

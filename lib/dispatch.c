@@ -1,12 +1,14 @@
 #include "dispatch.h"
 
 #include "account.h"
+#include "assign.h"
 #include "chunk_client.h"
 #include "large.h"
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
 #include "report.h"
+#include "topology.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -46,8 +48,9 @@ static void start_all(void)
     options_read();
     sizeclass_init();
     superblock_init();
-    bool dealt = options.heaps == HEAPS_ROUNDROBIN || options.heaps == HEAPS_SINGLE;
-    cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || dealt);
+    cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || assign_needs_locks());
+    topology_init(options.topology, options.heaps == HEAPS_CORE);
+    assign_init();
     lock_configure(options.lock, cpu.count);
     if (cpu.ids != 0) sizeclass_open_fast();
     atomic_store(&started, true);

@@ -24,12 +24,12 @@
  * The free that takes a superblock to its next group restores it, by giving superblocks that are at
  * least f empty to the global heap. What is free but not recorded is bounded; lib/README.md has the sum.
  *
- * On the locked path no superblock has an owner, rows are used under the heap's lock, and threads
- * are dealt onto 2P heaps in turn.
+ * On the locked path no superblock has an owner, rows are used under the heap's lock, and assign.h says which
+ * heap a thread uses.
  *
- * Where things are: heap_fast.h the fast paths; heap_table.c heaps, locks, fork; heap_balance.c
- * fullness, accounts, the invariant; heap_post.c what others freed; heap_return.c taking back; heap_malloc.c
- * malloc and free.
+ * Where things are: heap_fast.h the fast paths; assign.c the policies; heap_table.c heaps, locks, fork;
+ * heap_balance.c fullness, accounts, the invariant; heap_post.c what others freed; heap_return.c taking back;
+ * heap_malloc.c malloc and free.
  */
 #ifndef HEAP_H
 #define HEAP_H

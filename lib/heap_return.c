@@ -1,3 +1,4 @@
+#include "assign.h"
 #include "global.h"
 #include "heap_state.h"
 
@@ -101,6 +102,7 @@ bool heap_scavenge(const struct heap *mine)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         if (heap == mine) continue;
+        if (assign_has_ended(heap->id)) heap->orphan = true;
         if (!heap->orphan && atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) continue;
         if (!lock_try(&heap->lock)) continue;
         n += heap->orphan ? give_all(heap) : give_posted(heap);

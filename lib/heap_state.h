@@ -18,7 +18,7 @@ enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 struct heap {
     struct lock lock;
     uint16_t id;
-    _Atomic bool orphan;   /* its threads stayed behind in the parent of a fork */
+    _Atomic bool orphan;   /* its threads have ended, or stayed behind in the parent of a fork */
     uint32_t superblocks;  /* a, in superblocks: in bins, active and empty */
     uint32_t free_eighths; /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) posted;
@@ -54,17 +54,21 @@ static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
 
 static inline unsigned heap_owner(const struct heap *heap) { return cpu.ids != 0 ? heap->id : OWNER_NONE; }
 
-/* --- heap_table.c ---------------------------------------------------------------------------- */
+/* --- assign.c --------------------------------------------------------------------------------- */
 
-/* On the locked path this thread's heap, plus one; 0: not dealt yet. Not static, so that one thread of a test
- * can act as many processors. */
+/* On the locked path this thread's heap, plus one; 0: none yet. Not static, so that one thread of a test can
+ * act as many processors. */
 extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
+
+/* --- heap_table.c ---------------------------------------------------------------------------- */
 
 /* The heap with an id, made if it has to be; NULL without memory. */
 struct heap *heap_get(unsigned id);
 
-/* This thread's heap, as of now; and the same, locked. NULL without memory. */
+/* This thread's heap, as of now; NULL if it has none yet, or without memory. */
 struct heap *heap_mine(void);
+
+/* The heap for this thread's next allocation, locked; NULL without memory. */
 struct heap *heap_lock_mine(void);
 
 /* Locks the heap that a superblock is on; NULL, and nothing is locked, when that is the global heap or it is

@@ -1,7 +1,8 @@
+#include "assign.h"
 #include "global.h"
 #include "heap_state.h"
-#include "options.h"
 #include "pages.h"
+#include "topology.h"
 
 #include <errno.h>
 
@@ -10,7 +11,6 @@ struct heap_row heap_rows[IDS_MAX];
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static struct lock heap_table_lock; /* before all heaps' locks in rank */
 static _Atomic unsigned heap_made;  /* ids below this may have a heap */
-__thread uint16_t heap_of_thread;
 
 _Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
@@ -25,6 +25,7 @@ static COLD struct heap *heap_create(unsigned id)
     int saved = errno;
     lock_take(&heap_table_lock);
     struct heap *heap = atomic_load(&heap_table[id]);
+    if (atomic_load(&heap_made) != 0) topology_find_caches(); /* there are two to trade now */
     if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
         heap->id = (uint16_t)id;
         atomic_store(&heap_table[id], heap);
@@ -50,23 +51,15 @@ struct heap *heap_next(unsigned id)
     return heap;
 }
 
-/* Threads are dealt onto twice as many heaps as there are CPUs (ASPLOS 2000, section 3.3). */
-static unsigned locked_id(void)
+struct heap *heap_mine(void)
 {
-    static _Atomic unsigned turn;
-    if (heap_of_thread == 0) {
-        unsigned heaps = options.heaps == HEAPS_SINGLE ? 1 : 2 * cpu.count;
-        heaps = heaps < IDS_MAX ? heaps : IDS_MAX;
-        heap_of_thread = (uint16_t)(atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % heaps + 1);
-    }
-    return heap_of_thread - 1u;
+    unsigned id = cpu.ids != 0 ? cpu_id() : assign_last();
+    return id != ASSIGN_NONE ? heap_get(id) : NULL;
 }
-
-struct heap *heap_mine(void) { return heap_get(cpu.ids != 0 ? cpu_id() : locked_id()); }
 
 struct heap *heap_lock_mine(void)
 {
-    struct heap *heap = heap_mine();
+    struct heap *heap = heap_get(cpu.ids != 0 ? cpu_id() : assign_next());
     if (heap == NULL) return NULL;
     lock_take(&heap->lock);
     heap->orphan = false;
@@ -136,5 +129,6 @@ void heap_fork_child(void)
         heap->orphan = true;
     }
     lock_reset(&heap_table_lock);
+    assign_fork_child();
     heap_post_fork_child();
 }

@@ -2,55 +2,66 @@
 
 #include "lock.h"
 #include "report.h"
+#include "topology.h"
 
 #include <string.h>
 #include <sys/auxv.h>
 
+#define AT(field) offsetof(struct options, field)
+
+/* A word; or, with a greatest N, one that is given as "word:N". */
 struct word {
     const char *name;
     unsigned value;
+    size_t at; /* where N goes */
+    unsigned max;
 };
 
-static const struct word heaps_words[] = {{"cid", HEAPS_CID},
-                                          {"cpu", HEAPS_CPU},
-                                          {"roundrobin", HEAPS_ROUNDROBIN},
-                                          {"single", HEAPS_SINGLE},
-                                          {NULL, 0}};
-static const struct word path_words[] = {{"auto", PATH_AUTO}, {"locked", PATH_LOCKED}, {NULL, 0}};
+static const struct word heaps_words[] = {{"cid", HEAPS_CID, 0, 0},
+                                          {"cpu", HEAPS_CPU, 0, 0},
+                                          {"core", HEAPS_CORE, 0, 0},
+                                          {"thread", HEAPS_THREAD, 0, 0},
+                                          {"dynamic", HEAPS_DYNAMIC, AT(dynamic), 1000000},
+                                          {"roundrobin", HEAPS_ROUNDROBIN, 0, 0},
+                                          {"single", HEAPS_SINGLE, 0, 0},
+                                          {NULL, 0, 0, 0}};
+static const struct word path_words[] = {
+    {"auto", PATH_AUTO, 0, 0}, {"locked", PATH_LOCKED, 0, 0}, {NULL, 0, 0, 0}};
 static const struct word lock_words[] = {
-    {"both", LOCK_BOTH}, {"spin", LOCK_SPIN}, {"block", LOCK_BLOCK}, {NULL, 0}};
+    {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
 
-/* Name, where it goes, its words or its bounds, default, meaning. */
+/* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning. */
 static const struct option {
     const char *name;
     size_t at;
     const struct word *words;
+    bool (*is_text)(const char *text, size_t size);
     unsigned min, max, preset;
     const char *meaning;
 } table[] = {
-#define AT(field) offsetof(struct options, field)
-    {"stats", AT(stats), NULL, 0, 1, 0, "report on standard error at exit"},
-    {"heaps", AT(heaps), heaps_words, 0, 0, HEAPS_CID, "which heap a thread uses"},
-    {"path", AT(path), path_words, 0, 0, PATH_AUTO, "locked: no restartable sequences"},
-    {"lock", AT(lock), lock_words, 0, 0, LOCK_BOTH, "how contended locks wait"},
-    {"empty_fraction", AT(empty_fraction), NULL, 1, 7, 2, "f in eighths (the papers' f = 1/4)"},
-    {"slack", AT(slack), NULL, 0, 1024, 4, "the papers' K, in superblocks"},
-    {"purge_ms", AT(purge_ms), NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
-#undef AT
+    {"stats", AT(stats), NULL, NULL, 0, 1, 0, "report on standard error at exit"},
+    {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses"},
+    {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO, "locked: no restartable sequences"},
+    {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how contended locks wait"},
+    {"topology", AT(topology), NULL, topology_is_text, 0, 0, 0, "core and cache of each CPU"},
+    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 7, 2, "f in eighths (the papers' f = 1/4)"},
+    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
+    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
 };
 
 enum { OPTIONS = sizeof table / sizeof table[0] };
 
 struct options options;
 
-static void set(struct options *to, const struct option *option, unsigned value)
-{
-    *(unsigned *)((char *)to + option->at) = value;
-}
+static unsigned *number_at(struct options *to, size_t at) { return (unsigned *)((char *)to + at); }
+
+static const char **text_at(struct options *to, size_t at) { return (const char **)((char *)to + at); }
 
 static void preset_all(struct options *to)
 {
-    for (unsigned i = 0; i < OPTIONS; i++) set(to, &table[i], table[i].preset);
+    memset(to, 0, sizeof *to);
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (table[i].is_text == NULL) *number_at(to, table[i].at) = table[i].preset;
 }
 
 static bool same(const char *text, size_t size, const char *word)
@@ -69,15 +80,11 @@ static bool parse_number(const char *text, size_t size, unsigned *value)
     return true;
 }
 
-static bool parse_value(const struct option *option, const char *text, size_t size, unsigned *value)
+static const struct word *find_word(const struct word *words, const char *text, size_t size)
 {
-    if (option->words == NULL)
-        return parse_number(text, size, value) && *value >= option->min && *value <= option->max;
-    for (const struct word *w = option->words; w->name != NULL; w++) {
-        *value = w->value;
-        if (same(text, size, w->name)) return true;
-    }
-    return false;
+    for (; words->name != NULL; words++)
+        if (same(text, size, words->name)) return words;
+    return NULL;
 }
 
 static const struct option *find(const char *text, size_t size)
@@ -97,6 +104,40 @@ static bool complain(const char *what, const char *text, size_t size)
     return false;
 }
 
+/* Whole values only are written to `to`; a reason is written over `what` where there is a better one. */
+static bool parse_words(const struct option *option, const char *text, size_t size, struct options *to,
+                        const char **what)
+{
+    const char *colon = memchr(text, ':', size);
+    size_t name_size = colon != NULL ? (size_t)(colon - text) : size;
+    const struct word *word = find_word(option->words, text, name_size);
+    if (word == NULL || (word->max == 0 && colon != NULL)) return false;
+    if (word->max != 0) {
+        unsigned n = 0;
+        *what = "N of dynamic:N is 1 to 1000000:";
+        if (colon == NULL || !parse_number(colon + 1, size - name_size - 1, &n)) return false;
+        if (n < 1 || n > word->max) return false;
+        *number_at(to, word->at) = n;
+    }
+    *number_at(to, option->at) = word->value;
+    return true;
+}
+
+static bool parse_value(const struct option *option, const char *text, size_t size, struct options *to,
+                        const char **what)
+{
+    if (option->words != NULL) return parse_words(option, text, size, to, what);
+    if (option->is_text != NULL) {
+        if (!option->is_text(text, size)) return false;
+        *text_at(to, option->at) = text;
+        return true;
+    }
+    unsigned value;
+    if (!parse_number(text, size, &value) || value < option->min || value > option->max) return false;
+    *number_at(to, option->at) = value;
+    return true;
+}
+
 /* One "name=value"; a name alone means 1. */
 static bool parse_item(const char *text, size_t size, struct options *to)
 {
@@ -107,10 +148,8 @@ static bool parse_item(const char *text, size_t size, struct options *to)
 
     const struct option *option = find(text, name_size);
     if (option == NULL) return complain("unknown option", text, size);
-    unsigned value = 0;
-    if (!parse_value(option, value_text, value_size, &value)) return complain("bad value", text, size);
-    set(to, option, value);
-    return true;
+    const char *what = "bad value";
+    return parse_value(option, value_text, value_size, to, &what) || complain(what, text, size);
 }
 
 unsigned options_parse(const char *list, struct options *to)
@@ -152,12 +191,20 @@ void options_read(void)
 bool options_show(unsigned i, char *buffer, size_t size)
 {
     if (i >= OPTIONS) return false;
-    unsigned value = *(const unsigned *)((const char *)&options + table[i].at);
+    const char *name = table[i].name;
+    if (table[i].is_text != NULL) { /* the environment's own text may be overwritten by now */
+        bool given = *text_at(&options, table[i].at) != NULL;
+        report_format(buffer, size, "%s=%s", name, given ? "given" : "read");
+        return true;
+    }
+    unsigned value = *number_at(&options, table[i].at);
     const struct word *w = table[i].words;
     while (w != NULL && w->value != value) w++;
-    if (w != NULL)
-        report_format(buffer, size, "%s=%s", table[i].name, w->name);
+    if (w != NULL && w->max != 0)
+        report_format(buffer, size, "%s=%s:%u", name, w->name, *number_at(&options, w->at));
+    else if (w != NULL)
+        report_format(buffer, size, "%s=%s", name, w->name);
     else
-        report_format(buffer, size, "%s=%u", table[i].name, value);
+        report_format(buffer, size, "%s=%u", name, value);
     return true;
 }

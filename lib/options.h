@@ -9,12 +9,23 @@
 
 #include "base.h"
 
-enum option_heaps { HEAPS_CID, HEAPS_CPU, HEAPS_ROUNDROBIN, HEAPS_SINGLE };
+/* assign.h has what they mean. */
+enum option_heaps {
+    HEAPS_CID,
+    HEAPS_CPU,
+    HEAPS_CORE,
+    HEAPS_THREAD,
+    HEAPS_DYNAMIC,
+    HEAPS_ROUNDROBIN,
+    HEAPS_SINGLE
+};
 enum option_path { PATH_AUTO, PATH_LOCKED };
 
 struct options {
     unsigned stats;          /* 1: report at exit */
     unsigned heaps;          /* enum option_heaps */
+    unsigned dynamic;        /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
+    const char *topology;    /* topology.h has the form; up to the next comma; NULL: as the kernel says */
     unsigned path;           /* enum option_path */
     unsigned lock;           /* enum lock_kind */
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */

@@ -234,8 +234,8 @@ END_TEST
 int main(void)
 {
     TCase *tests = new_case("fork", 90);
-    tcase_add_loop_test(tests, a_child_goes_on, 0, PATHS);
-    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, PATHS);
-    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, PATHS);
+    tcase_add_loop_test(tests, a_child_goes_on, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, POLICIES);
     return run_cases("fork", tests, (TCase *)NULL);
 }

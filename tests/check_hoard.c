@@ -188,16 +188,19 @@ static void release_shared(struct player *player)
     }
 }
 
-/* The three paths, and what else decides who meets whom where. */
-static const char *const settings[] = {"purge_ms=5", "purge_ms=0",
-                                       "purge_ms=5", "slack=0,empty_fraction=1",
-                                       "lock=block", "lock=spin,heaps=single"};
+/* The paths and policies, and what else decides who meets whom where. */
+static const struct {
+    int way;
+    const char *more;
+} settings[] = {{0, "purge_ms=5"}, {1, "purge_ms=0"}, {2, "purge_ms=5"}, {0, "slack=0,empty_fraction=1"},
+                {1, "lock=block"}, {2, "lock=spin"},  {3, "purge_ms=0"}, {4, "lock=block"},
+                {5, "slack=0"},    {6, "lock=both"},  {7, "lock=spin"}};
 
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 START_TEST(blocks_agree_with_a_model)
 {
-    use_path(_i % PATHS, settings[_i]);
+    use_path(settings[_i].way, settings[_i].more);
     static struct player players[THREADS];
     pthread_t threads[THREADS];
     uint64_t seed = random_seed();

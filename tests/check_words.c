@@ -22,8 +22,8 @@ static struct options presets(void)
 
 START_TEST(options_have_these_presets)
 {
-    static const char *const shown[] = {"stats=0",          "heaps=cid", "path=auto",   "lock=both",
-                                        "empty_fraction=2", "slack=4",   "purge_ms=100"};
+    static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
+                                        "topology=read", "empty_fraction=2", "slack=4",   "purge_ms=100"};
     presets();
     char item[64];
     unsigned i = 0;
@@ -49,6 +49,11 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"stats", AT(stats), 1}, /* a name alone means 1 */
         {"heaps=cpu", AT(heaps), HEAPS_CPU},
         {"heaps=cid", AT(heaps), HEAPS_CID},
+        {"heaps=core", AT(heaps), HEAPS_CORE},
+        {"heaps=thread", AT(heaps), HEAPS_THREAD},
+        {"heaps=dynamic:1", AT(heaps), HEAPS_DYNAMIC},
+        {"heaps=dynamic:1", AT(dynamic), 1},
+        {"heaps=dynamic:1000000", AT(dynamic), 1000000},
         {"heaps=roundrobin", AT(heaps), HEAPS_ROUNDROBIN},
         {"heaps=single", AT(heaps), HEAPS_SINGLE},
         {"path=locked", AT(path), PATH_LOCKED},
@@ -99,6 +104,36 @@ START_TEST(each_bad_item_gives_one_line_and_changes_nothing)
         {"stats= 1", "reap: REAP_OPTIONS: bad value 'stats= 1' ignored\n"},
         {"heaps", "reap: REAP_OPTIONS: bad value 'heaps' ignored\n"},
         {"heaps=none", "reap: REAP_OPTIONS: bad value 'heaps=none' ignored\n"},
+        {"heaps=dynamic", "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic' ignored\n"},
+        {"heaps=dynamic:", "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:' ignored\n"},
+        {"heaps=dynamic:0",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:0' ignored\n"},
+        {"heaps=dynamic:1000001",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:1000001' ignored\n"},
+        {"heaps=dynamic:-1",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:-1' ignored\n"},
+        {"heaps=dynamic:5x",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:5x' ignored\n"},
+        {"heaps=dynamic:5:5",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:5:5' ignored\n"},
+        {"heaps=dynamics:5", "reap: REAP_OPTIONS: bad value 'heaps=dynamics:5' ignored\n"},
+        {"heaps=thread:5", "reap: REAP_OPTIONS: bad value 'heaps=thread:5' ignored\n"},
+        {"heaps=:5", "reap: REAP_OPTIONS: bad value 'heaps=:5' ignored\n"},
+        {"lock=spin:5", "reap: REAP_OPTIONS: bad value 'lock=spin:5' ignored\n"},
+        {"slack=5:5", "reap: REAP_OPTIONS: bad value 'slack=5:5' ignored\n"},
+        {"topology", "reap: REAP_OPTIONS: bad value 'topology' ignored\n"},
+        {"topology=", "reap: REAP_OPTIONS: bad value 'topology=' ignored\n"},
+        {"topology=0", "reap: REAP_OPTIONS: bad value 'topology=0' ignored\n"},
+        {"topology=0.", "reap: REAP_OPTIONS: bad value 'topology=0.' ignored\n"},
+        {"topology=.0", "reap: REAP_OPTIONS: bad value 'topology=.0' ignored\n"},
+        {"topology=0.0:", "reap: REAP_OPTIONS: bad value 'topology=0.0:' ignored\n"},
+        {"topology=:0.0", "reap: REAP_OPTIONS: bad value 'topology=:0.0' ignored\n"},
+        {"topology=0.0;0.0", "reap: REAP_OPTIONS: bad value 'topology=0.0;0.0' ignored\n"},
+        {"topology=0.0:0", "reap: REAP_OPTIONS: bad value 'topology=0.0:0' ignored\n"},
+        {"topology=4096.0", "reap: REAP_OPTIONS: bad value 'topology=4096.0' ignored\n"},
+        {"topology=0.64", "reap: REAP_OPTIONS: bad value 'topology=0.64' ignored\n"},
+        {"topology=-1.0", "reap: REAP_OPTIONS: bad value 'topology=-1.0' ignored\n"},
+        {"topology=99999999999.0", "reap: REAP_OPTIONS: bad value 'topology=99999999999.0' ignored\n"},
         {"lock=spi", "reap: REAP_OPTIONS: bad value 'lock=spi' ignored\n"},
         {"path=locked2", "reap: REAP_OPTIONS: bad value 'path=locked2' ignored\n"},
         {"empty_fraction=0", "reap: REAP_OPTIONS: bad value 'empty_fraction=0' ignored\n"},
@@ -167,6 +202,19 @@ START_TEST(the_environment_is_read)
     ck_assert_uint_eq(options.slack, 7);
     ck_assert_uint_eq(options.purge_ms, 5);
     ck_assert_uint_eq(options.empty_fraction, 2);
+}
+END_TEST
+
+START_TEST(what_was_given_is_shown)
+{
+    char item[64];
+    setenv("REAP_OPTIONS", "heaps=dynamic:64,topology=0.0:1.0,slack=3", 1);
+    options_read();
+    ck_assert(strncmp(options.topology, "0.0:1.0,", 8) == 0);
+    ck_assert(options_show(1, item, sizeof item));
+    ck_assert_str_eq(item, "heaps=dynamic:64");
+    ck_assert(options_show(4, item, sizeof item));
+    ck_assert_str_eq(item, "topology=given");
 }
 END_TEST
 
@@ -309,6 +357,7 @@ int main(void)
     tcase_add_test(parsing, the_rest_of_a_broken_list_counts);
     tcase_add_test(parsing, a_long_item_is_cut_in_the_complaint);
     tcase_add_test(parsing, the_environment_is_read);
+    tcase_add_test(parsing, what_was_given_is_shown);
     tcase_add_test(parsing, without_environ_the_kernels_copy_is_read);
     tcase_add_test(reporting, formats);
     tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
