@@ -400,8 +400,8 @@ struct arena_held arena_held(void)
 
 struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
 
-void arena_fork_prepare(void) { lock_take(&arenas.lock); }
+void arena_fork_prepare(void) { lock_for_fork(&arenas.lock); }
 
-void arena_fork_parent(void) { lock_give(&arenas.lock); }
+void arena_fork_parent(void) { lock_after_fork(&arenas.lock); }
 
 void arena_fork_child(void) { lock_reset(&arenas.lock); }

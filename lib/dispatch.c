@@ -23,6 +23,7 @@ static _Atomic bool started;
 
 static void fork_prepare(void)
 {
+    lock_fork_begin();
     heap_fork_prepare();
     arena_fork_prepare();
     pages_fork_prepare();
@@ -33,6 +34,7 @@ static void fork_parent(void)
     pages_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
+    lock_fork_end();
 }
 
 static void fork_child(void)
@@ -40,6 +42,7 @@ static void fork_child(void)
     pages_fork_child();
     arena_fork_child();
     heap_fork_child();
+    lock_fork_end();
 }
 
 /* Nothing here minds being done twice. */

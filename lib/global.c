@@ -122,8 +122,8 @@ bool global_has_free(struct superblock *sb, const void *block)
 
 size_t global_superblocks(void) { return __atomic_load_n(&global.superblocks, __ATOMIC_RELAXED); }
 
-void global_fork_prepare(void) { lock_take(&global.lock); }
+void global_fork_prepare(void) { lock_for_fork(&global.lock); }
 
-void global_fork_parent(void) { lock_give(&global.lock); }
+void global_fork_parent(void) { lock_after_fork(&global.lock); }
 
 void global_fork_child(void) { lock_reset(&global.lock); }

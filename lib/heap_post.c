@@ -3,7 +3,7 @@
 
 /* What `posted` is while a superblock is on a list. Each child of a fork has another value: a thread of the
  * parent may have marked a superblock and not come to put it on the list. */
-static uint8_t heap_post_mark = 1;
+static volatile uint8_t heap_post_mark = 1;
 
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
@@ -19,6 +19,7 @@ void heap_post(struct superblock *sb)
     if (atomic_load(&sb->posted) == mark || atomic_exchange(&sb->posted, mark) == mark) return;
     unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
     push(id < HEAP_NONE ? &heap_get(id)->posted : &global_posted, sb);
+    if (heap_post_mark != mark) atomic_store(&sb->posted, heap_post_mark); /* a handler has forked between */
 }
 
 void heap_free_remote(struct superblock *sb, void *block)

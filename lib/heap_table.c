@@ -106,9 +106,9 @@ struct heap_totals heap_totals(void)
 
 void heap_fork_prepare(void)
 {
-    lock_take(&heap_table_lock);
+    lock_for_fork(&heap_table_lock);
     struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_take(&heap->lock);
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
     global_fork_prepare();
 }
 
@@ -116,8 +116,8 @@ void heap_fork_parent(void)
 {
     global_fork_parent();
     struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_give(&heap->lock);
-    lock_give(&heap_table_lock);
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
+    lock_after_fork(&heap_table_lock);
 }
 
 void heap_fork_child(void)

@@ -71,3 +71,49 @@ void lock_wake(struct lock *lock)
     syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     errno = saved;
 }
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+enum {
+    CAUGHT = 1 << 30, /* in lock_depth: the fork that is under way interrupted this thread with locks */
+    PATIENCE = 50     /* yields of the CPU to those who hold a lock that it wants */
+};
+
+__thread unsigned lock_depth;
+
+void lock_fork_begin(void)
+{
+    if (lock_depth != 0) lock_depth |= CAUGHT;
+}
+
+void lock_fork_end(void) { lock_depth &= ~(unsigned)CAUGHT; }
+
+void lock_for_fork(struct lock *lock)
+{
+    if ((lock_depth & CAUGHT) == 0) {
+        lock_take(lock);
+    } else {
+        unsigned left = PATIENCE;
+        while (!lock_try(lock))
+            if (left-- == 0)
+                return;
+            else
+                sched_yield();
+    }
+    lock->forker = &lock_depth;
+}
+
+void lock_after_fork(struct lock *lock)
+{
+    if (lock->forker != &lock_depth) return;
+    lock->forker = NULL;
+    lock_give(lock);
+}
+
+/* One that the interrupted call holds is free too: nobody else is here, and it is given back all the same. */
+void lock_reset(struct lock *lock)
+{
+    if (lock->forker == &lock_depth) lock_count(-1);
+    lock->forker = NULL;
+    atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
+}

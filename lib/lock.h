@@ -6,6 +6,11 @@
  *
  * Rank: locks are taken in the order  reap, heap (by id), global heap, arenas, metadata ; fork
  * takes them in that order too.
+ *
+ * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread, nor
+ * for those that wait for it: it tries each lock for a while and does without. The parent is left as it
+ * was; the child, in which the call that was interrupted goes on alone, may have lost what other threads had
+ * under way. So a thread counts the locks that it holds or is about to take.
  */
 #ifndef LOCK_H
 #define LOCK_H
@@ -16,7 +21,10 @@ enum { LOCK_FREE, LOCK_HELD, LOCK_WANTED /* held, and somebody sleeps */ };
 
 struct lock {
     _Atomic uint32_t state;
+    const void *forker; /* the thread that took it for its fork, by its lock_depth's address */
 };
+
+extern HIDDEN __thread unsigned lock_depth __attribute__((tls_model("initial-exec")));
 
 enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
@@ -27,28 +35,48 @@ void lock_configure(enum lock_kind kind, unsigned cpus);
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 
-static inline bool lock_try(struct lock *lock)
+/* Seen in this order by a handler in this thread. */
+static inline void lock_count(int n)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    lock_depth += (unsigned)n;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline bool lock_is_got(struct lock *lock)
 {
     uint32_t expected = LOCK_FREE;
     return atomic_compare_exchange_strong_explicit(&lock->state, &expected, LOCK_HELD, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
+static inline bool lock_try(struct lock *lock)
+{
+    lock_count(1);
+    if (lock_is_got(lock)) return true;
+    lock_count(-1);
+    return false;
+}
+
 static inline void lock_take(struct lock *lock)
 {
-    if (!lock_try(lock)) lock_wait(lock);
+    lock_count(1);
+    if (!lock_is_got(lock)) lock_wait(lock);
 }
 
 static inline void lock_give(struct lock *lock)
 {
     if (atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) == LOCK_WANTED)
         lock_wake(lock);
+    lock_count(-1);
 }
 
-/* In a forked child, where no other thread exists. */
-static inline void lock_reset(struct lock *lock)
-{
-    atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
-}
+/* Around fork: lock_fork_begin, then lock_for_fork on every lock in order of rank; afterwards, in the parent
+ * lock_after_fork on each, in the child lock_reset; lock_fork_end in both. */
+void lock_fork_begin(void);
+void lock_for_fork(struct lock *lock);
+void lock_after_fork(struct lock *lock);
+void lock_reset(struct lock *lock);
+void lock_fork_end(void);
 
 #endif

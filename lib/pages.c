@@ -97,8 +97,8 @@ uint64_t pages_clock(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void pages_fork_prepare(void) { lock_take(&metadata.lock); }
+void pages_fork_prepare(void) { lock_for_fork(&metadata.lock); }
 
-void pages_fork_parent(void) { lock_give(&metadata.lock); }
+void pages_fork_parent(void) { lock_after_fork(&metadata.lock); }
 
 void pages_fork_child(void) { lock_reset(&metadata.lock); }
