@@ -7,8 +7,8 @@
  * Rank: locks are taken in the order  reap, heap (by id), global heap, arenas, metadata ; fork
  * takes them in that order too.
  *
- * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread, nor
- * for those that wait for it: it tries each lock for a while and does without. The parent is left as it
+ * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread,
+ * nor for those that wait for it: it tries each lock for a while and does without. The parent is left as it
  * was; the child, in which the call that was interrupted goes on alone, may have lost what other threads had
  * under way. So a thread counts the locks that it holds or is about to take.
  */
