@@ -3,6 +3,7 @@
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -42,6 +43,7 @@ static struct arena *struct_take(void)
 
 static void arena_destroy(struct arena *arena, size_t size)
 {
+    PROBE(arena_unmap, arena->base, size);
     map_clear(arena->base, size);
     pages_unmap(arena->base, size);
     arena->base = NULL;
@@ -56,7 +58,10 @@ static struct arena *arena_create(size_t size, size_t alignment)
     if (arena == NULL) return NULL;
     arena->base = pages_map(size, alignment);
     if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << 47) {
-        if (map_enter(arena->base, size, arena)) return arena;
+        if (map_enter(arena->base, size, arena)) {
+            PROBE(arena_map, arena->base, size);
+            return arena;
+        }
     }
     if (arena->base != NULL) pages_unmap(arena->base, size);
     list_push(&arenas.spare, &arena->link);
@@ -379,6 +384,7 @@ size_t arena_purge(uint64_t min_age)
     uint64_t now = pages_clock();
     size_t bytes = purge_older(now, min_age) + drop_kept_older(now, min_age);
     lock_give(&arenas.lock);
+    if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
 

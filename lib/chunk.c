@@ -2,6 +2,7 @@
 
 #include "dispatch.h"
 #include "large.h"
+#include "probe.h"
 
 static void *small(size_t size, size_t *got, bool *zeroed)
 {
@@ -10,9 +11,12 @@ static void *small(size_t size, size_t *got, bool *zeroed)
     if (got != NULL) *got = sizeclasses[class].size;
     if (zeroed != NULL) *zeroed = false;
     void *chunk = heap_malloc(class);
-    if (LIKELY(chunk != NULL)) return chunk;
-    dispatch_make_room();
-    return heap_malloc(class);
+    if (UNLIKELY(chunk == NULL)) {
+        dispatch_make_room();
+        chunk = heap_malloc(class);
+    }
+    PROBE(chunk_alloc, chunk, sizeclasses[class].size);
+    return chunk;
 }
 
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
@@ -29,11 +33,13 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
         chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
     }
     if (chunk != NULL && got != NULL) *got = large_size(map_find(chunk), chunk);
+    PROBE(chunk_alloc, chunk, size);
     return chunk;
 }
 
 void chunk_free(void *chunk)
 {
+    PROBE(chunk_free, chunk);
     struct arena *arena = map_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {

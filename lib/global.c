@@ -4,6 +4,7 @@
 #include "bin.h"
 #include "lines.h"
 #include "lock.h"
+#include "probe.h"
 
 static struct {
     struct lock lock;
@@ -69,6 +70,7 @@ static void take_posted(void (*forward)(struct superblock *sb))
 
 void global_give(struct superblock *sb)
 {
+    PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
     lock_take(&global.lock);
     file(sb);
     lock_give(&global.lock);
@@ -82,6 +84,7 @@ struct superblock *global_take(unsigned class, void (*forward)(struct superblock
     if (sb != NULL) {
         unfile(sb);
         set_role(sb, HEAP_NONE, 0);
+        PROBE(superblock_from_global, sb, class, superblock_live(sb));
     }
     lock_give(&global.lock);
     return sb;

@@ -2,6 +2,7 @@
 #include "heap_state.h"
 #include "lines.h"
 #include "options.h"
+#include "probe.h"
 
 /* --- restartable edits ----------------------------------------------------------------------- */
 
@@ -57,6 +58,7 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
         chain = lines_take_whole(sb, &rest);
     }
     bool done = chain.count == 0 || splice(heap, sb, &chain);
+    PROBE(pending_collected, sb, chain.count, done);
     if (!done) put_back(sb, &chain);
     put_back(sb, &rest);
     return done;

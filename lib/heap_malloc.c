@@ -2,6 +2,7 @@
 #include "global.h"
 #include "heap_state.h"
 #include "lines.h"
+#include "probe.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -13,7 +14,9 @@ static struct superblock *from_arena(unsigned class)
     bool clean;
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
     struct superblock *sb = arena_take(1, 1, kind, &clean);
-    if (sb != NULL) superblock_format(sb, class);
+    if (sb == NULL) return NULL;
+    superblock_format(sb, class);
+    PROBE(superblock_new, sb, class);
     return sb;
 }
 
@@ -39,6 +42,13 @@ static void adopt(struct heap *heap, struct superblock *sb)
     superblock_set_role(sb, role);
 }
 
+static struct superblock *from_global(struct heap *heap, unsigned class)
+{
+    struct superblock *sb = global_take(class, heap_post);
+    heap->counts.transfers += sb != NULL;
+    return sb;
+}
+
 /* A superblock with free blocks that is on no list: owned (from the bin), or quiet and new to the heap. */
 static struct superblock *choose(struct heap *heap, unsigned class)
 {
@@ -48,8 +58,8 @@ static struct superblock *choose(struct heap *heap, unsigned class)
         return sb;
     }
     sb = from_empty(heap, class);
-    if (sb == NULL && (sb = global_take(class, heap_post)) != NULL) heap->counts.transfers++;
-    if (sb == NULL && heap_scavenge(heap)) sb = global_take(class, heap_post);
+    if (sb == NULL) sb = from_global(heap, class);
+    if (sb == NULL && heap_scavenge(heap)) sb = from_global(heap, class);
     if (sb == NULL) sb = from_arena(class);
     if (sb == NULL) return NULL;
     heap->superblocks++;
@@ -121,6 +131,7 @@ void *heap_malloc_slow(unsigned class)
         block = pop_locked(heap, class);
         if (block == NULL) {
             heap->counts.slow_mallocs++;
+            PROBE(slow_malloc, heap->id, class, sizeclasses[class].size);
             result = refill(heap, class);
             if (result == REFILLED) block = pop_active(heap, class);
         }

@@ -1,5 +1,6 @@
 #include "global.h"
 #include "heap_state.h"
+#include "probe.h"
 
 /* What `posted` is while a superblock is on a list. Each child of a fork has another value: a thread of the
  * parent may have marked a superblock and not come to put it on the list. */
@@ -24,6 +25,7 @@ void heap_post(struct superblock *sb)
 
 void heap_free_remote(struct superblock *sb, void *block)
 {
+    PROBE(remote_free, block, sb);
     struct chain chain = chain_of_block(sb, block);
     if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) heap_post(sb);
 }

@@ -1,6 +1,7 @@
 #include "large.h"
 
 #include "pages.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -30,6 +31,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         object = first != NULL ? slot_start(first) : NULL;
     }
     if (zeroed != NULL) *zeroed = clean;
+    PROBE(large_alloc, object, size, kind);
     return object;
 }
 
@@ -47,6 +49,7 @@ bool large_starts_at(struct arena *arena, const void *pointer)
 
 void large_free(struct arena *arena, void *object)
 {
+    PROBE(large_free, object, large_size(arena, object));
     if (arena->mapping != 0) {
         arena_unmap_large(arena);
     } else {

@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -123,12 +125,14 @@ void report_line(const char *format, ...)
 
 void report_misuse(const char *call, const void *pointer, const char *what)
 {
+    PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s", call, pointer, what);
     abort();
 }
 
 void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
 {
+    PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s %s", call, pointer, what, name);
     abort();
 }

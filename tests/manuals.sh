@@ -14,6 +14,18 @@ for call in $calls; do
     [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man3/reap.3" ] || wrong "$call.3 does not lead to reap.3"
 done
 
+# libreap-malloc.7 has every option of the table in options.c, and every probe; and no other.
+page=$srcdir/doc/libreap-malloc.7
+same_names() {
+    [ -n "$2" ] && [ "$2" = "$3" ] && return
+    wrong "$1 in libreap-malloc.7 and in the source differ:" $2 "/" $3
+}
+section() { sed -n "/^\.SH $1/,/^\.SH/p" "$page"; }
+same_names options "$(section OPTIONS | sed -n 's/^\.B[RI] \([a-z_]*\)=.*/\1/p' | sort)" \
+    "$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "$srcdir/lib/options.c" | sort)"
+same_names probes "$(section PROBES | sed -n 's/^\.BI \([a-z_]*\)(.*/\1/p' | sort)" \
+    "$(cat "$srcdir"/lib/*.c | sed -n 's/.*\bPROBE(\([a-z_]*\),.*/\1/p' | sort -u)"
+
 # groff's macros and its terminal device come with man-db's formatter, which may be absent.
 if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then
     for page in "$srcdir"/doc/*.[37]; do
