@@ -1,7 +1,7 @@
-/* A signal handler that interrupts malloc and forks: SIGALRM comes at a high rate, into slow paths as well, and
- * its handler forks. Some children leave from within the handler; others return from it, into the call that was
- * interrupted, go on allocating, and check all that the parent had. The parent goes on too. Alone, and while
- * other threads allocate. */
+/* A signal handler that interrupts malloc and forks: SIGALRM comes at a high rate, into slow paths as well,
+ * and its handler forks. Some children leave from within the handler; others return from it, into the call
+ * that was interrupted, go on allocating, and check all that the parent had. The parent goes on too. Alone,
+ * and while other threads allocate. */
 #include "expect.h"
 
 #include <errno.h>
