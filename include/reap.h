@@ -119,6 +119,33 @@ int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(
 /* Takes back the latest registration of fn with arg: 0, or -1 and ENOENT. */
 int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
 
+/* --- marks ----------------------------------------------------------------------------------- */
+
+/* A moment in a reap's life, to go back to (obstack order). The fields are the library's. */
+typedef struct reap_mark {
+    void *reap;
+    void *chunk;
+    size_t unit;
+    uint64_t number;
+    uint64_t outer;
+    uint32_t floor;
+    uint16_t depth;
+    uint16_t pinned;
+} reap_mark;
+
+/* Opens a mark, which stays open until reapUnmark, or until the reap is cleared. While one is, objects come
+ * from the bump pointer only, and nothing older grows across it: what is resized then and has to move is
+ * younger than the mark. Marks nest, up to 65535 deep. Needs no memory. */
+void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* Back to the mark: destroys the children made since, newest first; runs the functions registered since, last
+ * in first out; frees the objects allocated since. Older objects that were freed in between stay freed. The
+ * mark stays open, marks made after it are over. The name and a limit stay as they are. */
+void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* Closes the mark, and those made after it; nothing is freed. */
+void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
+
 /* --- what a reap holds ----------------------------------------------------------------------- */
 
 struct reap_stats {

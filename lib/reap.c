@@ -10,6 +10,7 @@
 #include "reap_cleanup.h"
 #include "reap_free.h"
 #include "reap_limit.h"
+#include "reap_mark.h"
 #include "reap_misuse.h"
 #include "reap_remote.h"
 #include "reap_tree.h"
@@ -167,14 +168,17 @@ int reapOf(const void *pointer, void **handle)
 
 void *reapParent(void **handle) { return reap_of_handle(handle, "reapParent")->parent; }
 
-const char *reapName(void **handle) { return reap_of_handle(handle, "reapName")->name; }
+const char *reapName(void **handle)
+{
+    const struct reap *reap = reap_of_handle(handle, "reapName");
+    return reap->name ? reap->name->text : NULL;
+}
 
 int reapSetName(void **handle, const char *name)
 {
     struct reap *reap = reap_of_handle(handle, "reapSetName");
     if (!name) {
         reap->name = NULL;
-        reap->name_size = 0;
         return 0;
     }
     size_t size = strlen(name) + 1;
@@ -182,10 +186,12 @@ int reapSetName(void **handle, const char *name)
         errno = ENAMETOOLONG;
         return -1;
     }
-    char *copy = reap->name && size <= reap->name_size ? reap->name : reap_alloc_record(reap, size);
+    bool fits = reap->name && size <= reap->name->room;
+    struct reap_name *copy = fits ? reap->name : reap_alloc_record(reap, sizeof *copy + size);
     if (!copy) return -1;
-    if (copy != reap->name) reap->name_size = (uint16_t)size;
-    reap->name = memmove(copy, name, size);
+    if (!fits) copy->room = (uint16_t)size;
+    memmove(copy->text, name, size);
+    reap->name = copy;
     return 0;
 }
 
@@ -233,9 +239,10 @@ static NOINLINE void start(void)
     pthread_once(&once, start_once);
 }
 
-/* What a child inherits. */
+/* What a child has of its parent. */
 static NOINLINE void create_special(struct reap *reap, const struct reap *parent)
 {
+    reap->born = reap_depth(parent);
     if (parent->flags & REAP_LIMITED) reap_limit_begin(reap, parent);
 }
 
@@ -265,18 +272,19 @@ static void end_one(struct reap *reap)
     reap_chunk_destroy(reap);
 }
 
-/* Destroys the reaps below top and calls top's functions. Walks instead of recursing, because trees
- * may be deep; looks at the newest child anew each time, because functions may create and destroy. */
-static void empty_tree(struct reap *top, const char *call)
+/* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
+ * instead of recursing, because trees may be deep; looks at the newest child anew each time, because
+ * functions may create and destroy. */
+static void empty_tree(struct reap *top, unsigned depth, const char *call)
 {
     struct reap *reap = top, *child;
     if (LIKELY(!reap->children && !reap->cleanups)) return;
     for (;;) {
-        while ((child = reap_tree_newest(reap))) {
+        while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
             begin_end(child, call);
             reap = child;
         }
-        if (reap_cleanup_run_latest(reap)) continue;
+        if (reap_cleanup_run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
         end_one(reap);
@@ -284,14 +292,39 @@ static void empty_tree(struct reap *top, const char *call)
     }
 }
 
+void reapMark(void **handle, reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapMark");
+    reap_alloc_drain(reap);
+    reap_mark_open(reap, mark);
+}
+
+void reapRewind(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapRewind");
+    reap_mark_check(reap, mark, "reapRewind");
+    begin_end(reap, "reapRewind");
+    empty_tree(reap, mark->depth, "reapRewind");
+    reap_alloc_drain(reap);
+    reap_mark_rewind(reap, mark);
+    reap->flags &= (uint8_t)~REAP_ENDING;
+}
+
+void reapUnmark(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapUnmark");
+    reap_mark_check(reap, mark, "reapUnmark");
+    reap_mark_close(reap, mark);
+}
+
 void reapFreeAll(void **handle)
 {
     struct reap *reap = reap_of_handle(handle, "reapFreeAll");
     begin_end(reap, "reapFreeAll");
-    empty_tree(reap, "reapFreeAll");
+    empty_tree(reap, 0, "reapFreeAll");
     reap_chunk_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
-    reap->flags &= (uint8_t)~REAP_ENDING;
+    reap->flags &= (uint8_t)~(REAP_ENDING | REAP_MARKED);
 }
 
 void reapDestroy(void **handle)
@@ -299,7 +332,7 @@ void reapDestroy(void **handle)
     if (!*handle) return;
     struct reap *reap = reap_of_handle(handle, "reapDestroy");
     begin_end(reap, "reapDestroy");
-    empty_tree(reap, "reapDestroy");
+    empty_tree(reap, 0, "reapDestroy");
     end_one(reap);
     *handle = NULL;
 }

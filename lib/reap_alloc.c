@@ -105,7 +105,7 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
     *zeroed = false;
     if (UNLIKELY(size > REAP_LARGE)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
-    if (reap->bins_used) {
+    if (reap->bins_used && LIKELY(!(reap->flags & REAP_MARKED))) {
         void *object = reap_free_take(reap, units);
         if (object) return object;
     }

@@ -68,7 +68,8 @@ static ALWAYS_INLINE void lay_out(struct reap_chunk *chunk, struct reap *owner, 
     chunk->high = 0;
     chunk->notice = SIZE_MAX;
     chunk->dirty = false;
-    chunk->pinned = false;
+    chunk->pinned = 0;
+    chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
@@ -202,6 +203,7 @@ static void hold(struct reap *reap, size_t size)
 /* Puts a chunk on the reap's list. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    chunk->depth = reap_depth(reap);
     chunk->prev = NULL;
     chunk->next = reap->chunks;
     if (chunk->next) chunk->next->prev = chunk;
@@ -344,7 +346,7 @@ void *reap_chunk_record(struct reap *reap, size_t size)
     reap->limit -= size;
     reap->current->limit -= size / REAP_UNIT;
     reap->current->live_units -= size / REAP_UNIT;
-    reap->current->pinned = true;
+    reap->current->pinned |= REAP_PIN_RECORDS;
     if (region) reap->end = reap->limit;
     if (UNLIKELY(reap_watched)) memtool_show(reap->limit, size);
     return reap->limit;
@@ -411,9 +413,11 @@ void reap_chunk_clear(struct reap *reap)
     reap->near = near_nothing;
     reap->cleanups = reap->spare_cleanups = NULL;
     if (reap->name) {
-        const char *name = reap->name;
-        if (UNLIKELY(reap_watched)) memtool_show(reap->name, reap->name_size);
-        reap->name = memmove(reap_chunk_record(reap, reap->name_size), name, reap->name_size);
+        const struct reap_name *name = reap->name;
+        if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *name);
+        size_t size = sizeof *name + name->room;
+        if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
+        reap->name = memmove(reap_chunk_record(reap, size), name, size);
     }
     sort_out_chunks(reap);
 }

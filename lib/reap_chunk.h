@@ -73,6 +73,12 @@ enum {
     REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
 };
 
+/* Why an empty chunk is not given back before a clear. */
+enum reap_pin {
+    REAP_PIN_RECORDS = 1, /* holds records */
+    REAP_PIN_MARK = 2     /* an open mark is in it */
+};
+
 enum reap_kind {
     REAP_REGULAR = 1, /* carved into objects */
     REAP_WHOLE = 2,   /* one large object */
@@ -85,6 +91,7 @@ enum reap_flag {
     REAP_WATCHED = 2, /* each object is one to Memcheck */
     REAP_LIMITED = 4,  /* has a limit, or is below one: see reap_limit.h */
     REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
+    REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     /* takes no fast path but the bump pointer's, and that only up to `end` */
     REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT)
 };
@@ -109,9 +116,11 @@ struct reap_chunk {
     struct reap_chunk *dirty_prev;
     uint32_t kind;              /* enum reap_kind */
     bool dirty;                 /* on the dirty list */
-    bool pinned;                /* holds records, so is not given back before a clear */
+    uint8_t pinned;             /* enum reap_pin */
+    uint16_t depth;             /* marks that were open when it was made, and still are */
     _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
+    uint32_t floor;             /* with REAP_PIN_MARK: the unit of its last mark */
 };
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
@@ -125,6 +134,11 @@ struct reap_block {
 };
 
 struct reap_cleanup;
+
+struct reap_name {
+    uint16_t room; /* bytes there are for the text */
+    char text[];
+};
 
 /* A reap's part in limits, and its own limit: see reap_limit.h. */
 struct reap_share {
@@ -170,16 +184,18 @@ struct reap {
     struct reap *next;
     struct reap *prev;
     _Atomic(uint32_t) lock;
-    uint16_t name_size;         /* bytes there are for the name */
+    uint16_t born;              /* the parent's marks that were open when it was made, and still are */
     uint8_t flags;              /* enum reap_flag */
     _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
-    char *name;
+    struct reap_name *name;
 
     struct reap_share share; /* undefined without REAP_LIMITED */
+    uint64_t mark;           /* the last open one's number; undefined without REAP_MARKED, as is: */
+    uint16_t depth;          /* how many are open */
 
     /* heap mode */
     struct reap_chunk *near_table[REAP_NEAR]; /* undefined while near points elsewhere */
@@ -187,7 +203,7 @@ struct reap {
 };
 static_assert(offsetof(struct reap, share) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
-static_assert(REAP_NAME_MAX <= UINT16_MAX, "names are measured in 16 bits");
+static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
 /* Is there somebody to be told of each object? Set before the first reap is made. */
 extern bool reap_watched;
@@ -251,6 +267,18 @@ static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_c
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
     return chunk->live_units - (chunk->limit - reap_chunk_top(reap, chunk));
+}
+
+/* The bump pointer does not come back below this in a chunk. */
+static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
+{
+    return chunk->pinned & REAP_PIN_MARK ? chunk->floor : chunk->first;
+}
+
+/* The reap's open marks. */
+static inline uint16_t reap_depth(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
 /* Where the block that starts at unit ends. */

@@ -17,7 +17,7 @@ bool reap_cleanup_add(struct reap *reap, void (*fn)(void *arg), void *arg)
     else
         cleanup = reap_alloc_record(reap, sizeof *cleanup);
     if (!cleanup) return false;
-    *cleanup = (struct reap_cleanup){.next = reap->cleanups, .fn = fn, .arg = arg};
+    *cleanup = (struct reap_cleanup){.next = reap->cleanups, .fn = fn, .arg = arg, .depth = reap_depth(reap)};
     reap->cleanups = cleanup;
     return true;
 }
@@ -34,10 +34,10 @@ bool reap_cleanup_cancel(struct reap *reap, void (*fn)(void *arg), void *arg)
     return false;
 }
 
-bool reap_cleanup_run_latest(struct reap *reap)
+bool reap_cleanup_run_latest(struct reap *reap, unsigned depth)
 {
     struct reap_cleanup *cleanup = reap->cleanups;
-    if (!cleanup) return false;
+    if (!cleanup || cleanup->depth < depth) return false;
     struct reap_cleanup call = *cleanup;
     reap->cleanups = cleanup->next;
     retire(reap, cleanup);

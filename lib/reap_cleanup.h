@@ -14,6 +14,7 @@ struct reap_cleanup {
     struct reap_cleanup *next;
     void (*fn)(void *arg);
     void *arg;
+    unsigned depth; /* marks that were open when it was registered, and still are */
 };
 
 /* Registers fn with arg. False: no memory (ENOMEM). */
@@ -22,7 +23,7 @@ bool reap_cleanup_add(struct reap *reap, void (*fn)(void *arg), void *arg);
 /* Takes back the latest registration of fn with arg. False: there is none. */
 bool reap_cleanup_cancel(struct reap *reap, void (*fn)(void *arg), void *arg);
 
-/* Calls the latest one. False: there is none. */
-bool reap_cleanup_run_latest(struct reap *reap);
+/* Calls the latest one that was registered at this depth of marks or deeper. False: there is none. */
+bool reap_cleanup_run_latest(struct reap *reap, unsigned depth);
 
 #endif

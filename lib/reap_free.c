@@ -72,7 +72,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
     if (from > chunk->high) chunk->high = from;
     reap_retreat_begin(chunk);
     if (unit < from) bitmap_clear(chunk->starts, unit);
-    while (chunk->frees && unit > chunk->first) {
+    while (chunk->frees && unit > reap_chunk_floor(chunk)) {
         size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
         if (!bitmap_get(chunk->frees, start)) break;
         dissolve(reap, chunk, start, unit);
@@ -239,7 +239,7 @@ static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
     size_t top = reap_chunk_top(reap, chunk);
-    if (end == top && chunk == reap->current) {
+    if (end == top && chunk == reap->current && unit >= reap_chunk_floor(chunk)) {
         bump_back(reap, chunk, unit);
         if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
         return;
@@ -254,6 +254,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)
 {
     size_t top = reap_chunk_top(reap, chunk), after = end;
+    if (chunk->pinned & REAP_PIN_MARK && end <= chunk->floor) return false; /* it would grow across a mark */
     if (chunk->frees) {
         while (after < top && after - end < extra && bitmap_get(chunk->frees, after))
             after = reap_block_end(reap, chunk, after);
@@ -294,4 +295,35 @@ void reap_free_leave_hole(struct reap *reap)
     reap->bump = reap->end = reap->limit = NULL;
     reap_retreat_end(chunk);
     if (is_block) reap_free_block(reap, chunk, unit, chunk->limit); /* which may give the chunk back */
+}
+
+/* --- marks ----------------------------------------------------------------------------------- */
+
+void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
+{
+    size_t limit = chunk->limit, unit = from;
+    while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
+        size_t end = reap_block_end(reap, chunk, unit);
+        dissolve(reap, chunk, unit, end);
+        unit = end;
+    }
+    for (unit = from; (unit = bitmap_next(chunk->starts, unit, limit)) < limit; unit++)
+        bitmap_clear(chunk->starts, unit);
+}
+
+void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->kind == REAP_REGULAR) {
+        reap_free_unwind(reap, chunk, chunk->first);
+        remove_dirty(reap, chunk);
+    }
+    reap_chunk_release(reap, chunk);
+}
+
+void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk == reap->current)
+        bump_back(reap, chunk, reap_chunk_top(reap, chunk));
+    else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0)
+        reap_free_rest(reap, chunk);
 }

@@ -107,6 +107,16 @@ static inline void reap_free_push(struct reap *reap, struct reap_chunk *chunk, s
 /* Gives the current chunk back when it is empty and more than the rest of the reap is worth. */
 void reap_free_settle(struct reap *reap);
 
+/* Takes back the blocks of a regular chunk from a unit on, where a block starts or the hole: no bit is left,
+ * and the units count as live as those of a hole do. */
+void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);
+
+/* Gives back a chunk with all that is in it. */
+void reap_free_discard(struct reap *reap, struct reap_chunk *chunk);
+
+/* Does for a chunk, which a mark has left, what the mark has put off. */
+void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk);
+
 /* Gives up the hole: what is left of it becomes a free block, or is lost when it is not worth one. */
 void reap_free_leave_hole(struct reap *reap);
 

@@ -110,7 +110,7 @@ static void print_reap(const struct reap *reap, int depth, FILE *out)
     struct reap_stats stats;
     count(reap, &stats);
     fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
-            reap->name ? reap->name : "", reap->name ? " " : "", (const void *)reap, stats.live_objects,
+            reap->name ? reap->name->text : "", reap->name ? " " : "", (const void *)reap, stats.live_objects,
             stats.live_bytes, stats.chunks, stats.chunk_bytes, stats.peak_chunk_bytes);
 }
 

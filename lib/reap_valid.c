@@ -37,7 +37,8 @@ static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk
     for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
         HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
     HOLDS(sums, chunk->live_units == chunk->limit - chunk->first - free_units);
-    HOLDS(sums, chunk != reap->current || !last_is_free);
+    HOLDS(sums, chunk != reap->current || !last_is_free || top == reap_chunk_floor(chunk));
+    HOLDS(sums, reap_chunk_floor(chunk) >= chunk->first && reap_chunk_floor(chunk) <= top);
     HOLDS(sums, chunk->live_units > 0 || chunk == reap->current || chunk->pinned ||
                     chunk == reap_first_chunk(reap));
 }
@@ -60,6 +61,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
     const struct reap_chunk *prev = NULL;
     for (const struct reap_chunk *chunk = reap->chunks; chunk && !sums->wrong; chunk = chunk->next) {
         HOLDS(sums, chunk->prev == prev);
+        HOLDS(sums, chunk->depth <= (prev ? prev->depth : reap_depth(reap)));
         check_chunk(reap, chunk, sums);
         prev = chunk;
     }
@@ -127,6 +129,7 @@ static void check_children(const struct reap *reap, struct sums *sums)
          prev = child, child = child->next) {
         HOLDS(sums, child->tag == reap_tag(child));
         HOLDS(sums, child->parent == reap);
+        HOLDS(sums, child->born <= (prev ? prev->born : reap_depth(reap)));
         HOLDS(sums, !prev || child->prev == prev);
     }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REAPS = 6, OBJECTS = 600, STEPS = 20000, EVERY = 64 };
+enum { REAPS = 6, OBJECTS = 600, STEPS = 20000, EVERY = 64, MARKS = 5 };
 
 struct object {
     unsigned char *at; /* NULL: this entry is free */
@@ -16,12 +16,16 @@ struct object {
     size_t usable;
     unsigned reap;
     unsigned char fill;
+    unsigned depth; /* marks that were open when it was made, and still are */
 };
 
 struct model {
     void *reaps[REAPS]; /* NULL: not alive */
     unsigned parent[REAPS];
     size_t limits[REAPS]; /* 0: none */
+    reap_mark marks[REAPS][MARKS];
+    unsigned depth[REAPS]; /* how many of them are open */
+    unsigned born[REAPS];  /* the parent's, when it was made, as far as they are still open */
     struct object objects[OBJECTS];
     uint64_t random;
 };
@@ -75,7 +79,8 @@ static void enter(struct model *model, struct object *object, unsigned reap, voi
     ck_assert_uint_eq(reapUsableSize(at), rounded(size));
     ck_assert_int_eq(reapOf((char *)at + below(model, (unsigned)rounded(size)), &owner), 0);
     ck_assert_ptr_eq(owner, model->reaps[reap]);
-    *object = (struct object){at, size, rounded(size), reap, (unsigned char)next_random(model)};
+    unsigned depth = object->at == at ? object->depth : model->depth[reap];
+    *object = (struct object){at, size, rounded(size), reap, (unsigned char)next_random(model), depth};
     memset(at, object->fill, size);
 }
 
@@ -215,6 +220,7 @@ static void forget(struct model *model, unsigned top, bool destroyed)
     }
     for (unsigned i = 0; i < REAPS; i++)
         if (gone[i] && (i != top || destroyed)) model->reaps[i] = NULL;
+    model->depth[top] = 0;
 }
 
 static void do_create(struct model *model)
@@ -226,6 +232,8 @@ static void do_create(struct model *model)
     ck_assert_ptr_nonnull(model->reaps[reap]);
     model->parent[reap] = parent < 0 ? REAPS : (unsigned)parent;
     model->limits[reap] = 0;
+    model->depth[reap] = 0;
+    model->born[reap] = parent < 0 ? 0 : model->depth[parent];
     ck_assert_ptr_eq(reapParent(&model->reaps[reap]), parent < 0 ? NULL : model->reaps[parent]);
 }
 
@@ -240,6 +248,46 @@ static void do_end(struct model *model, bool destroy)
     else
         reapFreeAll(&handle);
     ck_assert_ptr_eq(handle, model->reaps[reap]);
+}
+
+/* --- marks ----------------------------------------------------------------------------------- */
+
+static void do_rewind(struct model *model, unsigned reap, unsigned depth)
+{
+    for (unsigned i = 0; i < REAPS; i++)
+        if (model->reaps[i] && model->parent[i] == reap && model->born[i] > depth) forget(model, i, true);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        struct object *object = &model->objects[i];
+        if (object->at && object->reap == reap && object->depth > depth) object->at = NULL;
+    }
+    reapRewind(&model->reaps[reap], &model->marks[reap][depth]);
+    model->depth[reap] = depth + 1;
+}
+
+static void do_unmark(struct model *model, unsigned reap, unsigned depth)
+{
+    reapUnmark(&model->reaps[reap], &model->marks[reap][depth]);
+    for (unsigned i = 0; i < REAPS; i++)
+        if (model->reaps[i] && model->parent[i] == reap && model->born[i] > depth) model->born[i] = depth;
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        struct object *object = &model->objects[i];
+        if (object->at && object->reap == reap && object->depth > depth) object->depth = depth;
+    }
+    model->depth[reap] = depth;
+}
+
+static void do_mark(struct model *model)
+{
+    int reap = random_reap(model);
+    if (reap < 0) return;
+    unsigned open = model->depth[reap], what = below(model, 3);
+    if (what == 0 && open < MARKS)
+        reapMark(&model->reaps[reap], &model->marks[reap][model->depth[reap]++]);
+    else if (what == 1 && open > 0)
+        do_rewind(model, (unsigned)reap, below(model, open));
+    else if (open > 0)
+        do_unmark(model, (unsigned)reap, below(model, open));
+    assert_valid(model->reaps[reap]);
 }
 
 static void nothing(void *arg) { (void)arg; }
@@ -331,6 +379,11 @@ static void step(struct model *model)
         break;
     case 7:
         do_limit(model);
+        break;
+    case 8:
+    case 9:
+    case 10:
+        do_mark(model);
         break;
     default:
         switch (below(model, 5)) {
