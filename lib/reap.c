@@ -30,26 +30,22 @@ static NOINLINE void *malloc_checked(void **handle, size_t size)
     return reap_alloc(reap_of_handle(handle, "reapMalloc"), size);
 }
 
-/* Heap mode: a free block of just this size, which most are that a program asks for again. One of
- * a single unit does not say which chunk it is in, so these do not come here. */
-static NOINLINE void *malloc_slow(void **handle, size_t size)
-{
-    struct reap *reap = *handle;
-    size_t bin = (size - 1) / REAP_UNIT;
-    if (UNLIKELY(!reap || reap_alloc_pending(reap) || bin - 1 >= REAP_EXACT_BINS - 1 || reap->flags ||
-                 !(reap->bins_used >> bin & 1)))
-        return malloc_checked(handle, size);
-    return reap_free_take_exact(reap, reap->bins[bin]->chunk, bin + 1);
-}
-
-/* A destroyed reap and one in heap mode have nothing between bump and end, and size 0 wraps: all
- * of these take the slow path through the one test of size. What the next call waits for is the new
- * bump, so it adds once to the old one. */
+/* Who has reapMalloc inline has tried to bump before. So this begins with what heap mode needs: a free block
+ * of just this size, which most are that a program asks for again. (One of a single unit does not say which
+ * chunk it is in, so these are left to the slow path.) What the next call waits for is the new bump, so it
+ * adds once to the old one. */
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    size_t last = size - 1;
-    if (UNLIKELY(!reap || last >= (size_t)(reap->end - reap->bump))) return malloc_slow(handle, size);
+    size_t last = size - 1, bin = last / REAP_UNIT;
+    if (UNLIKELY(!reap)) return malloc_checked(handle, size);
+    if (bin - 1 < REAP_EXACT_BINS - 1) {
+        struct reap_heap *heap = reap->heap;
+        struct reap_block *block = heap->bins[bin];
+        if (block && LIKELY(!reap_alloc_pending(reap)))
+            return reap_free_take_exact(reap, heap, block->chunk, block, bin);
+    }
+    if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return malloc_checked(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
     atomic_signal_fence(memory_order_release); /* in this order, for reap_remote.c */
@@ -110,13 +106,20 @@ static NOINLINE void free_far(void **handle, void *object)
         reapFree(handle, object);
 }
 
-/* The checks and the free of most objects in one: a small block with another behind it, so that it
- * does not end at the bump pointer. What is rare ends in tail calls, so that nothing is saved for it. */
+/* The checks and the free of most objects in one: a small block with another behind it, so that it does not
+ * end at the bump pointer. The offset is rotated, so that what is not aligned lies beyond any chunk. What is
+ * rare ends in tail calls, so that nothing is saved for it. */
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    struct reap_chunk *chunk = LIKELY(reap != NULL) ? reap_chunk_find_near(reap, object) : NULL;
-    if (UNLIKELY(!chunk)) {
+    if (UNLIKELY(!reap)) {
+        free_far(handle, object);
+        return;
+    }
+    struct reap_heap *heap = reap->heap;
+    struct reap_chunk *chunk = heap->near[reap_near(object)];
+    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
+    if (UNLIKELY(unit >= chunk->limit)) {
         free_far(handle, object);
         return;
     }
@@ -124,16 +127,17 @@ void reapFree(void **handle, void *object)
         free_slow(handle, object);
         return;
     }
-    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / REAP_UNIT;
-    uint64_t window = bitmap_window(chunk->starts, unit),
-             behind = window & ((UINT64_C(2) << REAP_EXACT_BINS) - 2);
-    unsigned char *frees = (unsigned char *)chunk->frees + unit / 8, bit = (unsigned char)(1u << (unit % 8));
-    if (UNLIKELY(offset % REAP_UNIT || !(window & 1) || *frees & bit || !behind)) {
+    uint64_t window = bitmap_window(chunk->starts, unit);
+    bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
+    uint32_t behind = (uint32_t)(window >> 1);
+    if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) {
         free_slow(handle, object);
         return;
     }
-    *frees |= bit;
-    reap_free_push(reap, chunk, unit, (size_t)__builtin_ctzll(behind));
+    *half = bitmap_half_set(frees, unit);
+    unsigned bin = (unsigned)__builtin_ctz(behind);
+    reap_bin_link(reap, heap, chunk, object, bin);
+    reap_free_count(reap, chunk, bin + 1);
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */

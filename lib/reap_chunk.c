@@ -14,11 +14,17 @@ static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk m
 
 bool reap_watched;
 
-/* A table that knows nothing, for reaps that have not asked. */
+/* Tables that know nothing, for reaps that have freed nothing. */
 static struct reap_chunk nowhere;
-#define NOWHERE_8 &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere, &nowhere
-static struct reap_chunk *near_nothing[REAP_NEAR] = {NOWHERE_8, NOWHERE_8, NOWHERE_8, NOWHERE_8};
-static_assert(REAP_NEAR == 32, "near_nothing lists its entries");
+static struct reap_heap no_heap = {.near = {[0 ... REAP_NEAR - 1] = &nowhere}};
+
+void reap_heap_begin(struct reap *reap)
+{
+    if (reap->heap != &no_heap) return;
+    if (!reap->bins_used) memset(reap->own.bins, 0, sizeof reap->own.bins);
+    memcpy(reap->own.near, no_heap.near, sizeof no_heap.near);
+    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = &reap->own;
+}
 
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
 {
@@ -27,11 +33,11 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
-    if (reap->near == near_nothing) reap->near = memcpy(reap->near_table, near_nothing, sizeof near_nothing);
-    return reap->near[reap_near(pointer)] = chunk;
+    reap_heap_begin(reap);
+    return reap->own.near[reap_near(pointer)] = chunk;
 }
 
-void reap_chunk_forget_all(struct reap *reap) { reap->near = near_nothing; }
+void reap_chunk_forget_all(struct reap *reap) { reap->heap = &no_heap; }
 
 size_t reap_chunk_live_bytes(const struct reap *reap)
 {
@@ -44,9 +50,9 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
 /* Has the table forget a chunk that is about to go. */
 static void forget(struct reap *reap, const struct reap_chunk *chunk)
 {
-    if (reap->near == near_nothing) return;
+    if (reap->heap == &no_heap) return;
     for (size_t i = 0; i < REAP_NEAR; i++)
-        if (reap->near[i] == chunk) reap->near[i] = &nowhere;
+        if (reap->own.near[i] == chunk) reap->own.near[i] = &nowhere;
 }
 
 /* Bytes of one bitmap of a chunk. */
@@ -123,7 +129,7 @@ struct reap *reap_chunk_create(const struct reap *parent)
     else
         lay_out_first(reap, chunk, size);
     reap->tag = reap_tag(reap);
-    reap->near = near_nothing;
+    reap->heap = &no_heap;
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_watched)) {
         reap->flags = REAP_WATCHED;
@@ -189,7 +195,7 @@ void reap_chunk_destroy(struct reap *reap)
     reap->tag = 0;
     reap->bump = reap->end = reap->limit = NULL;
     reap->bins_used = 0;
-    reap->near = near_nothing;
+    reap->heap = &no_heap;
     give_back(reap_first_chunk(reap));
 }
 
@@ -335,7 +341,7 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
     uint64_t *frees = chunk->starts + guarded_size(chunk->size) / sizeof(uint64_t);
     memset(frees, 0, bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
-    if (!reap->bins_used) memset(reap->bins, 0, sizeof reap->bins);
+    reap_heap_begin(reap);
 }
 
 void *reap_chunk_record(struct reap *reap, size_t size)
@@ -410,7 +416,7 @@ void reap_chunk_clear(struct reap *reap)
     lay_out_first(reap, first, first->size);
     reap->dirty = NULL;
     reap->bins_used = 0;
-    reap->near = near_nothing;
+    reap->heap = &no_heap;
     reap->cleanups = reap->spare_cleanups = NULL;
     if (reap->name) {
         const struct reap_name *name = reap->name;

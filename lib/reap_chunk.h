@@ -23,14 +23,16 @@
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *
  * From an object to its chunk: the backend tells (chunk_of), and `near` remembers what it told, so
- * that most frees do not ask. It has an entry for each 128 KiB of addresses, modulo 32; one that
- * knows nothing points to a chunk of no size. A reap's table is made by its first question.
+ * that most frees do not ask. It has an entry for each 64 KiB of addresses, modulo 64; one that
+ * knows nothing points to a chunk of no size. Fast paths see this table and the bins of free blocks
+ * through `heap`: a reap that has freed nothing shares tables that know nothing with all others, so its
+ * own need not be cleared when it is made, and no test asks whether they were.
  *
  * An object's size is the distance to the next block's start (or to the bump pointer, or to the
  * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
  * end == bump, so that the same test sends every allocation to the free blocks first.
  *
- * Under Valgrind (reap_watched) all reaps stay in heap mode with empty tables, so that each object
+ * Under Valgrind (reap_watched) all reaps stay in heap mode and show empty tables, so that each object
  * takes a slow path, where Memcheck is told of it; the fast paths know nothing of this.
  *
  * Invariants (reap_is_valid checks them)
@@ -68,8 +70,8 @@ enum {
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
-    REAP_NEAR = 32,                  /* entries of the table of chunks by address */
-    REAP_NEAR_SHIFT = 17,            /* and there is one for each 128 KiB */
+    REAP_NEAR = 64,                  /* entries of the table of chunks by address */
+    REAP_NEAR_SHIFT = 16,            /* and there is one for each 64 KiB: chunks that share it are alike */
     REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
 };
 
@@ -133,6 +135,12 @@ struct reap_block {
     size_t units;
 };
 
+/* What heap mode looks up. */
+struct reap_heap {
+    struct reap_block *bins[REAP_BINS]; /* the first free block of each size, or NULL */
+    struct reap_chunk *near[REAP_NEAR]; /* by address; never NULL */
+};
+
 struct reap_cleanup;
 
 struct reap_name {
@@ -164,7 +172,7 @@ struct reap {
     char *limit;
     uint64_t bins_used;       /* bit i: bins[i] is not empty */
     _Atomic(void *) remote;   /* objects freed through free(), linked through their first bytes */
-    struct reap_chunk **near; /* near_table, or one that knows nothing */
+    struct reap_heap *heap;   /* own, or one that knows nothing */
     uintptr_t tag;            /* reap_tag() while live */
 
     /* memory */
@@ -198,8 +206,7 @@ struct reap {
     uint16_t depth;          /* how many are open */
 
     /* heap mode */
-    struct reap_chunk *near_table[REAP_NEAR]; /* undefined while near points elsewhere */
-    struct reap_block *bins[REAP_BINS];       /* the first block of each; undefined before the first free */
+    struct reap_heap own; /* undefined until reap_heap_begin */
 };
 static_assert(offsetof(struct reap, share) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
@@ -308,7 +315,7 @@ static inline void *reap_pending(const void *object)
  * dead reap's knows nothing. */
 static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
 {
-    struct reap_chunk *chunk = reap->near[reap_near(pointer)];
+    struct reap_chunk *chunk = reap->heap->near[reap_near(pointer)];
     return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 
@@ -398,7 +405,10 @@ static inline void reap_chunk_adopt(struct reap *reap)
         reap_chunk_adopt_all(reap);
 }
 
-/* Makes the second bitmap of a chunk, and with the first one of a reap its bins. */
+/* Gives a reap tables of its own. */
+void reap_heap_begin(struct reap *reap);
+
+/* Makes the second bitmap of a chunk. */
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
 
 /* Carves a record of size bytes from the hole's end. NULL: the hole is too small. */

@@ -5,16 +5,24 @@
 
 enum {
     TRIES = 8,                   /* blocks looked at in a bin whose blocks may be too small */
+    BATCH = 1024,                /* bytes of free blocks cut beside an object, at most */
     REAP_SMALL_SWEEP = 32 * 1024 /* bytes; sweeping a chunk up to this costs less than it may save */
 };
 
 /* --- bins ------------------------------------------------------------------------------------ */
 
+NOINLINE void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t bin)
+{
+    reap->bins_used &= ~((uint64_t)1 << bin);
+    if (!reap->bins_used) reap_region_mode(reap);
+    return block;
+}
+
 static void unlink_block(struct reap *reap, struct reap_block *block, size_t units)
 {
     size_t bin = reap_bin(units);
-    if (reap->bins[bin] == block) {
-        reap_bin_pop(reap, block, bin);
+    if (reap->own.bins[bin] == block) {
+        reap_bin_pop(reap, &reap->own, block, bin);
         return;
     }
     assert(block->prev->next == block);
@@ -139,11 +147,11 @@ static struct reap_block *find(const struct reap *reap, size_t units)
     size_t bin = reap_bin(units);
     uint64_t used = reap->bins_used >> bin << bin;
     if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
-        struct reap_block *block = first_fit(reap->bins[bin], units);
+        struct reap_block *block = first_fit(reap->own.bins[bin], units);
         if (block) return block;
         used &= used - 1;
     }
-    return used ? reap->bins[__builtin_ctzll(used)] : NULL;
+    return used ? reap->own.bins[__builtin_ctzll(used)] : NULL;
 }
 
 /* The same after sweeping as many dirty chunks as it takes. */
@@ -157,25 +165,45 @@ static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
     return block;
 }
 
-/* Makes an object of the last units of a free block: so the rest stays where it is, and often in
- * its bin. */
+/* How many more blocks of so many units to cut at once from a block that has `rest` more: what is asked for
+ * once will be again, and the next ones are then found at once. Not so many that a small reap would miss them
+ * at another size. */
+static size_t more(const struct reap *reap, size_t units, size_t rest)
+{
+    size_t bytes = reap->held / 64;
+    if (units > REAP_EXACT_BINS || bytes < units * REAP_UNIT) return 0;
+    size_t n = (bytes < BATCH ? bytes : BATCH) / (units * REAP_UNIT);
+    return n < rest / units ? n : rest / units;
+}
+
+/* Cuts n free blocks off the end of a block, the last one at `end`; they are first in their bin, in order. */
+static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t units, size_t n)
+{
+    for (size_t unit = end - units; n > 0; n--, unit -= units) {
+        bitmap_set(chunk->starts, unit);
+        bitmap_set(chunk->frees, unit);
+        reap_bin_push(reap, chunk, unit, units);
+    }
+}
+
+/* Makes an object of the end of a free block, before others of its size that stay free: so the rest stays
+ * where it is, and often in its bin. */
 static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct reap_block *block, size_t units)
 {
     size_t unit = reap_unit(chunk, block), have = reap_block_end(reap, chunk, unit) - unit;
-    size_t rest = have - units;
-    chunk->live_units += units;
-    if (rest == 0) {
-        unlink_block(reap, block, have);
-        bitmap_clear(chunk->frees, unit);
-        return block;
-    }
-    bitmap_set(chunk->starts, unit + rest);
-    if (reap_bin(rest) == reap_bin(have)) {
+    size_t n = more(reap, units, have - units), rest = have - units * (n + 1);
+    if (rest > 0 && reap_bin(rest) == reap_bin(have)) {
         block->units = rest;
     } else {
         unlink_block(reap, block, have);
-        reap_bin_push(reap, chunk, unit, rest);
+        if (rest > 0)
+            reap_bin_push(reap, chunk, unit, rest);
+        else
+            bitmap_clear(chunk->frees, unit);
     }
+    cut_free(reap, chunk, unit + have, units, n);
+    bitmap_set(chunk->starts, unit + rest);
+    chunk->live_units += units;
     return reap_address(chunk, unit + rest);
 }
 
@@ -248,7 +276,8 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
     if (UNLIKELY(reap_watched)) show_links(chunk, unit, end);
     bitmap_set(chunk->starts, unit);
     bitmap_set(chunk->frees, unit);
-    reap_free_push(reap, chunk, unit, end - unit);
+    reap_bin_push(reap, chunk, unit, end - unit);
+    reap_free_count(reap, chunk, end - unit);
 }
 
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)

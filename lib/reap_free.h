@@ -15,6 +15,8 @@
  * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
  * 10,000 objects of 16 to 512 bytes, against 130 this way (73 and 21 ns).
  *
+ * A block that is cut for an object is cut for the next ones of that size too, up to a KiB.
+ *
  * Allocation takes free blocks until one is asked for that none fits, and then bumps again, until
  * the next free: so a small hole that suits nobody does not slow every allocation down.
  *
@@ -36,27 +38,38 @@ static inline size_t reap_bin(size_t units)
     return bin < REAP_BINS ? bin : REAP_BINS - 1;
 }
 
-/* A bin's first block has no prev to speak of: so taking it does not touch the second one. */
-static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+/* Puts a block in a bin. The first one there has no prev to speak of: so taking it does not touch the
+ * second one. */
+static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
+                                 struct reap_block *block, size_t bin)
 {
-    struct reap_block *block = reap_address(chunk, unit);
-    size_t bin = reap_bin(units);
-    struct reap_block *head = reap->bins[bin];
+    struct reap_block *head = heap->bins[bin];
     block->next = head;
-    if (head) head->prev = block;
-    if (units > 1) block->chunk = chunk;
-    if (units > REAP_EXACT_BINS) block->units = units;
-    reap->bins[bin] = block;
-    reap->bins_used |= (uint64_t)1 << bin;
+    if (bin > 0) block->chunk = chunk;
+    if (LIKELY(head != NULL))
+        head->prev = block;
+    else
+        reap->bins_used |= (uint64_t)1 << bin;
+    heap->bins[bin] = block;
     reap_heap_mode(reap);
 }
 
-static inline void reap_bin_pop(struct reap *reap, struct reap_block *block, size_t bin)
+static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
-    reap->bins[bin] = block->next;
-    if (block->next) return;
-    reap->bins_used &= ~((uint64_t)1 << bin);
-    if (!reap->bins_used) reap_region_mode(reap);
+    struct reap_block *block = reap_address(chunk, unit);
+    if (units > REAP_EXACT_BINS) block->units = units;
+    reap_bin_link(reap, &reap->own, chunk, block, reap_bin(units));
+}
+
+/* Notes that a bin holds nothing any more, and returns the block that was the last. */
+void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t bin);
+
+static inline void *reap_bin_pop(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
+                                 size_t bin)
+{
+    struct reap_block *next = block->next;
+    heap->bins[bin] = next;
+    return LIKELY(next != NULL) ? block : reap_bin_emptied(reap, block, bin);
 }
 
 /* Heap mode while something is free. */
@@ -73,14 +86,14 @@ static inline void reap_choose_mode(struct reap *reap)
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
 
-/* The same for the first block of a bin of its size, which is not empty. */
-static inline void *reap_free_take_exact(struct reap *reap, struct reap_chunk *chunk, size_t units)
+/* The same for the first block of a bin of one size. */
+static inline void *reap_free_take_exact(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
+                                         struct reap_block *block, size_t bin)
 {
-    struct reap_block *block = reap->bins[units - 1];
-    reap_bin_pop(reap, block, units - 1);
-    bitmap_clear_byte(chunk->frees, reap_unit(chunk, block));
-    chunk->live_units += units;
-    return block;
+    bitmap_half *frees = bitmap_half_of(chunk->frees, reap_unit(chunk, block));
+    *frees = bitmap_half_clear(*frees, (uintptr_t)block / REAP_UNIT);
+    chunk->live_units += bin + 1;
+    return reap_bin_pop(reap, heap, block, bin);
 }
 
 /* Grows the object that ends at `end` by extra units, at the bump pointer or into the free memory
@@ -96,11 +109,10 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
  * lives in it. */
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 
-/* Books a block that does not end at the bump pointer, and that the bitmaps show as free. The last
- * object of the current chunk is always the one at the bump pointer, so that chunk is not emptied. */
-static inline void reap_free_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+/* Takes units off what lives in a chunk. The last object of the current chunk is always the one at the
+ * bump pointer, so that chunk is not emptied by another. */
+static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
-    reap_bin_push(reap, chunk, unit, units);
     if (UNLIKELY((chunk->live_units -= units) < chunk->notice)) reap_free_rest(reap, chunk);
 }
 

@@ -81,7 +81,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
 static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
 {
     const struct reap_block *prev = NULL;
-    for (struct reap_block *block = reap->bins[bin]; block && !sums->wrong; block = block->next) {
+    for (struct reap_block *block = reap->own.bins[bin]; block && !sums->wrong; block = block->next) {
         struct reap_chunk *chunk = chunk_of(block, NULL);
         HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap && chunk->frees);
         if (sums->wrong) return;
@@ -100,7 +100,7 @@ static void check_bins(const struct reap *reap, struct sums *sums)
 {
     for (size_t bin = 0; bin < REAP_BINS && !sums->wrong; bin++) {
         if (!(reap->bins_used >> bin & 1)) continue;
-        HOLDS(sums, reap->bins[bin]);
+        HOLDS(sums, reap->own.bins[bin]);
         check_bin(reap, bin, sums);
     }
     HOLDS(sums, sums->free_blocks == 0);

@@ -1,5 +1,5 @@
-/* check_reap.c: allocating, and the examples of the thesis. By calls; the other tests have reapMalloc inline. */
-#define REAP_NO_INLINE
+/* check_reap.c: allocating, and the examples of the thesis. */
+#define REAP_NO_INLINE /* the other tests have reapMalloc inline */
 #include "reap_fixture.h"
 
 /* Hides a size from the compiler, which would warn of it. */
