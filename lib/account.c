@@ -21,6 +21,7 @@ static size_t small_bytes(struct arena *arena)
 
 void account_fill(struct hoard_stats *stats)
 {
+    heap_deliver_all();
     struct arena_held held = arena_held();
     struct heap_totals totals = heap_totals();
     *stats = (struct hoard_stats){

@@ -7,7 +7,8 @@
  *     heap i:         bins by class and fullness, empty superblocks, posted ones, a, u    under its lock
  *
  *     malloc:  active superblock  ->  fullest in the bin  ->  empty  ->  global heap  ->  arena
- *     free:    owner's: into the superblock     others': onto its pending list
+ *     free:    owner's: into the superblock     others': outbox of the id that frees, and from there in
+ *              chains onto their superblocks' pending lists
  *
  * States of a superblock of heap i, and how it gets from one to the next
  *   active    in the row; owner is i; mallocs and frees of threads with id i change its word
@@ -28,8 +29,8 @@
  * heap a thread uses.
  *
  * Where things are: heap_fast.h the fast paths; assign.c the policies; heap_table.c heaps, locks, fork;
- * heap_balance.c fullness, accounts, the invariant; heap_post.c what others freed; heap_return.c taking back;
- * heap_malloc.c malloc and free.
+ * heap_balance.c fullness, accounts, the invariant; heap_outbox.c and heap_post.c what is freed of other
+ * heaps; heap_return.c taking back; heap_malloc.c malloc and free.
  */
 #ifndef HEAP_H
 #define HEAP_H
@@ -53,6 +54,10 @@ void heap_regroup(struct superblock *sb);
 
 /* Is the block free, seen from a quiet state? For the closer look at one that seems to be. */
 bool heap_block_is_free(struct superblock *sb, void *block);
+
+/* Has what heaps have freed of others' arrive there. What waits for it, up to 64 blocks of up to 1 KiB a
+ * heap, counts as live. */
+void heap_deliver_all(void);
 
 /* Every heap gives all its superblocks to the global heap, which gives the empty ones to the arenas. */
 void heap_give_all(void);

@@ -14,7 +14,8 @@
 #include "heap.h"
 
 struct heap_row {
-    struct superblock *active[64]; /* by class */
+    struct superblock *active[CLASSES_MAX - 1]; /* by class */
+    uint64_t outbox;                            /* blocks of other heaps that were freed here */
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];

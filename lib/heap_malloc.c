@@ -171,13 +171,19 @@ void heap_free_slow(struct superblock *sb, void *block)
         free_locked(sb, block);
         return;
     }
+    PROBE(remote_free, block, sb);
     struct heap *mine = heap_mine();
-    if (mine != NULL) mine->counts.remote_frees++;
-    heap_free_remote(sb, block);
+    if (mine != NULL) {
+        mine->counts.remote_frees++;
+        if (heap_outbox_put(sb, block)) return;
+    }
+    struct chain chain = chain_of_block(sb, block);
+    heap_make_pending(sb, &chain);
 }
 
 bool heap_block_is_free(struct superblock *sb, void *block)
 {
+    heap_deliver_all();
     struct heap *heap = heap_lock_of(sb);
     if (heap == NULL) return global_has_free(sb, block);
     unsigned owner = sb->role.owner;

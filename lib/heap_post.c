@@ -1,6 +1,5 @@
 #include "global.h"
 #include "heap_state.h"
-#include "probe.h"
 
 /* What `posted` is while a superblock is on a list. Each child of a fork has another value: a thread of the
  * parent may have marked a superblock and not come to put it on the list. */
@@ -23,11 +22,9 @@ void heap_post(struct superblock *sb)
     if (heap_post_mark != mark) atomic_store(&sb->posted, heap_post_mark); /* a handler has forked between */
 }
 
-void heap_free_remote(struct superblock *sb, void *block)
+void heap_make_pending(struct superblock *sb, const struct chain *chain)
 {
-    PROBE(remote_free, block, sb);
-    struct chain chain = chain_of_block(sb, block);
-    if (superblock_pending_is_due(sb, superblock_put_pending(sb, &chain))) heap_post(sb);
+    if (superblock_pending_is_due(sb, superblock_put_pending(sb, chain), chain->count)) heap_post(sb);
 }
 
 struct superblock *heap_take_posted(_Atomic(struct superblock *) *list)

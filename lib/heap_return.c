@@ -58,6 +58,7 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
 /* Every superblock of a locked heap goes to the global heap. */
 static size_t give_all(struct heap *heap)
 {
+    heap_outbox_take(heap);
     struct list pulled = {NULL};
     for (unsigned class = 1; class < CLASSES; class ++) {
         struct superblock *sb = *heap_slot(heap, class);
@@ -98,6 +99,7 @@ static size_t give_posted(struct heap *heap)
  * one. */
 bool heap_scavenge(const struct heap *mine)
 {
+    if (cpu.ids != 0) heap_outbox_deliver();
     size_t n = 0;
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {

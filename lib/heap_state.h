@@ -101,10 +101,22 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb);
 bool heap_holds_too_much(const struct heap *heap);
 void heap_keep_invariant(struct heap *heap);
 
+/* --- heap_outbox.c: where there is rseq ------------------------------------------------------- */
+
+/* Leaves a block of another heap in this id's outbox; false: it has to be made pending at once. No lock. */
+bool heap_outbox_put(struct superblock *sb, void *block);
+
+/* Makes pending what is in this id's outbox. No lock. */
+void heap_outbox_deliver(void);
+
+/* The same for the outbox of any heap, which is locked. */
+void heap_outbox_take(struct heap *heap);
+
 /* --- heap_post.c: no lock --------------------------------------------------------------------- */
 
-/* Makes another heap's block pending, and posts the superblock to that heap if it has much pending now. */
-void heap_free_remote(struct superblock *sb, void *block);
+/* Makes a chain of blocks of another heap pending, and posts the superblock to that heap if it has much
+ * pending now. */
+void heap_make_pending(struct superblock *sb, const struct chain *chain);
 
 /* Puts a superblock on the list of its heap, or the global heap's, so that whoever needs memory looks at it;
  * once. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-struct sizeclass sizeclasses[64];
+struct sizeclass sizeclasses[CLASSES_MAX];
 uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
@@ -12,7 +12,7 @@ static const uint16_t sizes[CLASSES] = {
     384,  448,  512,  640,  768,  896,  1024,  1280,  1536,  1792,  2048,  2560, 3072,  3584,
     4096, 5120, 6144, 7168, 8192, 9344, 10880, 13056, 16384, 21760, 32768, 8192, 16384, 32768};
 
-_Static_assert(CLASSES <= 64, "a heap's row has 64 slots");
+_Static_assert(CLASSES < CLASSES_MAX, "a heap's row has 63 slots, and its outbox");
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
 static void set_class(unsigned c)

@@ -20,6 +20,7 @@ enum {
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
     CLASS_CHUNK = 39,                   /* the first of the three classes for chunks of reaps */
     CLASSES = 42,
+    CLASSES_MAX = 64,
     CLASS_SMALL_MAX = 1024, /* bytes; up to here the table has a step of 16 */
     CARVE_RUN = 1024,       /* bytes that are carved at once, if blocks are smaller */
 };
@@ -34,7 +35,7 @@ struct sizeclass {
     uint32_t capacity;    /* blocks in a superblock */
 };
 
-extern HIDDEN struct sizeclass sizeclasses[64];
+extern HIDDEN struct sizeclass sizeclasses[CLASSES_MAX];
 extern HIDDEN uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
 

@@ -113,9 +113,9 @@ static unsigned pending_step(const struct superblock *sb)
     return step != 0 ? step : 1;
 }
 
-bool superblock_pending_is_due(const struct superblock *sb, unsigned after)
+bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count)
 {
-    return after % pending_step(sb) == 0 ||
+    return after % pending_step(sb) < count ||
            after + word_free(word_read(sb)) >= superblock_class(sb)->capacity;
 }
 
@@ -123,7 +123,7 @@ bool superblock_free_quiet(struct superblock *sb, void *block)
 {
     if (!sb->role.by_lines) return superblock_push(sb, block) >= sb->role.regroup_at;
     struct chain chain = chain_of_block(sb, block);
-    return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain));
+    return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
 }
 
 struct chain superblock_take_pending(struct superblock *sb)

@@ -131,7 +131,8 @@ END_TEST
 
 /* --- what a fence is for --------------------------------------------------------------------- */
 
-enum { ROUNDS = 30000, CLASS = 4 };
+/* Of a class whose blocks are carved one by one, and made pending one by one. */
+enum { ROUNDS = 30000, CLASS = 21 };
 
 static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;

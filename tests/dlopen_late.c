@@ -1,8 +1,7 @@
 /* dlopen of libreap after other libraries have used up the static TLS that ld.so keeps in reserve: it is
  * refused with one clear error, and the program goes on; while there is room, it is opened and works.
  *
- *     dlopen_late LIBREAP FILLER...      each filler takes static TLS; none: there is room
- */
+ *     dlopen_late LIBREAP FILLER...      each filler takes static TLS; none: there is room / */
 #include "expect.h"
 
 #include <dlfcn.h>
