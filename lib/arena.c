@@ -1,5 +1,6 @@
 #include "arena.h"
 
+#include "cgroup.h"
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
@@ -17,9 +18,14 @@ static struct {
     size_t kept_bytes;
     _Atomic(struct arena *) all;
     size_t held, peak;
+    size_t near; /* bytes held that are near the limit on memory, or enough to look for one */
+    bool limit_is_known;
     size_t dirty_slots;
     uint64_t purged_at;
-} arenas;
+} arenas = {.near = 16 * 1024 * 1024};
+
+static size_t purge_older(uint64_t now, uint64_t min_age);
+static size_t drop_kept_older(uint64_t now, uint64_t min_age);
 
 /* --- arenas ---------------------------------------------------------------------------------- */
 
@@ -29,6 +35,41 @@ static void count_held(size_t add, size_t sub)
     arenas.held -= sub;
     if (arenas.held > arenas.peak) arenas.peak = arenas.held;
 }
+
+/* --- a limit on memory ----------------------------------------------------------------------- */
+
+static void know_limit(size_t bytes)
+{
+    arenas.near = bytes - bytes / 8;
+    arenas.limit_is_known = true;
+}
+
+void arena_limit(size_t bytes)
+{
+    lock_take(&arenas.lock);
+    know_limit(bytes);
+    lock_give(&arenas.lock);
+}
+
+static bool is_near(size_t more) { return more != 0 && arenas.held + more > arenas.near; }
+
+/* When `more` bytes would come near the limit: what nobody uses goes back. May they be had? */
+static COLD bool make_room(size_t more)
+{
+    if (!arenas.limit_is_known)
+        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine()->memory);
+    if (!is_near(more)) return true;
+    uint64_t now = pages_clock();
+    purge_older(now, 0);
+    drop_kept_older(now, 0);
+    if (options.memory_limit != LIMIT_REFUSE || !is_near(more)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+static bool may_have(size_t more) { return LIKELY(!is_near(more)) || make_room(more); }
+
+/* --- memory and structs ----------------------------------------------------------------------- */
 
 static struct arena *struct_take(void)
 {
@@ -108,6 +149,23 @@ static struct arena *find_run(unsigned n, unsigned alignment, unsigned *first)
     return found;
 }
 
+/* The same, or a new arena. What comes first by way of room may unmap the arena that was found. */
+static struct arena *arena_with_run(unsigned n, unsigned alignment, unsigned *first)
+{
+    struct arena *arena = find_run(n, alignment, first);
+    uint64_t dirty = arena != NULL ? arena->dirty & slot_mask(*first, n) : 0;
+    size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
+    if (UNLIKELY(is_near(more))) {
+        if (!make_room(more)) return NULL;
+        arena = find_run(n, alignment, first);
+    }
+    if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
+        *first = 0;
+        list_push(&arenas.partial, &arena->link);
+    }
+    return arena;
+}
+
 static bool mark_used(struct arena *arena, unsigned first, unsigned n)
 {
     uint64_t mask = slot_mask(first, n), dirty = arena->dirty & mask;
@@ -143,11 +201,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     unsigned first = 0;
     struct superblock *slot = NULL;
     lock_take(&arenas.lock);
-    struct arena *arena = find_run(n, alignment, &first);
-    if (arena == NULL) {
-        arena = arena_create(ARENA, ARENA);
-        if (arena != NULL) list_push(&arenas.partial, &arena->link);
-    }
+    struct arena *arena = arena_with_run(n, alignment, &first);
     if (arena != NULL) {
         *clean = mark_used(arena, first, n);
         slot = slot_set(arena, first, n, kind);
@@ -190,7 +244,7 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
     if (more < 0) {
         mark_free(arena, end - (unsigned)-more, (unsigned)-more);
     } else if (more > 0 && end + (unsigned)more <= ARENA_SLOTS &&
-               (arena->used & slot_mask(end, (unsigned)more)) == 0) {
+               (arena->used & slot_mask(end, (unsigned)more)) == 0 && may_have((size_t)more * SUPERBLOCK)) {
         mark_used(arena, end, (unsigned)more);
         set_tails(first, n, n + (unsigned)more);
         done = true;
@@ -274,9 +328,12 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     lock_take(&arenas.lock);
     struct arena *arena = take_kept(size, alignment);
     *clean = arena == NULL;
-    if (arena == NULL && (arena = arena_create(size, alignment > ARENA ? alignment : ARENA)) != NULL) {
-        arena->mapping = size;
-        count_held(size, 0);
+    if (arena == NULL && may_have(size)) {
+        arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
+        if (arena != NULL) {
+            arena->mapping = size;
+            count_held(size, 0);
+        }
     }
     if (arena != NULL) {
         arena->used = 1;
@@ -324,7 +381,8 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
 {
     size = align_up(size, PAGE);
     lock_take(&arenas.lock);
-    bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
+    bool done = size <= arena->mapping || may_have(size - arena->mapping);
+    if (done) done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
     if (done) {
         count_held(size, arena->mapping);
         arena->mapping = size;
@@ -390,10 +448,13 @@ size_t arena_purge(uint64_t min_age)
 
 void arena_purge_if_due(void)
 {
-    uint64_t now = pages_clock();
-    if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < options.purge_ms) return;
+    uint64_t now = pages_clock(), delay = options.purge_ms;
+    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    if (arenas.limit_is_known && __atomic_load_n(&arenas.held, __ATOMIC_RELAXED) > near - near / 4)
+        delay /= 8;
+    if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < delay) return;
     __atomic_store_n(&arenas.purged_at, now, __ATOMIC_RELAXED);
-    arena_purge(options.purge_ms);
+    arena_purge(delay);
 }
 
 struct arena_held arena_held(void)

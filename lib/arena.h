@@ -110,6 +110,11 @@ size_t arena_purge(uint64_t min_age);
 /* The same with the age of options.purge_ms, at most once in that time; for slow paths. */
 void arena_purge_if_due(void);
 
+/* All processes of the group together may have this much, which is read of the cgroup by itself; for tests.
+ * Where seven eighths of it would be passed, unused memory goes back first; with memory_limit=refuse the
+ * answer is then no. */
+void arena_limit(size_t bytes);
+
 /* Bytes in use or dirty now, the most there were, and those of now that nobody uses. */
 struct arena_held {
     size_t now, peak, unused;

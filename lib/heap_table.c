@@ -1,6 +1,8 @@
 #include "assign.h"
+#include "cgroup.h"
 #include "global.h"
 #include "heap_state.h"
+#include "options.h"
 #include "pages.h"
 #include "topology.h"
 
@@ -19,13 +21,22 @@ _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superbl
 
 /* --- heaps and their locks ------------------------------------------------------------------- */
 
+/* Now that there are two heaps to trade, and threads to wait for each other: on less than two processors'
+ * time there is no use in spinning. */
+static void know_the_machine(void)
+{
+    unsigned cpus = cgroup_mine()->cpus;
+    topology_find_caches();
+    if (cpus < cpu.count) lock_configure(options.lock, cpus);
+}
+
 /* errno is kept: free may come here, and who allocates sets it himself. */
 static COLD struct heap *heap_create(unsigned id)
 {
     int saved = errno;
     lock_take(&heap_table_lock);
     struct heap *heap = atomic_load(&heap_table[id]);
-    if (atomic_load(&heap_made) != 0) topology_find_caches(); /* there are two to trade now */
+    if (atomic_load(&heap_made) != 0) know_the_machine();
     if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
         heap->id = (uint16_t)id;
         atomic_store(&heap_table[id], heap);

@@ -30,6 +30,11 @@ static const struct word path_words[] = {
 static const struct word lock_words[] = {
     {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
 
+static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
+                                                 {"refuse", LIMIT_REFUSE, 0, 0},
+                                                 {"ignore", LIMIT_IGNORE, 0, 0},
+                                                 {NULL, 0, 0, 0}};
+
 /* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning. */
 static const struct option {
     const char *name;
@@ -47,6 +52,8 @@ static const struct option {
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 7, 2, "f in eighths (the papers' f = 1/4)"},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
+    {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
+     "near the cgroup's limit"},
 };
 
 enum { OPTIONS = sizeof table / sizeof table[0] };

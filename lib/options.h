@@ -20,6 +20,7 @@ enum option_heaps {
     HEAPS_SINGLE
 };
 enum option_path { PATH_AUTO, PATH_LOCKED };
+enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
     unsigned stats;          /* 1: report at exit */
@@ -31,6 +32,7 @@ struct options {
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
     unsigned slack;          /* K: ... beyond this many superblocks */
     unsigned purge_ms;       /* how long unused memory is kept before it goes back to the OS */
+    unsigned memory_limit;   /* enum option_memory_limit */
 };
 
 extern struct options options;

@@ -1,0 +1,70 @@
+/* Run by preload-cgroup.sh in a control group that may have the memory that the first argument says, in MiB;
+ * the second is what to do there.
+ *
+ *     refuse   allocates and touches all that it gets: NULL and ENOMEM, no death; what is freed can be had
+ * again reuse    uses half of the memory in one way, frees it, and then half in another: what is unused must
+ * have gone back by then, though purge_ms would keep it
+ */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t room;
+
+/* Until there is no more; the number of blocks, linked by their first words. */
+static size_t use_all(size_t size, void **last, size_t most)
+{
+    size_t n = 0;
+    *last = NULL;
+    errno = 0;
+    for (void *block; n < most && (block = malloc(OPAQUE(size))) != NULL; n++) {
+        memset(block, 1, size);
+        *(void **)block = *last;
+        *last = block;
+    }
+    return n;
+}
+
+static void free_all(void *last)
+{
+    while (last) {
+        void *before = *(void **)last;
+        free(last);
+        last = before;
+    }
+}
+
+static void refuse(void)
+{
+    static const size_t sizes[] = {1000, 100000, 5 << 20, 64, 20000};
+    void *last;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t n = use_all(sizes[i], &last, (size_t)-1);
+        EXPECT(errno == ENOMEM);
+        EXPECT(n * sizes[i] > room / 2);
+        free_all(last);
+    }
+}
+
+static void reuse(void)
+{
+    static const size_t sizes[] = {3 << 20, 9 << 20, 500, 200000};
+    void *last;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t n = room * 5 / 8 / sizes[i];
+        EXPECT(use_all(sizes[i], &last, n) == n);
+        free_all(last);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) return 99;
+    room = (size_t)atoi(argv[1]) << 20;
+    if (strcmp(argv[2], "refuse") == 0) refuse();
+    if (strcmp(argv[2], "reuse") == 0) reuse();
+    puts("came to its end");
+    return expect_status();
+}
