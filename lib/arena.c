@@ -24,6 +24,9 @@ static struct {
     uint64_t purged_at;
 } arenas = {.near = 16 * 1024 * 1024};
 
+/* 1: a thread sleeps until there is unused memory. */
+static _Atomic uint32_t arena_watched;
+
 static size_t purge_older(uint64_t now, uint64_t min_age);
 static size_t drop_kept_older(uint64_t now, uint64_t min_age);
 
@@ -212,6 +215,13 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
 
+static void tell_of_unused(void)
+{
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0)) return;
+    atomic_store(&arena_watched, 0);
+    lock_wake_sleeper(&arena_watched);
+}
+
 static void mark_free(struct arena *arena, unsigned first, unsigned n)
 {
     if (arena->used == UINT64_MAX) list_push(&arenas.partial, &arena->link);
@@ -220,6 +230,7 @@ static void mark_free(struct arena *arena, unsigned first, unsigned n)
     arena->dirty |= mask;
     arena->freed_at = pages_clock();
     arenas.dirty_slots += n;
+    tell_of_unused();
     for (unsigned i = first; i < first + n; i++) {
         arena->slots[i].kind = SLOT_FREE;
         arena->slots[i].inverse = 0;
@@ -302,6 +313,7 @@ static void keep(struct arena *arena)
     }
     arena->freed_at = pages_clock();
     arenas.kept_bytes += arena->mapping;
+    tell_of_unused();
     list_push(&arenas.kept, &arena->link);
     while (arenas.kept_bytes > KEPT_MAX) {
         struct list_node *oldest = arenas.kept.first;
@@ -444,6 +456,17 @@ size_t arena_purge(uint64_t min_age)
     lock_give(&arenas.lock);
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
+}
+
+/* Who frees looks at `watched` under the lock, under which this looks at what there is. */
+void arena_wait_for_unused(void)
+{
+    atomic_store(&arena_watched, 1);
+    while (arena_held().unused == 0) {
+        lock_sleep(&arena_watched, 1);
+        atomic_store(&arena_watched, 1);
+    }
+    atomic_store(&arena_watched, 0);
 }
 
 void arena_purge_if_due(void)

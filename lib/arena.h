@@ -107,6 +107,9 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move);
  * slot, all of them when min_age is 0. The bytes that were dirty. */
 size_t arena_purge(uint64_t min_age);
 
+/* For a thread that does so: sleeps until there is unused memory. */
+void arena_wait_for_unused(void);
+
 /* The same with the age of options.purge_ms, at most once in that time; for slow paths. */
 void arena_purge_if_due(void);
 

@@ -7,6 +7,7 @@
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
+#include "purger.h"
 #include "report.h"
 #include "topology.h"
 
@@ -43,6 +44,7 @@ static void fork_child(void)
     arena_fork_child();
     heap_fork_child();
     lock_fork_end();
+    atomic_store(&purger_is_due, options.purge_thread != 0);
 }
 
 /* Nothing here minds being done twice. */
@@ -96,6 +98,7 @@ void dispatch_start_late(void)
     dispatch_start();
     if (atomic_exchange(&done, true)) return;
     pthread_atfork(fork_prepare, fork_parent, fork_child);
+    atomic_store(&purger_is_due, options.purge_thread != 0);
     if (!options.stats) return;
     report_keep_stderr();
     atexit(report_at_exit);
@@ -135,6 +138,7 @@ static void *small(unsigned class)
 void *dispatch_malloc_slow(size_t size)
 {
     dispatch_start();
+    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
     return size <= CLASS_SIZE_MAX ? small(sizeclass_of(size)) : large(size, BLOCK_UNIT, NULL);
 }
 

@@ -27,6 +27,20 @@ static void pause_briefly(void)
 #endif
 }
 
+void lock_sleep(_Atomic uint32_t *word, uint32_t value)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    errno = saved;
+}
+
+void lock_wake_sleeper(_Atomic uint32_t *word)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    errno = saved;
+}
+
 /* Takes the lock with the given state if it becomes free soon. */
 static bool spin(struct lock *lock, uint32_t state)
 {
@@ -50,7 +64,7 @@ static void yield_until_taken(struct lock *lock)
 static void sleep_until_taken(struct lock *lock)
 {
     while (atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) != LOCK_FREE) {
-        syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, LOCK_WANTED, NULL, NULL, 0);
+        lock_sleep(&lock->state, LOCK_WANTED);
         if (spin(lock, LOCK_WANTED)) return;
     }
 }
@@ -65,12 +79,7 @@ void lock_wait(struct lock *lock)
     errno = saved;
 }
 
-void lock_wake(struct lock *lock)
-{
-    int saved = errno;
-    syscall(SYS_futex, &lock->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
-}
+void lock_wake(struct lock *lock) { lock_wake_sleeper(&lock->state); }
 
 /* --- fork ------------------------------------------------------------------------------------ */
 

@@ -32,6 +32,10 @@ enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
  * use in spinning, so callers pass the number that they may run on. */
 void lock_configure(enum lock_kind kind, unsigned cpus);
 
+/* Sleeps while *word has the value, or less long; wakes who sleeps so. errno is kept. */
+void lock_sleep(_Atomic uint32_t *word, uint32_t value);
+void lock_wake_sleeper(_Atomic uint32_t *word);
+
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);
 

@@ -52,6 +52,7 @@ static const struct option {
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 7, 2, "f in eighths (the papers' f = 1/4)"},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
+    {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "near the cgroup's limit"},
 };

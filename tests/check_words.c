@@ -24,7 +24,7 @@ START_TEST(options_have_these_presets)
 {
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
                                         "topology=read", "empty_fraction=2", "slack=4",   "purge_ms=100",
-                                        "memory_limit=purge"};
+                                        "purge_thread=0", "memory_limit=purge"};
     presets();
     char item[64];
     unsigned i = 0;
@@ -70,6 +70,8 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"slack=0007", AT(slack), 7},
         {"purge_ms=0", AT(purge_ms), 0},
         {"purge_ms=3600000", AT(purge_ms), 3600000},
+        {"purge_thread=1", AT(purge_thread), 1},
+        {"purge_thread=0", AT(purge_thread), 0},
         {"memory_limit=refuse", AT(memory_limit), LIMIT_REFUSE},
         {"memory_limit=ignore", AT(memory_limit), LIMIT_IGNORE},
         {"memory_limit=purge", AT(memory_limit), LIMIT_PURGE},

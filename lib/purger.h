@@ -1,0 +1,20 @@
+/* purger.h: a thread that gives unused memory back, where it is asked for: purge_thread=1.   (floor 5)
+ *
+ * Without it unused memory goes back by whichever slow path comes next once purge_ms are over, so that a
+ * program that falls silent keeps what it had. The thread sleeps while nothing is unused. It blocks all
+ * signals, so that a process's signals still go to the program's threads, and it never allocates.
+ *
+ * A child of fork has none until its first slow allocation: most children exec.
+ */
+#ifndef PURGER_H
+#define PURGER_H
+
+#include "base.h"
+
+/* One is asked for, and this process has none. */
+extern HIDDEN _Atomic bool purger_is_due;
+
+/* Starts it, if it is due. Allocates; no lock may be held. */
+void purger_start(void);
+
+#endif
