@@ -48,10 +48,24 @@ static void put_back(struct superblock *sb, const struct chain *chain)
     if (superblock_live(sb) == 0) heap_post(sb);
 }
 
+/* Collects what is pending in a superblock that is looked at by lines and in a bin, and so quiet: free blocks
+ * count too for whether a line is wholly free. Else a block that waits beside one of them would go on waiting
+ * when nothing lives in its lines any more: free blocks would hold back others, and the bound has no room for
+ * that. */
+static void collect_quiet_lines(struct superblock *sb)
+{
+    do lines_hold_back(sb);
+    while (superblock_live(sb) == 0 && atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0);
+}
+
 /* Moves what is pending to the free list of an active or owned superblock. False: this thread has another id
  * now. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
+    if (sb->role.by_lines && !heap_is_active(heap, sb)) {
+        collect_quiet_lines(sb);
+        return true;
+    }
     struct chain chain = superblock_take_pending(sb), rest = {0, 0, 0};
     if (sb->role.by_lines && chain.count + word_free(word_read(sb)) < superblock_class(sb)->capacity) {
         rest = chain;
