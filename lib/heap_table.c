@@ -73,7 +73,7 @@ struct heap *heap_lock_mine(void)
     struct heap *heap = heap_get(cpu.ids != 0 ? cpu_id() : assign_next());
     if (heap == NULL) return NULL;
     lock_take(&heap->lock);
-    heap->orphan = false;
+    if (heap->orphan) heap->orphan = false; /* a store would be an atomic instruction each time */
     return heap;
 }
 
