@@ -49,7 +49,7 @@ static const struct option {
     {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO, "locked: no restartable sequences"},
     {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how contended locks wait"},
     {"topology", AT(topology), NULL, topology_is_text, 0, 0, 0, "core and cache of each CPU"},
-    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 7, 2, "f in eighths (the papers' f = 1/4)"},
+    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)"},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
     {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},

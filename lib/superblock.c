@@ -104,12 +104,14 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
     return joined.count;
 }
 
-/* By lines, one block may make a whole line free, and those of its line count only then: so looks are taken
- * more often. */
+/* Of f at most a quarter: else what waits unseen and what may lie free together were all of a superblock, and
+ * one live block could hold each of them (lib/README.md). By lines, one block may make a whole line free, and
+ * those of its line count only then: so looks are taken more often. */
 static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
-    unsigned step = sb->role.by_lines ? capacity / 16 : capacity * options.empty_fraction / GROUP_EMPTY;
+    unsigned eighths = options.empty_fraction < 2 ? options.empty_fraction : 2;
+    unsigned step = sb->role.by_lines ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
     return step != 0 ? step : 1;
 }
 

@@ -179,8 +179,8 @@ struct chain {
 /* Puts a chain in front of the pending list, from any thread; the pending blocks there are now. */
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain);
 
-/* Is it time to look at what is pending, now that `count` more make it `after` blocks? Each time that another
- * f of the superblock is (a sixteenth by lines), and when nothing is live any more. */
+/* Is it time to look at what is pending, now that `count` more make it `after` blocks? Each time that another f
+ * of the superblock is, at most a quarter (a sixteenth by lines), and when nothing is live any more. */
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count);
 
 /* Takes all pending blocks. */

@@ -90,8 +90,8 @@ END_TEST
 START_TEST(what_is_freed_leaves_the_heap)
 {
     static const char *const settings[] = {"slack=0,empty_fraction=1", "slack=4,empty_fraction=2",
-                                           "slack=16,empty_fraction=6"};
-    static const unsigned fractions[] = {1, 2, 6}, slacks[] = {0, 4, 16};
+                                           "slack=16,empty_fraction=4"};
+    static const unsigned fractions[] = {1, 2, 4}, slacks[] = {0, 4, 16};
     use_path(_i % PATHS, settings[_i / PATHS]);
     unsigned f = fractions[_i / PATHS], slack = slacks[_i / PATHS];
     uint64_t random = random_seed();
