@@ -1,0 +1,39 @@
+/* bound.h: the bound of lib/README.md, computed; and whether all that it is made of holds.
+ *
+ * With f the empty fraction, K the slack, S a superblock, C the classes in use, for one heap
+ *
+ *     recorded        free eighths of bins and empty ones   <= max(8 K, 8 f a)      invariant
+ *     unrecorded      free beyond its group, each in a bin  <  S/8
+ *     unposted        pending and not posted, each          <  f S and S/4, by lines share S/16
+ *     held back       by a live block, by lines             <  share blocks
+ *     rest            of each superblock, no block          <= rest(class)
+ *     active          superblocks that count as full        <= C
+ *
+ * where share is the most blocks that lie in the lines of one, itself included; 1 when blocks are whole
+ * lines.
+ */
+#ifndef BOUND_H
+#define BOUND_H
+
+#include "heap_state.h"
+
+/* Bytes held <= slope * bytes live + heap * heaps, for programs of so many classes. */
+struct bound {
+    double slope, heap;
+};
+struct bound bound_of(unsigned classes, unsigned share);
+
+/* The most blocks that one live block can hold back. */
+unsigned most_held_back(unsigned class);
+
+/* How close each part came to what it may be at most, over all looks; 1 is the bound itself. */
+struct extremes {
+    double recorded, unrecorded, unposted, held_back, active, heap;
+    unsigned looks;
+};
+extern struct extremes extremes;
+
+/* Looks at every heap; to be called when what was posted has been collected: as memory is asked of the OS. */
+void extremes_look(void);
+
+#endif
