@@ -1,141 +1,244 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks in interleaved rounds and prints medians, minima and ratios as tables."""
+"""Runs the benchmarks in interleaved rounds and prints minima, medians and ratios as tables."""
 import argparse
 import csv
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True # the sources may be read-only
+import contest # noqa: E402
+import pictures # noqa: E402
+import programs # noqa: E402
+from contest import Case, Contestant # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
-MALLOC_WORKLOADS = [["pairs"], ["batch"], ["sizes"], ["threadtest", "1"], ["threadtest", str(2 * CPUS)],
-                    ["larson", str(2 * CPUS)]]
-POOL_WORKLOADS = [["request"], ["nested"], ["three"], ["fill"], ["clear"], ["trees"], ["churn"],
-                  ["vectors"], ["messages"], ["big"], ["phases"]]
+POOL_WORKLOADS = "request nested three fill clear trees churn vectors messages big phases".split()
 POOLS = ["reap", "apr", "talloc", "obstack", "mimalloc", "malloc"]
-OTHERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 
 
-class Contestant:
-    """A malloc to preload or a pool's program: how to start it, and what it did."""
-
-    def __init__(self, name, program, preload="", options=""):
-        self.name, self.program, self.preload, self.options = name, program, preload, options
-        self.times, self.peaks = {}, {}
+def wanted(cases, options):
+    return [c for c in cases if options.workloads is None or c.label.split()[0] in options.workloads]
 
 
-def installed_libraries():
-    listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[0]: line.split()[-1] for line in listing.splitlines() if " => " in line}
+# --- the short benchmark: mallocs and pools ------------------------------------------------------------------------
+
+def round_ratio(contestant, ours, case):
+    """Round by round, so that what slows the machine for a while slows both; and of the minima."""
+    theirs, mine = contestant.figures(case, "ns"), ours.figures(case, "ns")
+    return f"{statistics.median(a / b for a, b in zip(theirs, mine)):.2f} ({min(theirs) / min(mine):.2f})"
 
 
-def mallocs(build, paths):
-    program, ours = build + "/bench/mallocs", build + "/.libs/libreap-malloc.so"
-    found = installed_libraries()
-    yield Contestant("reap", program, ours)
-    if paths:
-        yield Contestant("reap cpu", program, ours, "heaps=cpu")
-        yield Contestant("reap locked", program, ours, "path=locked")
-    yield Contestant("glibc", program)
-    for name, library in OTHERS.items():
-        if library in found:
-            yield Contestant(name, program, found[library])
-        else:
-            print(f"no {library}: {name} is left out")
+def report_short(title, contestants, cases):
+    def table(text, figure, cell):
+        contest.print_table(text, [""] + [c.name for c in contestants], [
+            [case.label] + [cell(c, case) if c.figures(case, figure) else "-" for c in contestants] for case in cases])
+
+    table(f"{title}: ns per operation, median", "ns", lambda c, case: f"{statistics.median(c.figures(case, 'ns')):.1f}")
+    table("  the same, minimum", "ns", lambda c, case: f"{min(c.figures(case, 'ns')):.1f}")
+    table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", "ns",
+          lambda c, case: round_ratio(c, contestants[0], case))
+    table("  peak RSS in MiB, median", "rss", lambda c, case: f"{statistics.median(c.figures(case, 'rss')):.1f}")
+
+
+def suite_mallocs(build, options):
+    contestants = contest.mallocs(build, options.paths)
+    cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
+    cases += [Case(w, w.split(), build + "/bench/threads")
+              for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
+    cases = wanted(cases, options)
+    contest.measure(build, contestants, cases, options.rounds or 5)
+    report_short("mallocs", contestants, cases)
+    return contestants, cases
 
 
 def pools(build):
     for name in POOLS:
         program = f"{build}/bench/pool_{name}"
         if os.path.exists(program):
-            yield Contestant(name, program)
+            yield Contestant(name, program, ours=name == "reap")
         if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
             libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
-            yield Contestant("apr on reaps", program, ":".join(libraries))
+            yield Contestant("apr on reaps", program, ":".join(libraries), ours=True)
 
 
-def run_once(build, contestant, workload):
-    """Nanoseconds per operation and peak RSS in KiB; None where a pool has no such workload."""
-    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
-    with tempfile.NamedTemporaryFile("r") as result:
-        launched = subprocess.run([build + "/bench/launch", result.name, contestant.preload, contestant.program]
-                                  + workload, env=environment, stdout=subprocess.PIPE, text=True)
-        if launched.returncode == 77:
-            return None
-        if launched.returncode:
-            sys.exit(f"{contestant.name} {' '.join(workload)} ended with status {launched.returncode}")
-        nanoseconds, operations = map(int, result.read().split())
-    return nanoseconds / operations, int(launched.stdout)
+def suite_pools(build, options):
+    contestants = list(pools(build))
+    cases = wanted([Case(w, [w]) for w in POOL_WORKLOADS], options)
+    contest.measure(build, contestants, cases, options.rounds or 5)
+    report_short("pools", contestants, cases)
+    return contestants, cases
 
 
-def measure(build, contestants, workloads, rounds, rows):
-    """Each round runs every contestant on every workload once, starting one further along each time."""
-    total, done = rounds * len(workloads) * len(contestants), 0
-    for number in range(rounds):
-        for workload in workloads:
-            label = " ".join(workload)
-            turn = number % len(contestants)
-            for contestant in contestants[turn:] + contestants[:turn]:
-                done += 1
-                sys.stderr.write(f"\r{done:4}/{total}  round {number + 1}  {label} on {contestant.name}\033[K")
-                sys.stderr.flush()
-                answer = run_once(build, contestant, workload)
-                if answer:
-                    contestant.times.setdefault(label, []).append(answer[0])
-                    contestant.peaks.setdefault(label, []).append(answer[1])
-                    rows.append([label, contestant.name, number + 1, f"{answer[0]:.3f}", answer[1]])
-    sys.stderr.write("\r\033[K")
+# --- real programs -------------------------------------------------------------------------------------------------
+
+def suite_programs(build, options):
+    contestants, cases = contest.mallocs(build, options.paths), programs.installed(build, options.workloads)
+    if not options.unchecked:
+        contest.verify(build, contestants, cases)
+        print(f"checked: {len(cases)} programs call the malloc that is measured, and answer alike on each")
+    contest.measure(build, contestants, cases, options.rounds or 5)
+    print_programs(contestants, cases)
+    draw_programs(build, contestants, cases)
+    return contestants, cases
 
 
-def print_table(title, contestants, workloads, cell):
-    widths = [max(14, len(c.name) + 2) for c in contestants]
-    print(f"\n{title}")
-    print(" " * 16 + "".join(c.name.rjust(w) for c, w in zip(contestants, widths)))
-    for workload in workloads:
-        label = " ".join(workload)
-        cells = [cell(c, label) if label in c.times else "-" for c in contestants]
-        print(label.ljust(16) + "".join(text.rjust(w) for text, w in zip(cells, widths)))
+def print_programs(contestants, cases):
+    contest.print_figures("programs: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
+    contest.print_figures("programs: peak RSS in MiB, minimum", contestants, cases, "rss", "{:.1f}")
+    contest.print_figures("programs: minor page faults, minimum", contestants, cases, "faults", "{}")
 
 
-def report(title, contestants, workloads):
-    ours = contestants[0]
+def draw_programs(build, contestants, cases):
+    for figure, title in (("cpu", "CPU time"), ("rss", "peak RSS")):
+        pictures.draw(build, "programs", figure, f"programs: {title} relative to the best peer", contestants, cases)
 
-    def ratio(c, label):
-        """Round by round, so that what slows the machine for a while slows both; and of the minima."""
-        rounds = statistics.median(a / b for a, b in zip(c.times[label], ours.times[label]))
-        return f"{rounds:.2f} ({min(c.times[label]) / min(ours.times[label]):.2f})"
 
-    print_table(f"{title}: ns per operation, median", contestants, workloads,
-                lambda c, label: f"{statistics.median(c.times[label]):.1f}")
-    print_table("  the same, minimum", contestants, workloads, lambda c, label: f"{min(c.times[label]):.1f}")
-    print_table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", contestants,
-                workloads, ratio)
-    print_table("  peak RSS in MiB, median", contestants, workloads,
-                lambda c, label: f"{statistics.median(c.peaks[label]) / 1024:.1f}")
+# --- threads -------------------------------------------------------------------------------------------------------
+
+THREADED = "threadtest larson shbench prodcons bleeding storm scratch thrash".split()
+
+
+def threaded(build, options, numbers, more=()):
+    return wanted([Case(f"{w} {n}", [w, str(n), *more], build + "/bench/threads") for w in THREADED for n in numbers],
+                  options)
+
+
+def suite_threads(build, options):
+    contestants, cases = contest.mallocs(build, options.paths), threaded(build, options, (2, 16))
+    contest.measure(build, contestants, cases, options.rounds or 7)
+    contest.print_figures("threads: ns per operation by the clock, minimum", contestants, cases, "ns", "{:.2f}")
+    contest.print_figures("threads: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
+    contest.print_figures("threads: peak RSS in MiB, median", contestants, cases, "rss", "{:.1f}", statistics.median)
+    flat = [case for case in cases if contestants[0].figures(case, "grown")]
+    contest.print_table("threads: KiB by which RSS grew from a tenth of the work to its end, median",
+                        [""] + [c.name for c in contestants],
+                        [[case.label] + [f"{statistics.median(c.figures(case, 'grown')):.0f}" for c in contestants]
+                         for case in flat])
+    print_leaving("threads", contestants[0], cases)
+    for figure, title in (("ns", "time"), ("rss", "peak RSS")):
+        pictures.draw(build, "threads", figure, f"threads: {title} relative to the best peer", contestants, cases)
+    return contestants, cases
+
+
+def print_leaving(suite, ours, cases):
+    """How often the fast path is left: an operation is a malloc or a free."""
+    rows = []
+    for case in cases:
+        runs = ours.runs.get(case.label, [])
+        figures = [[1e6 * run[name] / (run.get("calls") or 2 * run["operations"]) for run in runs if name in run]
+                   for name in ("slow_mallocs", "slow_frees", "remote_frees", "transfers")]
+        if all(figures):
+            rows.append([case.label] + [f"{statistics.median(values):.1f}" for values in figures])
+    contest.print_table(f"{suite}: of a million calls of malloc and free, median over the rounds",
+                        ["", "slow mallocs", "slow frees", "remote among them", "superblock transfers"], rows)
+
+
+# --- fragmentation -------------------------------------------------------------------------------------------------
+
+PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": ("3.17", "1.30"), "gs": ("1.15", "")}
+
+
+def add_fragmentation(run):
+    run["asked_kib"] = run["asked"] / 1024
+    run["held_asked"] = run["held"] / run["asked"] if "held" in run else None
+    if "before" in run:
+        run["rss_asked"] = (run["rss"] - run["before"] / 1024) * 2**20 / run["asked"]
+        run["usable_asked"] = run["usable"] / run["asked"]
+    return {figure: value for figure, value in run.items() if value is not None}
+
+
+def counted_threads(build, contestant, case):
+    return add_fragmentation(contest.run_once(build, contestant, case))
+
+
+def counted_program(build, contestant, case):
+    """What it asks for, by asked.c on glibc; then what reap held for that."""
+    asked = contest.run_once(build, contestant, case, preload=f"{build}/.libs/libasked.so:{case.bare}")
+    run = contest.run_once(build, contestant, case, options="stats=1")
+    told = [list(map(int, numbers)) for numbers in contest.asked(asked["errors"])]
+    return add_fragmentation(dict(run, **contest.counters(run["errors"]), asked=max(most for most, _, _ in told),
+                                  calls=sum(a + f for _, a, f in told), allocations=sum(a for _, a, _ in told)))
+
+
+def middle(contestant, case, figure, form="{:.2f}"):
+    values = contestant.figures(case, figure)
+    return form.format(statistics.median(values)) if values else "-"
+
+
+def suite_fragmentation(build, options):
+    everybody, threads = contest.mallocs(build), threaded(build, options, (1, 16), ["count"])
+    threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")
+               and case.label != "prodcons 1"]
+    ours, real = everybody[0], programs.installed(build, options.workloads)
+    contest.measure(build, everybody, threads, options.rounds or 3, counted_threads)
+    contest.measure(build, [ours], real, 1, counted_program)
+    heads = ["", "paper", "target", "asked KiB", "usable/asked", "reap held/asked"]
+    rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), middle(ours, case, "asked_kib", "{:.0f}"),
+             middle(ours, case, "usable_asked"), middle(ours, case, "held_asked")]
+            + [middle(c, case, "rss_asked") for c in everybody] for case in threads]
+    contest.print_table("fragmentation: most held (A) over most asked for (U), medians; RSS is that over the start's",
+                        heads + [f"{c.name} RSS/asked" for c in everybody], rows)
+    rows = [[case.label, *PAPER.get(case.label, ("", "")), middle(ours, case, "allocations", "{:.0f}"),
+             middle(ours, case, "asked_kib", "{:.0f}"), middle(ours, case, "held_asked")] for case in real]
+    contest.print_table("fragmentation of programs on reap",
+                        ["", "paper", "target", "allocations", "asked KiB", "held/asked"], rows)
+    print_leaving("programs", ours, real)
+    return everybody, threads + real
+
+
+# --- instructions --------------------------------------------------------------------------------------------------
+
+def suite_steps(build, options):
+    """Printed only: the numbers are the same in each round."""
+    contestants = contest.mallocs(build, options.paths)
+    cells = {}
+    for contestant in contestants:
+        told = subprocess.run([build + "/bench/steps", contestant.preload], check=True, text=True, capture_output=True,
+                              env={"PATH": contest.SYSTEM_PATH, "REAP_OPTIONS": contestant.options}).stdout
+        for line in told.splitlines():
+            size, *counts = map(int, line.split())
+            get, get_atomics, put, put_atomics = counts
+            cells.setdefault(size, []).append(f"{get} + {put}" + " atomic" * bool(get_atomics + put_atomics))
+            if contestant.name == "reap" and get_atomics + put_atomics:
+                raise contest.Failed(f"reap's fast path has an atomic read-modify-write, at {size} bytes")
+    contest.print_table("instructions of a malloc + of its free on the fast path, by the bytes asked for",
+                        [""] + [c.name for c in contestants], [[str(size)] + row for size, row in cells.items()])
+    return [], []
+
+
+# --- all -----------------------------------------------------------------------------------------------------------
+
+SUITES = {"mallocs": suite_mallocs, "pools": suite_pools, "programs": suite_programs, "threads": suite_threads,
+          "fragmentation": suite_fragmentation, "steps": suite_steps}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs and pools if none")
     parser.add_argument("--build", default=".", help="the build directory")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--paths", action="store_true", help="also the mallocs with heaps=cpu and path=locked")
-    parser.add_argument("--only", choices=["mallocs", "pools"])
-    parser.add_argument("--workloads", help="only these, by name, separated by commas")
+    parser.add_argument("--rounds", type=int, help="how many; each suite has its own default")
+    parser.add_argument("--paths", action="store_true", help="also the library with heaps=cpu and path=locked")
+    parser.add_argument("--unchecked", action="store_true", help="programs: without the runs that check the malloc")
+    parser.add_argument("--workloads", type=lambda text: text.split(","), help="only these, separated by commas")
     options = parser.parse_args()
-    build, rows = os.path.abspath(options.build), []
-    print(f"{CPUS} CPUs, Linux {os.uname().release}, {options.rounds} interleaved rounds")
-    for title, contestants, workloads in (("mallocs", mallocs(build, options.paths), MALLOC_WORKLOADS),
-                                          ("pools", pools(build), POOL_WORKLOADS)):
-        if options.only in (None, title):
-            contestants = list(contestants)
-            if options.workloads:
-                workloads = [w for w in workloads if w[0] in options.workloads.split(",")]
-            measure(build, contestants, workloads, options.rounds, rows)
-            report(title, contestants, workloads)
-    with open(build + "/bench/results.csv", "w", newline="") as out:
-        csv.writer(out).writerows([["workload", "name", "round", "ns_per_operation", "peak_kib"]] + rows)
-    print(f"\nevery run: {os.path.relpath(build)}/bench/results.csv")
+    for suite in options.suites:
+        if suite not in SUITES:
+            parser.error(f"no suite {suite}")
+    build = os.path.abspath(options.build)
+    print(f"{CPUS} CPUs, Linux {os.uname().release}, interleaved rounds")
+    for suite in options.suites or ["mallocs", "pools"]:
+        try:
+            contestants, cases = SUITES[suite](build, options)
+        except contest.Failed as failure:
+            sys.exit(str(failure))
+        if not cases:
+            continue
+        with open(f"{build}/bench/results-{suite}.csv", "w", newline="") as out:
+            csv.writer(out).writerows([["suite", "workload", "name", "round", "figure", "value"],
+                                       *contest.rows_of(suite, contestants, cases)])
+        print(f"\nevery run: {os.path.relpath(build)}/bench/results-{suite}.csv\n", flush=True)
 
 
 main()
