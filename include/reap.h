@@ -170,6 +170,19 @@ void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
 
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+/* Moves an object from one reap to another; its new place, or NULL and ENOMEM when it stays where it is. A
+ * large object takes its chunk with it and keeps its place. The thread must be the one in both reaps. */
+void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2, 3));
+
+/* Makes a reap, with all below it, the newest child of another parent; NULL, or a NULL handle, makes it a
+ * root. Limits above are those of the new place. 0, or -1 and EINVAL when the new parent is the reap itself
+ * or below it, ENOMEM when a limit would be exceeded: then nothing has changed. Several threads may adopt at
+ * once, and others create or destroy children of both parents; the reap is the calling thread's, and where
+ * there are limits what is below it too. */
+int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* Limits the live bytes (as in reapStats) of a reap and all below it together; 0: no limit. An allocation

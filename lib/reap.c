@@ -211,6 +211,35 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
     return -1;
 }
 
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+void *reapMove(void *object, void **from_handle, void **to_handle)
+{
+    struct reap *from = reap_of_handle(from_handle, "reapMove"), *to = reap_of_handle(to_handle, "reapMove");
+    struct reap_chunk *chunk = reap_chunk_of_object(from, object, "reapMove");
+    return from == to ? object : reap_alloc_move(from, chunk, object, to);
+}
+
+/* A function of a reap that is being destroyed must not take it away from who destroys it. */
+static void check_going(const struct reap *reap, const char *call)
+{
+    if (UNLIKELY(reap->flags & REAP_ENDING)) report_misuse(call, reap, "reap is being destroyed");
+}
+
+int reapAdopt(void **handle, void **parent_handle)
+{
+    struct reap *reap = reap_of_handle(handle, "reapAdopt"), *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapAdopt");
+    check_going(reap, "reapAdopt");
+    reap_tree_adopt_begin();
+    bool cycle = parent && reap_tree_is_below(parent, reap);
+    bool done = !cycle && reap_limit_adopt(reap, parent);
+    if (done) reap_tree_adopt(reap, parent);
+    reap_tree_adopt_end();
+    if (cycle) errno = EINVAL;
+    return done ? 0 : -1;
+}
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 int reapSetLimit(void **handle, size_t bytes)
@@ -263,7 +292,7 @@ void reapCreate(void **handle, void **parent_handle)
 
 static void begin_end(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & REAP_ENDING)) report_misuse(call, reap, "reap is being destroyed");
+    check_going(reap, call);
     reap->flags |= REAP_ENDING;
 }
 

@@ -78,12 +78,21 @@ static void *record(struct reap *reap, size_t size)
     return reap_chunk_record(reap, size);
 }
 
+static void open_if_limited(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
+}
+
+static void close_if_limited(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_close(reap);
+}
+
 void *reap_alloc_record(struct reap *reap, size_t size)
 {
-    bool limited = reap->flags & REAP_LIMITED;
-    if (UNLIKELY(limited)) reap_limit_open(reap);
+    open_if_limited(reap);
     void *memory = record(reap, size);
-    if (UNLIKELY(limited)) reap_limit_close(reap);
+    close_if_limited(reap);
     return memory;
 }
 
@@ -301,4 +310,46 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     drain_some(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
     return resize(reap, chunk, object, size);
+}
+
+/* --- to another reap ------------------------------------------------------------------------- */
+
+static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    reap_chunk_adopt(from); /* it may be one of these */
+    if (UNLIKELY(reap_watched)) memtool_free(from, object);
+    reap_chunk_move(from, to, chunk);
+    reap_free_settle(from);
+    if (UNLIKELY(reap_watched)) memtool_alloc(to, object, (chunk->limit - chunk->first) * REAP_UNIT, true);
+    return object;
+}
+
+static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    bool zeroed;
+    size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
+    void *copy = watched(to, allocate(to, bytes, &zeroed), bytes, false);
+    if (!copy) return NULL;
+    memcpy(copy, object, bytes);
+    if (UNLIKELY(reap_watched)) memtool_free(from, object);
+    release(from, chunk, object);
+    return copy;
+}
+
+void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
+    reap_alloc_drain(to);
+    if (!reap_limit_pass(from, to, bytes)) return NULL;
+    open_if_limited(from);
+    open_if_limited(to);
+    bool whole = chunk->kind == REAP_WHOLE;
+    void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
+    if (moved)
+        reap_limit_passed(from, to, bytes);
+    else
+        reap_limit_pass_back(from, to, bytes);
+    close_if_limited(from);
+    close_if_limited(to);
+    return moved;
 }

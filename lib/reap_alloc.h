@@ -23,6 +23,9 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size);
 /* Resizes an object of this chunk; it may move. On failure it stays as it was. */
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size);
 
+/* Moves an object of this chunk to another reap; its new place. On failure it stays. */
+void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to);
+
 /* Frees an object of this chunk. */
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 

@@ -311,6 +311,16 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
     hold(reap, chunk->size);
 }
 
+void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
+{
+    forget(from, chunk);
+    unlink_chunk(from, chunk);
+    from->held -= chunk->size;
+    chunk->owner = to;
+    chunk->tag = reap_chunk_tag(chunk);
+    reap_chunk_hold(to, chunk);
+}
+
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
     size_t size;

@@ -391,6 +391,9 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 /* Puts such a chunk on the reap's list. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
+/* Makes a chunk with a large object another reap's. */
+void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
+
 /* Takes a chunk in which nothing lives off the list and gives it back. */
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
 

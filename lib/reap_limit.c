@@ -272,3 +272,61 @@ bool reap_limit_set(struct reap *reap, size_t bytes)
     atomic_store_explicit(&reap->share.slack, slack, memory_order_relaxed);
     return true;
 }
+
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+static struct reap *first_limiter(const struct reap *reap)
+{
+    return reap && reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+}
+
+/* The first limiter of one chain that is in the other, too. */
+static struct reap *common(struct reap *limiter, struct reap *other)
+{
+    for (; limiter; limiter = limiter->share.above)
+        for (struct reap *it = other; it; it = it->share.above)
+            if (it == limiter) return limiter;
+    return NULL;
+}
+
+bool reap_limit_pass(struct reap *from, struct reap *to, size_t bytes)
+{
+    struct reap *first = first_limiter(to), *shared = common(first, first_limiter(from));
+    struct reap *met = draw(first, shared, false, bytes);
+    if (met) {
+        reap_limit_open(to);
+        if (notify(to, met, bytes)) met = draw(first, shared, false, bytes);
+        reap_limit_close(to);
+    }
+    if (met) errno = ENOMEM;
+    if (!met && first) to->share.drawn += bytes;
+    return !met;
+}
+
+void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes)
+{
+    struct reap *first = first_limiter(from);
+    if (first) from->share.drawn -= bytes;
+    undraw(first, common(first, first_limiter(to)), false, bytes);
+}
+
+void reap_limit_pass_back(struct reap *from, struct reap *to, size_t bytes)
+{
+    reap_limit_passed(to, from, bytes);
+}
+
+bool reap_limit_adopt(struct reap *top, const struct reap *parent)
+{
+    struct reap *from = reap_limit_of(top) ? top->share.above : first_limiter(top);
+    struct reap *to = first_limiter(parent);
+    if (from == to) return true;
+    struct reap *shared = common(to, from);
+    size_t live = squeeze(top);
+    if (draw(to, shared, false, live)) {
+        errno = ENOMEM;
+        return false;
+    }
+    undraw(from, shared, false, live);
+    relink(top, from, to);
+    return true;
+}

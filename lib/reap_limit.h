@@ -64,6 +64,19 @@ void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 /* The reap's own limit, or 0. */
 size_t reap_limit_of(const struct reap *reap);
 
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+/* An object of bytes is to move: `to` pays on the limiters that it does not share with `from`, for which the
+ * function of reapOnLimit may be called. False: a limit would be exceeded (ENOMEM). Both are closed. */
+bool reap_limit_pass(struct reap *from, struct reap *to, size_t bytes);
+
+/* It has moved: `from` gets back what `to` has paid; or it has not, and `to` does. */
+void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes);
+void reap_limit_pass_back(struct reap *from, struct reap *to, size_t bytes);
+
+/* A tree is to go below parent (NULL: below nobody). False: a limit above would be exceeded (ENOMEM). */
+bool reap_limit_adopt(struct reap *top, const struct reap *parent);
+
 /* --- from other threads ---------------------------------------------------------------------- */
 
 /* Draws bytes for an object that another thread makes for this reap, which counts them when it takes the

@@ -60,3 +60,24 @@ size_t reap_tree_count(struct reap *parent)
     reap_tree_unlock(parent);
     return count;
 }
+
+/* --- adopting -------------------------------------------------------------------------------- */
+
+static struct reap adopters; /* nobody's parent: its lock is theirs */
+
+void reap_tree_adopt_begin(void) { reap_tree_lock(&adopters); }
+void reap_tree_adopt_end(void) { reap_tree_unlock(&adopters); }
+
+void reap_tree_adopt(struct reap *reap, struct reap *parent)
+{
+    reap_tree_remove(reap);
+    reap->next = reap->prev = NULL;
+    reap->born = parent ? reap_depth(parent) : 0;
+    reap_tree_add(reap, parent);
+}
+
+bool reap_tree_is_below(const struct reap *reap, const struct reap *top)
+{
+    while (reap && reap != top) reap = reap->parent;
+    return reap == top;
+}

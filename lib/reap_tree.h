@@ -12,7 +12,7 @@
  * means that nobody is there to let go. `next` links are changed by single stores, in an order
  * that keeps the list whole at every moment; who takes over such a lock mends `prev` from them.
  *
- * Lock rank: the parent's lock is the only one taken here, and nothing is called while it is held.
+ * Lock rank: the one lock of all who adopt; then a parent's lock, while which nothing is called or locked.
  */
 #ifndef REAP_TREE_H
 #define REAP_TREE_H
@@ -77,6 +77,15 @@ static inline void reap_tree_remove(struct reap *child)
 /* The reap after this one in the tree below top, parents before their children; NULL after the last. The
  * tree must stand still. */
 struct reap *reap_tree_after(const struct reap *top, const struct reap *reap);
+
+/* Makes a reap the newest child of another parent, or a root (NULL). From adopt_begin to adopt_end nobody
+ * else does that, so that two reaps cannot come to be below each other. */
+void reap_tree_adopt_begin(void);
+void reap_tree_adopt(struct reap *reap, struct reap *parent);
+void reap_tree_adopt_end(void);
+
+/* Is a reap another one, or below it? */
+bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
 /* The newest child, or NULL. */
 struct reap *reap_tree_newest(struct reap *parent);

@@ -126,18 +126,20 @@ static unsigned reaps_below(const struct model *model, unsigned top)
     return count;
 }
 
-/* Has a call that would make `more` bytes live in a reap given what the limits say? Where several reaps
- * share one, the sixteenth that may be anybody's room says neither. */
-static bool was_refused(const struct model *model, unsigned reap, size_t more, const void *at)
+/* Has a call that would make `more` bytes live in a reap, which came from another one (REAPS: from none),
+ * done what the limits say? Where several reaps share one, the sixteenth that may be anybody's room says
+ * neither. */
+static bool was_refused(const struct model *model, unsigned from, unsigned reap, size_t more, bool done)
 {
     bool must = false, may = false;
     for (unsigned i = reap; i != REAPS; i = model->parent[i]) {
+        if (is_below(model, from, i)) continue;
         size_t limit = model->limits[i], live = limit ? live_below(model, i) + more : 0;
         size_t early = reaps_below(model, i) > 1 ? limit / 16 : 0;
         if (limit && live > limit / 16 * 16) must = true;
         if (limit && live > limit / 16 * 16 - early / 16 * 16) may = true;
     }
-    if (at) {
+    if (done) {
         ck_assert_msg(!must, "a limit is exceeded");
         return false;
     }
@@ -184,7 +186,7 @@ static void do_alloc(struct model *model)
     default:
         at = reapMalloc(handle, size);
     }
-    if (was_refused(model, (unsigned)reap, rounded(size), at)) return;
+    if (was_refused(model, REAPS, (unsigned)reap, rounded(size), at)) return;
     enter(model, object, (unsigned)reap, at, size);
 }
 
@@ -204,7 +206,7 @@ static void do_realloc(struct model *model)
     size_t size = random_size(model), common = size < object->size ? size : object->size;
     check_filled(object);
     unsigned char *at = reapRealloc(&model->reaps[object->reap], object->at, size);
-    if (was_refused(model, object->reap, rounded(size) - object->usable, at)) return;
+    if (was_refused(model, REAPS, object->reap, rounded(size) - object->usable, at)) return;
     ck_assert_msg(all(at, common, object->fill), "not copied");
     enter(model, object, object->reap, at, size);
 }
@@ -248,6 +250,41 @@ static void do_end(struct model *model, bool destroy)
     else
         reapFreeAll(&handle);
     ck_assert_ptr_eq(handle, model->reaps[reap]);
+}
+
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+static void do_move(struct model *model)
+{
+    struct object *object = random_object(model, true);
+    int to = random_reap(model);
+    if (!object || to < 0) return;
+    unsigned from = object->reap;
+    unsigned char *at = reapMove(object->at, &model->reaps[from], &model->reaps[to]);
+    if (was_refused(model, from, (unsigned)to, object->usable, at)) return;
+    ck_assert_msg(all(at, object->size, object->fill), "not moved");
+    if ((unsigned)to == from) ck_assert_ptr_eq(at, object->at);
+    if (object->size > 33000) ck_assert_ptr_eq(at, object->at);
+    if ((unsigned)to != from) object->depth = model->depth[to];
+    object->at = at;
+    object->reap = (unsigned)to;
+}
+
+static void do_adopt(struct model *model)
+{
+    int child = random_reap(model), parent = random_reap(model);
+    if (child < 0) return;
+    unsigned reap = (unsigned)child, to = parent < 0 ? REAPS : (unsigned)parent;
+    int result = reapAdopt(&model->reaps[reap], parent < 0 ? NULL : &model->reaps[to]);
+    if (is_below(model, to, reap)) {
+        ck_assert_int_eq(result, -1);
+        ck_assert_int_eq(errno, EINVAL);
+        return;
+    }
+    if (was_refused(model, model->parent[reap], to, live_below(model, reap), result == 0)) return;
+    model->parent[reap] = to;
+    model->born[reap] = parent < 0 ? 0 : model->depth[to];
+    ck_assert_ptr_eq(reapParent(&model->reaps[reap]), parent < 0 ? NULL : model->reaps[to]);
 }
 
 /* --- marks ----------------------------------------------------------------------------------- */
@@ -384,6 +421,14 @@ static void step(struct model *model)
     case 9:
     case 10:
         do_mark(model);
+        break;
+    case 11:
+        do_adopt(model);
+        break;
+    case 12:
+    case 13:
+    case 14:
+        do_move(model);
         break;
     default:
         switch (below(model, 5)) {
