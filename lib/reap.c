@@ -284,7 +284,7 @@ void reapCreate(void **handle, void **parent_handle)
     struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
-    struct reap *reap = reap_chunk_create(parent);
+    struct reap *reap = reap_chunk_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
     if (reap) reap_tree_add(reap, parent);
     *handle = reap;
     if (UNLIKELY(parent && parent->flags & REAP_SPECIAL && reap)) create_special(reap, parent);
@@ -301,8 +301,8 @@ static void end_one(struct reap *reap)
 {
     if (reap->parent) reap_chunk_learn(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
-    reap_tree_remove(reap);
     reap_chunk_destroy(reap);
+    if (!reap_tree_remove(reap)) reap_chunk_give_back_first(reap_first_chunk(reap));
 }
 
 /* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks

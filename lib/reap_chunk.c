@@ -114,11 +114,14 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
     reap_region_mode(reap);
 }
 
-struct reap *reap_chunk_create(const struct reap *parent)
+struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chunk)
 {
-    size_t size = REAP_FIRST_SIZE;
-    if (parent) size <<= atomic_load_explicit(&parent->child_log, memory_order_relaxed);
-    struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
+    size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
+    if (UNLIKELY(chunk && chunk->size != size)) {
+        reap_chunk_give_back_first(chunk);
+        chunk = NULL;
+    }
+    if (!chunk) chunk = chunk_alloc(size, &size, NULL);
     if (UNLIKELY(!chunk)) return NULL;
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     zero_line(reap);
@@ -130,6 +133,7 @@ struct reap *reap_chunk_create(const struct reap *parent)
         lay_out_first(reap, chunk, size);
     reap->tag = reap_tag(reap);
     reap->heap = &no_heap;
+    atomic_init(&reap->cradle, NULL);
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_watched)) {
         reap->flags = REAP_WATCHED;
@@ -192,12 +196,16 @@ void reap_chunk_destroy(struct reap *reap)
     if (UNLIKELY(reap_watched)) memtool_pool_end(reap);
     give_back_all(reap->chunks);
     give_back_all(reap->spares);
+    struct reap_chunk *cradle = atomic_load_explicit(&reap->cradle, memory_order_relaxed);
+    if (cradle) give_back(cradle);
     reap->tag = 0;
     reap->bump = reap->end = reap->limit = NULL;
     reap->bins_used = 0;
     reap->heap = &no_heap;
-    give_back(reap_first_chunk(reap));
+    reap_first_chunk(reap)->tag = 0;
 }
+
+void reap_chunk_give_back_first(struct reap_chunk *chunk) { free_chunk(chunk); }
 
 /* Counts bytes that the backend gave. */
 static void hold(struct reap *reap, size_t size)

@@ -21,6 +21,7 @@
  *     records   what the reap keeps for itself (cleanups, its name), carved from the hole's far end;
  *               so they are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
+ *     cradle    the first chunk of a child that is no more, kept by its parent for the next child
  *
  * From an object to its chunk: the backend tells (chunk_of), and `near` remembers what it told, so
  * that most frees do not ask. It has an entry for each 64 KiB of addresses, modulo 64; one that
@@ -163,7 +164,7 @@ struct reap_share {
     void *arg;
 };
 
-/* The first three lines are all that creating a reap writes of it. */
+/* The first three lines, and cradle, are all that creating a reap writes of it. */
 struct reap {
     /* the fast paths */
     char *bump;
@@ -201,14 +202,15 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    struct reap_share share; /* undefined without REAP_LIMITED */
-    uint64_t mark;           /* the last open one's number; undefined without REAP_MARKED, as is: */
-    uint16_t depth;          /* how many are open */
+    _Atomic(struct reap_chunk *) cradle; /* or NULL; guarded by this reap's lock */
+    struct reap_share share;             /* undefined without REAP_LIMITED */
+    uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
+    uint16_t depth;                      /* how many are open */
 
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */
 };
-static_assert(offsetof(struct reap, share) == 3 * 64, "reap_chunk_create zeroes three lines");
+static_assert(offsetof(struct reap, cradle) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
@@ -361,9 +363,15 @@ static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
 
 /* --- chunks ---------------------------------------------------------------------------------- */
 
-/* Makes a reap in a chunk of its own, of as many bytes as its parent's children have come to need.
- * NULL: no memory (ENOMEM). */
-struct reap *reap_chunk_create(const struct reap *parent);
+/* Makes a reap in a chunk of its own, of as many bytes as its parent's children have come to need: in the
+ * one given, from a cradle, if it has so many (NULL: there is none). NULL: no memory (ENOMEM). */
+struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chunk);
+
+/* The bytes of the first chunk of the next child. */
+static inline size_t reap_child_size(const struct reap *parent)
+{
+    return (size_t)REAP_FIRST_SIZE << atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+}
 
 /* Has the parent of a reap that ends learn from it what the next child needs. */
 void reap_chunk_learn_size(const struct reap *reap);
@@ -374,8 +382,11 @@ static inline void reap_chunk_learn(const struct reap *reap)
         reap_chunk_learn_size(reap);
 }
 
-/* Gives back every chunk, the first one last: the reap is gone, and its handle is known as dead. */
+/* Gives back every chunk but the first one: the reap is gone, and its handle is known as dead. */
 void reap_chunk_destroy(struct reap *reap);
+
+/* Gives back a first chunk whose reap is gone. */
+void reap_chunk_give_back_first(struct reap_chunk *chunk);
 
 /* Forgets every object and record, the name apart; keeps the first chunk and as many bytes of
  * others as `keep` says. */

@@ -26,6 +26,15 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
     return count;
 }
 
+/* Another thread may put it there, or take it, at any time: so it is no part of held and peak. */
+static void count_cradle(const struct reap *reap, struct reap_stats *stats)
+{
+    if (!atomic_load_explicit(&reap->cradle, memory_order_relaxed)) return;
+    stats->chunks++;
+    stats->chunk_bytes += reap_child_size(reap);
+    if (stats->peak_chunk_bytes < stats->chunk_bytes) stats->peak_chunk_bytes = stats->chunk_bytes;
+}
+
 static void count(const struct reap *reap, struct reap_stats *stats)
 {
     size_t units = 0;
@@ -38,6 +47,7 @@ static void count(const struct reap *reap, struct reap_stats *stats)
         stats->chunks++;
     }
     for (const struct reap_chunk *chunk = reap->spares; chunk; chunk = chunk->next) stats->chunks++;
+    count_cradle(reap, stats);
     stats->live_bytes = units * REAP_UNIT;
 }
 

@@ -124,6 +124,8 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 
 static void check_children(const struct reap *reap, struct sums *sums)
 {
+    const struct reap_chunk *cradle = reap->cradle;
+    HOLDS(sums, !cradle || (chunk_of(cradle, NULL) == cradle && cradle->tag == 0));
     const struct reap *prev = NULL;
     for (const struct reap *child = reap->children; child && !sums->wrong;
          prev = child, child = child->next) {

@@ -218,6 +218,31 @@ START_TEST(children_learn_from_each_other)
 }
 END_TEST
 
+/* One chunk of those that went is kept for the next child, and goes with the parent. */
+START_TEST(the_next_child_begins_where_the_last_one_did)
+{
+    void *children[3], *stale, *grandchild;
+    size_t before = stats().chunk_bytes, kept = reap_watched ? 0 : REAP_FIRST_SIZE;
+    for (int i = 0; i < 3; i++) reapCreate(&children[i], &reap);
+    stale = children[0];
+    for (int i = 0; i < 3; i++) reapDestroy(&children[i]);
+    ck_assert_uint_eq(stats().chunk_bytes, before + kept);
+    ck_assert_int_eq(reapOf(stale, &grandchild), -1);
+    for (int round = 0; round < 3; round++) {
+        reapCreate(&children[0], &reap);
+        ck_assert(children[0] == stale || reap_watched);
+        ck_assert_uint_eq(stats().chunk_bytes, before);
+        assert_valid(children[0]);
+        memset(reapMalloc(&children[0], 5000), 0xff, 5000);
+        reapCreate(&grandchild, &children[0]);
+        reapDestroy(&grandchild);
+        reapDestroy(&children[0]);
+        assert_valid(reap);
+    }
+    ck_assert_uint_eq(stats().chunk_bytes, before + kept);
+}
+END_TEST
+
 START_TEST(destroying_nothing)
 {
     void *nothing = NULL;
@@ -339,6 +364,7 @@ int main(void)
     tcase_add_test(tests, a_deep_tree_needs_no_stack);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
+    tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
     tcase_add_test(tests, destroying_nothing);
     tcase_add_test(tests, a_walk_sees_each_object_once);
     tcase_add_test(tests, stats_add_up);
