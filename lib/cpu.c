@@ -86,6 +86,7 @@ static void choose(bool want_cpu, bool want_locked)
     cpu.reason = cid       ? "the kernel has concurrency ids"
                  : has_cid ? "asked for by REAP_OPTIONS"
                            : "the kernel has no concurrency ids (before 6.3)";
+    cpu_fence(); /* whoever sees ids, or the fast path opened, sees what was stored before: see cpu.h */
     cpu.ids = IDS_MAX;
 }
 

@@ -63,7 +63,7 @@ static void take_posted(void (*forward)(struct superblock *sb))
         next = superblock_unpost(sb);
         if (sb->role.heap == HEAP_GLOBAL)
             refile(sb);
-        else if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0)
+        else if (atomic_load(&sb->pending) != 0)
             forward(sb);
     }
 }

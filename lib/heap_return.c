@@ -9,10 +9,11 @@ static bool is_on(const struct heap *heap, const struct superblock *sb)
     return sb->role.heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 
-/* What was posted to a heap that it has left is posted anew, to where it is. */
+/* What was posted to a heap that it has left is posted anew, to where it is. Not a relaxed load: it might be
+ * done before superblock_unpost's store. */
 static void forward(struct superblock *sb)
 {
-    if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) heap_post(sb);
+    if (atomic_load(&sb->pending) != 0) heap_post(sb);
 }
 
 bool heap_collect_posted(struct heap *heap)

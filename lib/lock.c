@@ -18,15 +18,6 @@ void lock_configure(enum lock_kind kind, unsigned cpus)
     lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
 }
 
-static void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb");
-#endif
-}
-
 void lock_sleep(_Atomic uint32_t *word, uint32_t value)
 {
     int saved = errno;
@@ -49,7 +40,7 @@ static bool spin(struct lock *lock, uint32_t state)
         if (seen == LOCK_FREE && atomic_compare_exchange_strong_explicit(
                                      &lock->state, &seen, state, memory_order_acquire, memory_order_relaxed))
             return true;
-        pause_briefly();
+        lock_pause();
     }
     return false;
 }

@@ -48,8 +48,8 @@ void *reapMalloc(void **handle, size_t size)
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return malloc_checked(handle, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
-    atomic_signal_fence(memory_order_release); /* in this order, for reap_remote.c */
-    reap->bump = object + (last | (REAP_UNIT - 1)) + 1;
+    char *end = object + (last | (REAP_UNIT - 1)) + 1;
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for reap_remote.c */
     return object;
 }
 

@@ -43,8 +43,8 @@ static void *bump(struct reap *reap, size_t units)
 {
     char *object = reap->bump;
     reap_mark_start(reap, object);
-    atomic_signal_fence(memory_order_release); /* in this order, for reap_remote.c */
-    reap->bump += units * REAP_UNIT;
+    char *end = object + units * REAP_UNIT;
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for reap_remote.c */
     reap_region_mode(reap);
     return object;
 }

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "lock.h"
+
 enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 
 unsigned reap_tree_generation = 1;
@@ -30,7 +32,7 @@ void reap_tree_wait(struct reap *parent)
             return;
         }
         if (spins < SPINS)
-            __builtin_ia32_pause();
+            lock_pause();
         else
             sched_yield();
     }
