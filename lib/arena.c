@@ -101,7 +101,7 @@ static struct arena *arena_create(size_t size, size_t alignment)
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
     arena->base = pages_map(size, alignment);
-    if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << 47) {
+    if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
         if (map_enter(arena->base, size, arena)) {
             PROBE(arena_map, arena->base, size);
             return arena;

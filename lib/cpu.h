@@ -15,14 +15,16 @@
  * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are
  * locked. No section may be entered then, nor before cpu_init.
  *
- * Anybody may call; cpu_init once, before all others.
+ * Anybody may call; cpu_init once, before all others. Threads that read cpu.ids, or tables that are filled
+ * after cpu_init, without a lock see in what they read next all that was stored before cpu_init: it has a
+ * barrier run on every processor first, since the fast path has none.
  */
 #ifndef CPU_H
 #define CPU_H
 
 #include "base.h"
 
-#if defined(__x86_64__) && __has_include(<sys/rseq.h>)
+#if (defined(__x86_64__) || defined(__aarch64__)) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #define CPU_HAS_RSEQ 1
 #else
@@ -59,10 +61,10 @@ enum cpu_result {
     CPU_MOVED /* this thread has another id */
 };
 
-#if CPU_HAS_RSEQ
-
+#if CPU_HAS_RSEQ && defined(__x86_64__)
 #include "cpu_x86_64.h"
-
+#elif CPU_HAS_RSEQ
+#include "cpu_aarch64.h"
 #else
 
 static inline uint32_t cpu_id(void) { return 0; }

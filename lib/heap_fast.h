@@ -32,7 +32,11 @@ static ALWAYS_INLINE void *heap_none(void)
     return none;
 }
 
+#ifdef __x86_64__
 #include "heap_fast_x86_64.h"
+#else
+#include "heap_fast_aarch64.h"
+#endif
 
 #else
 

@@ -1,20 +1,28 @@
 /* map.h: whose is an address?   (floor 2)
  *
- * Read before anything else is believed of a pointer: a root of 8192 words, each for 16 GiB, and
- * leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and never faults;
- * addresses beyond 47 bits are foreign. Leaves are made when needed and stay.
+ * Read before anything else is believed of a pointer: a root of 8192 words (16384 on aarch64), each for
+ * 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and
+ * never faults; addresses beyond MAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
  *
- * Locking: map_find takes none; the others are called under the arenas' lock.
+ * Locking: map_find takes none: each load's address depends on the one before, and what is stored is stored
+ * with release. The others are called under the arenas' lock.
  */
 #ifndef MAP_H
 #define MAP_H
 
 #include "base.h"
 
+/* What mmap gives without being asked for more: also where the processor has 52 or 57. */
+#ifdef __aarch64__
+enum { MAP_ADDRESS_BITS = 48 };
+#else
+enum { MAP_ADDRESS_BITS = 47 };
+#endif
+
 enum {
     MAP_SHIFT = 22, /* an entry is for 4 MiB */
     MAP_LEAF_BITS = 12,
-    MAP_ROOT_BITS = 47 - MAP_SHIFT - MAP_LEAF_BITS,
+    MAP_ROOT_BITS = MAP_ADDRESS_BITS - MAP_SHIFT - MAP_LEAF_BITS,
 };
 
 struct arena;
@@ -29,7 +37,7 @@ extern HIDDEN _Atomic(struct map_leaf *) map_root[1 << MAP_ROOT_BITS];
 static ALWAYS_INLINE struct arena *map_find(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
-    if (UNLIKELY(address >> 47 != 0)) return NULL;
+    if (UNLIKELY(address >> MAP_ADDRESS_BITS != 0)) return NULL;
     struct map_leaf *leaf =
         atomic_load_explicit(&map_root[address >> (MAP_SHIFT + MAP_LEAF_BITS)], memory_order_relaxed);
     if (UNLIKELY(leaf == NULL)) return NULL;

@@ -8,7 +8,13 @@
 
 #include "base.h"
 
-enum { PAGE = 4096 }; /* bytes; the unit of rounding, not of larger kernels' pages */
+/* Bytes, the unit of rounding: the largest page that a kernel of the architecture may have, so that what is
+ * rounded to it is unmapped and purged whole under every one. */
+#ifdef __aarch64__
+enum { PAGE = 65536 };
+#else
+enum { PAGE = 4096 };
+#endif
 
 /* Maps size zero bytes, readable and writable, at a multiple of alignment (a power of two).
  * NULL with ENOMEM when the kernel refuses. */

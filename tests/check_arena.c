@@ -445,10 +445,10 @@ START_TEST(impossible_large_objects_are_enomem)
     } much[] = {{SIZE_LIMIT, 16},
                 {SIZE_LIMIT - ARENA, 16},
                 {SIZE_MAX, 16},
-                {(size_t)1 << 47, 16},
+                {(size_t)1 << MAP_ADDRESS_BITS, 16},
                 {100, (size_t)1 << 63},
                 {100, (size_t)1 << 62},
-                {(size_t)1 << 46, (size_t)1 << 46}};
+                {(size_t)1 << (MAP_ADDRESS_BITS - 1), (size_t)1 << (MAP_ADDRESS_BITS - 1)}};
     size_t before = arena_held().now;
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         errno = 0;

@@ -2,6 +2,7 @@
 #include "check_backend.h"
 
 #include "cpu.h"
+#include "map.h"
 #include "pages.h"
 #include "sizeclass.h"
 
@@ -52,7 +53,7 @@ START_TEST(what_cannot_be_mapped_is_null_and_enomem)
     } much[] = {{(size_t)1 << 48, PAGE},
                 {SIZE_MAX - PAGE + 1, PAGE},
                 {PAGE, (size_t)1 << 62},
-                {(size_t)1 << 47, MIB}};
+                {(size_t)1 << MAP_ADDRESS_BITS, MIB}};
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         errno = 0;
         ck_assert_ptr_null(pages_map(much[i].size, much[i].alignment));
