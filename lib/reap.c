@@ -299,10 +299,13 @@ static void begin_end(struct reap *reap, const char *call)
 /* Ends one reap that has no children any more. */
 static void end_one(struct reap *reap)
 {
-    if (reap->parent) reap_chunk_learn(reap);
+    struct reap *parent = reap->parent;
+    if (parent) reap_chunk_learn(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    reap_tree_remove(reap);
     reap_chunk_destroy(reap);
-    if (!reap_tree_remove(reap)) reap_chunk_give_back_first(reap_first_chunk(reap));
+    struct reap_chunk *first = reap_first_chunk(reap);
+    if (!reap_tree_keep_chunk(parent, first)) reap_chunk_give_back_first(first);
 }
 
 /* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks

@@ -202,7 +202,7 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap_chunk *) cradle; /* or NULL; guarded by this reap's lock */
+    _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open */

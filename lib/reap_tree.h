@@ -59,31 +59,11 @@ static inline void reap_tree_add(struct reap *child, struct reap *parent)
     reap_tree_unlock(parent);
 }
 
-/* Takes the chunk that the parent keeps for its next child. NULL: none. */
-static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
-{
-    if (!atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return NULL;
-    reap_tree_lock(parent);
-    struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
-    atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
-    reap_tree_unlock(parent);
-    return chunk;
-}
-
-/* Has the parent keep the first chunk of a child that is gone, if it is as big as the next one's will be. */
-static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
-{
-    if (UNLIKELY(reap_watched) || chunk->size != reap_child_size(parent)) return false;
-    if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;
-    atomic_store_explicit(&parent->cradle, chunk, memory_order_relaxed);
-    return true;
-}
-
-/* Takes a child that is gone from its parent, if it has one. True: its first chunk is kept there. */
-static inline bool reap_tree_remove(struct reap *child)
+/* Takes a child from its parent, if it has one. */
+static inline void reap_tree_remove(struct reap *child)
 {
     struct reap *parent = child->parent;
-    if (!parent) return false;
+    if (!parent) return;
     reap_tree_lock(parent);
     struct reap *next = child->next, *prev = child->prev;
     if (next) next->prev = prev;
@@ -91,9 +71,31 @@ static inline bool reap_tree_remove(struct reap *child)
         prev->next = next;
     else
         parent->children = next;
-    bool kept = reap_tree_keep_chunk(parent, reap_first_chunk(child));
     reap_tree_unlock(parent);
-    return kept;
+}
+
+/* Takes the chunk that the parent keeps for its next child. NULL: none. */
+static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
+{
+    struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
+    if (!chunk) return NULL;
+    if (!__libc_single_threaded) return atomic_exchange_explicit(&parent->cradle, NULL, memory_order_acquire);
+    atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
+    return chunk;
+}
+
+/* Has the parent keep the first chunk of a child that is gone, if it has none and this is as big as the next
+ * child's will be. The child is on no list any more, so a fork at any time finds it whole or not at all. */
+static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
+{
+    struct reap_chunk *none = NULL;
+    if (UNLIKELY(!parent || reap_watched || chunk->size != reap_child_size(parent))) return false;
+    if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_strong_explicit(&parent->cradle, &none, chunk, memory_order_release,
+                                                       memory_order_relaxed);
+    atomic_store_explicit(&parent->cradle, chunk, memory_order_relaxed);
+    return true;
 }
 
 /* The reap after this one in the tree below top, parents before their children; NULL after the last. The
