@@ -2,19 +2,72 @@
 
 #include "arena.h"
 #include "bin.h"
+#include "cpu.h"
 #include "lines.h"
 #include "lock.h"
 #include "probe.h"
+#include "topology.h"
 
-static struct {
+struct level {
     struct lock lock;
     struct bin bins[CLASSES];
-    size_t superblocks;
-} global;
+    struct list empty;  /* of a cache's heap only */
+    size_t superblocks; /* in bins and empty */
+    unsigned hand;      /* the class that was last to give one up; 0: the empty ones */
+};
+
+static struct level top;
+static struct level near[TOPOLOGY_CACHES]; /* by cache; never touched where there is only one */
 
 _Atomic(struct superblock *) global_posted;
 
-/* role.heap is HEAP_GLOBAL just while it is on a bin here; so it alone tells, under the lock. */
+_Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
+
+/* --- which one ------------------------------------------------------------------------------- */
+
+/* Where this thread trades: by the CPU that it runs on now, also where heaps go by concurrency ids. Such an
+ * id stands for no CPU, but may come to any cache with the next thread; and what is given now was last
+ * touched, and what is taken will next be touched, on this one. */
+static struct level *level_here(void)
+{
+    if (LIKELY(topology_caches_now() == 1)) return &top;
+    return &near[topology_cache(cpu_now())];
+}
+
+static unsigned id_of(const struct level *level)
+{
+    return level == &top ? (unsigned)HEAP_GLOBAL : HEAP_CACHES + (unsigned)(level - near);
+}
+
+static struct level *level_of(unsigned id) { return id >= HEAP_CACHES ? &near[id - HEAP_CACHES] : &top; }
+
+/* Locks the level that a superblock is on; the top one if it is on none. */
+static struct level *lock_level_of(const struct superblock *sb)
+{
+    for (;;) {
+        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        struct level *level = level_of(id);
+        lock_take(&level->lock);
+        if (level == level_of(__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED))) return level;
+        lock_give(&level->lock);
+    }
+}
+
+static bool is_on(const struct level *level, const struct superblock *sb)
+{
+    return sb->role.heap == id_of(level);
+}
+
+/* The levels in their order: those of the caches, if there are several, then the top one; NULL behind it. */
+static struct level *level_at(unsigned i)
+{
+    unsigned caches = topology_caches_now() > 1 ? topology_caches_now() : 0;
+    return i < caches ? &near[i] : i == caches ? &top : NULL;
+}
+
+/* --- one level, locked ----------------------------------------------------------------------- */
+
+/* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
@@ -23,110 +76,230 @@ static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
                                                     .by_lines = lines_are_shared(sb->class)});
 }
 
+static void file_empty(struct level *level, struct superblock *sb)
+{
+    if (level == &top) {
+        set_role(sb, HEAP_NONE, 0);
+        arena_give(sb, 1);
+        return;
+    }
+    set_role(sb, id_of(level), 0);
+    list_push(&level->empty, &sb->link);
+    sb->group = GROUP_EMPTY;
+    level->superblocks++;
+}
+
 /* Files a quiet superblock that is on no list. The heap that takes it will be another's: free is what is in
  * whole lines. The last of its blocks may come back while others are held back, whose free then does not
  * see that it is the last: so the look at the end. */
-static void file(struct superblock *sb)
+static void file(struct level *level, struct superblock *sb)
 {
     do {
         superblock_absorb(sb);
         if (superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY) {
-            set_role(sb, HEAP_NONE, 0);
-            arena_give(sb, 1);
+            file_empty(level, sb);
             return;
         }
         if (lines_are_shared(sb->class)) lines_hold_back(sb);
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
-    set_role(sb, HEAP_GLOBAL, superblock_regroup_at(sb, group));
-    bin_add(&global.bins[sb->class], sb, group);
-    global.superblocks++;
+    set_role(sb, id_of(level), superblock_regroup_at(sb, group));
+    bin_add(&level->bins[sb->class], sb, group);
+    level->superblocks++;
 }
 
-static void unfile(struct superblock *sb)
+static void unfile(struct level *level, struct superblock *sb)
 {
-    bin_remove(&global.bins[sb->class], sb);
-    global.superblocks--;
+    if (sb->group == GROUP_EMPTY)
+        list_remove(&sb->link);
+    else
+        bin_remove(&level->bins[sb->class], sb);
+    level->superblocks--;
 }
 
-static void refile(struct superblock *sb)
+static void refile(struct level *level, struct superblock *sb)
 {
-    unfile(sb);
-    file(sb);
+    unfile(level, sb);
+    file(level, sb);
 }
 
-/* While one was on the list here it could not be posted to a heap that it went to: that is made up for. */
+static struct superblock *first_empty(const struct level *level)
+{
+    return level->empty.first != NULL ? LIST_ENTRY(level->empty.first, struct superblock, link) : NULL;
+}
+
+/* --- from level to level --------------------------------------------------------------------- */
+
+static struct superblock *take(struct level *level, unsigned class)
+{
+    lock_take(&level->lock);
+    struct superblock *sb = bin_fullest(&level->bins[class], 1);
+    if (sb == NULL) sb = first_empty(level);
+    if (sb != NULL) {
+        unfile(level, sb);
+        set_role(sb, HEAP_NONE, 0);
+    }
+    lock_give(&level->lock);
+    return sb;
+}
+
+/* What a locked level has beyond `keeps`, one at a time, off its list. The hand goes round the classes, so
+ * that what nobody near asks for goes up. */
+static struct superblock *surplus(struct level *level, size_t keeps)
+{
+    struct superblock *sb = NULL;
+    if (level->superblocks <= keeps) return NULL;
+    while (sb == NULL) {
+        level->hand = (level->hand + 1) % CLASSES;
+        sb = level->hand != 0 ? bin_emptiest(&level->bins[level->hand]) : first_empty(level);
+    }
+    unfile(level, sb);
+    set_role(sb, HEAP_NONE, 0);
+    return sb;
+}
+
+static void give(struct level *level, struct superblock *sb)
+{
+    lock_take(&level->lock);
+    file(level, sb);
+    struct superblock *over = level != &top ? surplus(level, GLOBAL_NEAR) : NULL;
+    lock_give(&level->lock);
+    if (over != NULL) give(&top, over);
+}
+
+static void drain(struct level *level)
+{
+    for (;;) {
+        lock_take(&level->lock);
+        struct superblock *sb = surplus(level, 0);
+        lock_give(&level->lock);
+        if (sb == NULL) return;
+        give(&top, sb);
+    }
+}
+
+/* While one was on a list here it could not be posted to a heap that it went to: that is made up for. */
 static void take_posted(void (*forward)(struct superblock *sb))
 {
     struct superblock *next, *sb = atomic_exchange_explicit(&global_posted, NULL, memory_order_acquire);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
-        if (sb->role.heap == HEAP_GLOBAL)
-            refile(sb);
+        struct level *level = lock_level_of(sb);
+        if (is_on(level, sb))
+            refile(level, sb);
         else if (atomic_load(&sb->pending) != 0)
             forward(sb);
+        lock_give(&level->lock);
     }
 }
+
+/* --- the calls ------------------------------------------------------------------------------- */
 
 void global_give(struct superblock *sb)
 {
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    lock_take(&global.lock);
-    file(sb);
-    lock_give(&global.lock);
+    give(level_here(), sb);
 }
 
 struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb))
 {
-    lock_take(&global.lock);
     if (atomic_load_explicit(&global_posted, memory_order_relaxed) != NULL) take_posted(forward);
-    struct superblock *sb = bin_fullest(&global.bins[class], 1);
-    if (sb != NULL) {
-        unfile(sb);
-        set_role(sb, HEAP_NONE, 0);
-        PROBE(superblock_from_global, sb, class, superblock_live(sb));
-    }
-    lock_give(&global.lock);
+    struct level *here = level_here();
+    struct superblock *sb = take(here, class);
+    if (sb == NULL && here != &top) sb = take(&top, class);
+    if (sb == NULL) return NULL;
+    if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
+    PROBE(superblock_from_global, sb, class, superblock_live(sb));
     return sb;
 }
 
 bool global_free(struct superblock *sb, void *block)
 {
-    lock_take(&global.lock);
-    bool here = sb->role.heap == HEAP_GLOBAL;
-    if (here && superblock_free_quiet(sb, block)) refile(sb);
-    lock_give(&global.lock);
+    struct level *level = lock_level_of(sb);
+    bool here = is_on(level, sb);
+    if (here && superblock_free_quiet(sb, block)) refile(level, sb);
+    lock_give(&level->lock);
     return here;
 }
 
 void global_collect(void (*forward)(struct superblock *sb))
 {
-    lock_take(&global.lock);
     take_posted(forward);
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
+    lock_take(&top.lock);
     for (unsigned class = 1; class < CLASSES; class ++)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            struct list_node *next, *node = global.bins[class].groups[group].first;
+            struct list_node *next, *node = top.bins[class].groups[group].first;
             for (; node != NULL; node = next) {
                 next = node->next;
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) refile(sb);
+                if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) refile(&top, sb);
             }
         }
-    lock_give(&global.lock);
+    lock_give(&top.lock);
 }
 
 bool global_has_free(struct superblock *sb, const void *block)
 {
-    lock_take(&global.lock);
+    struct level *level = lock_level_of(sb);
     bool has = superblock_has_free(sb, block);
-    lock_give(&global.lock);
+    lock_give(&level->lock);
     return has;
 }
 
-size_t global_superblocks(void) { return __atomic_load_n(&global.superblocks, __ATOMIC_RELAXED); }
+/* --- all of them ----------------------------------------------------------------------------- */
 
-void global_fork_prepare(void) { lock_for_fork(&global.lock); }
+size_t global_superblocks(void)
+{
+    size_t superblocks = 0;
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+        superblocks += __atomic_load_n(&level->superblocks, __ATOMIC_RELAXED);
+    return superblocks;
+}
 
-void global_fork_parent(void) { lock_after_fork(&global.lock); }
+static bool is_valid(const struct level *level)
+{
+    size_t superblocks = 0;
+    for (unsigned class = 1; class < CLASSES; class ++)
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = level->bins[class].groups[group].first;
+            for (; node != NULL; node = node->next, superblocks++) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (!is_on(level, sb) || sb->class != class || !superblock_is_valid(sb)) return false;
+            }
+        }
+    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next, superblocks++) {
+        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+        if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
+    }
+    return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_NEAR);
+}
 
-void global_fork_child(void) { lock_reset(&global.lock); }
+bool global_is_valid(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+        if (!is_valid(level)) return false;
+    return true;
+}
+
+/* heap_table.c sees to it that no cache is found between the first call and the others. */
+void global_fork_prepare(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_for_fork(&level->lock);
+}
+
+void global_fork_parent(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_after_fork(&level->lock);
+}
+
+void global_fork_child(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_reset(&level->lock);
+}

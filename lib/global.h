@@ -1,24 +1,40 @@
-/* global.h: the global heap.   (floor 4)
+/* global.h: the global heap, and those of the caches.   (floor 4)
  *
  * Heap 0 of the paper: superblocks that are at least f empty, given up by the heaps under the
  * emptiness invariant, on bins by class. All of them are quiet, so that a free of a block of
- * theirs goes to the pending list (or, on the locked path, takes this lock). Superblocks that are
+ * theirs goes to the pending list (or, on the locked path, takes a lock here). Superblocks that are
  * wholly empty serve any class and go back to the arenas at once, which keep them for a while. Of the
  * others only lines that are wholly free count as free and will be given out (lines.h).
  *
- * Locking: one lock, which ranks after all heaps' locks and before the arenas'.
+ * Where groups of CPUs have a last cache each (topology.h), each such cache has a heap of its own before the
+ * global one, so that superblocks, empty ones too, are traded among its CPUs first (thesis 8.2):
+ *
+ *     heaps of CPUs      | 0 | 1 | 2 | 3 |     | 4 | 5 | 6 | 7 |
+ *                             |     ^                |     ^
+ *     heaps of caches     at most GLOBAL_NEAR    at most GLOBAL_NEAR
+ *                             |     ^                |     ^
+ *     the global heap       the rest; then the arenas, which have what is empty
+ *
+ * So A(t) of the bound grows by a constant. With one cache there are no such heaps. Here "the global heap"
+ * means all of this to the rest of the house.
+ *
+ * Locking: one lock each, which ranks after all heaps' locks and before the arenas'; only fork takes several.
  */
 #ifndef GLOBAL_H
 #define GLOBAL_H
 
 #include "superblock.h"
 
-/* Puts a quiet superblock that is on no list here; an empty one goes to the arenas. */
+/* What a cache's heap keeps: 1 MiB, which all of a last cache's CPUs find in it. */
+enum { GLOBAL_NEAR = 16 };
+
+/* Puts a quiet superblock that is on no list here; without a cache's heap, an empty one goes to the arenas.
+ */
 void global_give(struct superblock *sb);
 
-/* The fullest superblock of the class with an eighth free, quiet, on no list and of HEAP_NONE; or NULL. What
- * was posted here and has left for a heap since, with blocks pending, is passed to `forward`, which takes no
- * lock. */
+/* The fullest superblock of the class with an eighth free, or an empty one, quiet, on no list and of
+ * HEAP_NONE; or NULL. What was posted here and has left for a heap since, with blocks pending, is passed to
+ * `forward`, which takes no lock. */
 struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb));
 
 /* Superblocks with much pending that are on no heap, or were on none just now (heap_post). */
@@ -27,13 +43,17 @@ extern HIDDEN _Atomic(struct superblock *) global_posted;
 /* Frees a block on the locked path: false when the superblock is not, or no longer, here. */
 bool global_free(struct superblock *sb, void *block);
 
-/* Looks at all superblocks for pending blocks, and gives the empty ones to the arenas. */
+/* Has all superblocks on the global heap, looks at them for pending blocks, and gives the empty ones to the
+ * arenas. */
 void global_collect(void (*forward)(struct superblock *sb));
 
 /* Is the block free? For one whose superblock is on no other heap. */
 bool global_has_free(struct superblock *sb, const void *block);
 
 size_t global_superblocks(void);
+
+/* For tests, while nobody else allocates. */
+bool global_is_valid(void);
 
 void global_fork_prepare(void);
 void global_fork_parent(void);

@@ -219,5 +219,5 @@ bool heap_is_valid(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
         if (!accounts_add_up(heap)) return false;
-    return true;
+    return global_is_valid();
 }

@@ -24,8 +24,7 @@ static struct superblock *from_empty(struct heap *heap, unsigned class)
 {
     struct superblock *sb = heap_empty_out(heap);
     if (sb == NULL) return NULL;
-    sb->kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
-    superblock_format(sb, class);
+    superblock_serve(sb, class);
     heap->superblocks--;
     return sb;
 }

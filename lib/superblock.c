@@ -34,6 +34,12 @@ void superblock_format(struct superblock *sb, unsigned class)
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
 }
 
+void superblock_serve(struct superblock *sb, unsigned class)
+{
+    sb->kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
+    superblock_format(sb, class);
+}
+
 unsigned superblock_group_of(const struct superblock *sb, uint64_t word)
 {
     return word_free(word) * GROUP_EMPTY / superblock_class(sb)->capacity;

@@ -44,9 +44,10 @@ enum superblock_kind {
 
 enum {
     BLOCK_BIAS = 8,             /* what block numbers are more than offsets */
-    HEAP_GLOBAL = UINT16_MAX,   /* role.heap while it is on the global heap's bins */
-    HEAP_NONE = UINT16_MAX - 1, /* role.heap on the way from there, and in the arenas */
-    OWNER_NONE = UINT16_MAX,    /* role.owner of a quiet superblock */
+    HEAP_NONE = UINT16_MAX - 65,   /* role.heap in the arenas, and on the way; ids of CPUs' heaps are below */
+    HEAP_GLOBAL = HEAP_NONE + 1,   /* ... while it is on the global heap's bins */
+    HEAP_CACHES = HEAP_GLOBAL + 1, /* ... on the first cache's; the others follow (global.h) */
+    OWNER_NONE = UINT16_MAX,       /* role.owner of a quiet superblock */
 };
 
 /* Fullness in eighths that are free: group g holds g/8 <= free < (g+1)/8, and the last is empty. */
@@ -56,7 +57,7 @@ enum { GROUPS = 9, GROUP_EMPTY = GROUPS - 1 };
 union superblock_role {
     struct {
         uint16_t owner;      /* heap id, or OWNER_NONE */
-        uint16_t heap;       /* heap id, HEAP_GLOBAL or HEAP_NONE */
+        uint16_t heap;       /* heap id, or HEAP_NONE and above */
         uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
         uint16_t by_lines;   /* came here partly used: see lines.h; has no owner */
     };
@@ -151,6 +152,9 @@ static inline void superblock_set_role(struct superblock *sb, union superblock_r
 
 /* Makes a quiet descriptor serve a class: all blocks free, none carved. origin and kind are the arena's. */
 void superblock_format(struct superblock *sb, unsigned class);
+
+/* The same for one that is empty and quiet, and served another class. */
+void superblock_serve(struct superblock *sb, unsigned class);
 
 /* Its group by what is free in `word`. */
 unsigned superblock_group_of(const struct superblock *sb, uint64_t word);

@@ -32,9 +32,16 @@ unsigned steps_of(unsigned preset)
 
 const char *use_path(int i, const char *more)
 {
-    static const char *const paths[POLICIES] = {"heaps=cid",        "heaps=cpu",    "path=locked",
-                                                "heaps=core",       "heaps=thread", "heaps=dynamic:7",
-                                                "heaps=roundrobin", "heaps=single"};
+    static const char *const paths[POLICIES] = {"heaps=cid",
+                                                "heaps=cpu",
+                                                "path=locked",
+                                                "heaps=core",
+                                                "heaps=thread",
+                                                "heaps=dynamic:7",
+                                                "heaps=roundrobin",
+                                                "heaps=single",
+                                                "heaps=cid,topology=0.0:1.1:0.0:1.1",
+                                                "path=locked,topology=0.0:1.1:0.0:1.1"};
     char text[256];
     snprintf(text, sizeof text, "%s,%s", paths[i], more != NULL ? more : "");
     setenv("REAP_OPTIONS", text, 1);

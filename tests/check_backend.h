@@ -33,11 +33,11 @@ static inline unsigned random_below(uint64_t *state, unsigned n)
 
 /* --- paths ----------------------------------------------------------------------------------- */
 
-enum { PATHS = 3, POLICIES = 8 };
+enum { PATHS = 3, POLICIES = 10 };
 
 /* Has the allocator of this process take path i: rseq with concurrency ids, rseq with CPU numbers, or
- * locked; or, from PATHS on, another way for threads to get their heaps. `more` are further options, or NULL.
- * The path's name in REAP_OPTIONS. */
+ * locked; from PATHS on, another way for threads to get their heaps; and at last with CPUs that share no
+ * cache. `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
 const char *use_path(int i, const char *more);
 
 /* --- a child whose last words are heard ------------------------------------------------------ */
