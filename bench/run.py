@@ -142,11 +142,14 @@ PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": 
 
 def add_fragmentation(run):
     run["asked_kib"] = run["asked"] / 1024
-    run["held_asked"] = run["held"] / run["asked"] if "held" in run else None
+    if "held" in run:
+        run["held_asked"] = run["held"] / run["asked"]
+    if "held" in run and "usable" in run:
+        run["held_usable"] = run["held"] / run["usable"]
     if "before" in run:
         run["rss_asked"] = (run["rss"] - run["before"] / 1024) * 2**20 / run["asked"]
         run["usable_asked"] = run["usable"] / run["asked"]
-    return {figure: value for figure, value in run.items() if value is not None}
+    return run
 
 
 def counted_threads(build, contestant, case):
@@ -174,12 +177,12 @@ def suite_fragmentation(build, options):
     ours, real = everybody[0], programs.installed(build, options.workloads)
     contest.measure(build, everybody, threads, options.rounds or 3, counted_threads)
     contest.measure(build, [ours], real, 1, counted_program)
-    heads = ["", "paper", "target", "asked KiB", "usable/asked", "reap held/asked"]
+    heads = ["", "paper", "target", "asked KiB", "usable/asked", "held/usable", "held/asked"]
     rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), middle(ours, case, "asked_kib", "{:.0f}"),
-             middle(ours, case, "usable_asked"), middle(ours, case, "held_asked")]
+             *(middle(ours, case, figure) for figure in ("usable_asked", "held_usable", "held_asked"))]
             + [middle(c, case, "rss_asked") for c in everybody] for case in threads]
-    contest.print_table("fragmentation: most held (A) over most asked for (U), medians; RSS is that over the start's",
-                        heads + [f"{c.name} RSS/asked" for c in everybody], rows)
+    contest.print_table("fragmentation: reap's most held (A) over most asked for (U); and for all RSS above the start's "
+                        "over U; medians", heads + [f"{c.name} RSS" for c in everybody], rows)
     rows = [[case.label, *PAPER.get(case.label, ("", "")), middle(ours, case, "allocations", "{:.0f}"),
              middle(ours, case, "asked_kib", "{:.0f}"), middle(ours, case, "held_asked")] for case in real]
     contest.print_table("fragmentation of programs on reap",
