@@ -92,7 +92,31 @@ static void arena_destroy(struct arena *arena, size_t size)
     pages_unmap(arena->base, size);
     arena->base = NULL;
     arena->mapping = 0;
+    arena->huge = false;
     list_push(&arenas.spare, &arena->link);
+}
+
+/* --- huge pages ------------------------------------------------------------------------------- */
+
+/* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
+ * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
+ * be tables and buffers of which little is ever touched. */
+enum { GROWN = 32 * 1024 * 1024 /* bytes held */, MAYBE_SPARSE = 4 /* slots of an object */ };
+
+static void no_huge_pages(struct arena *arena)
+{
+    if (!arena->huge) return;
+    arena->huge = false;
+    pages_huge(arena->base, ARENA, false);
+}
+
+/* An arena was made, for an object of n slots first; or a mapping, with 0. */
+static void advise(struct arena *arena, size_t size, unsigned n)
+{
+    bool grown = options.thp == THP_GROWN;
+    if (options.thp == THP_SYSTEM || (grown && n == 0)) return;
+    arena->huge = grown && n < MAYBE_SPARSE && arenas.held >= GROWN;
+    pages_huge(arena->base, size, arena->huge || options.thp == THP_ALWAYS);
 }
 
 /* Memory, a struct and the map's entries, or nothing of them. */
@@ -164,6 +188,7 @@ static struct arena *arena_with_run(unsigned n, unsigned alignment, unsigned *fi
     }
     if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
         *first = 0;
+        advise(arena, ARENA, n);
         list_push(&arenas.partial, &arena->link);
     }
     return arena;
@@ -206,6 +231,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     lock_take(&arenas.lock);
     struct arena *arena = arena_with_run(n, alignment, &first);
     if (arena != NULL) {
+        if (n >= MAYBE_SPARSE) no_huge_pages(arena);
         *clean = mark_used(arena, first, n);
         slot = slot_set(arena, first, n, kind);
     }
@@ -256,6 +282,7 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
         mark_free(arena, end - (unsigned)-more, (unsigned)-more);
     } else if (more > 0 && end + (unsigned)more <= ARENA_SLOTS &&
                (arena->used & slot_mask(end, (unsigned)more)) == 0 && may_have((size_t)more * SUPERBLOCK)) {
+        if (n + (unsigned)more >= MAYBE_SPARSE) no_huge_pages(arena);
         mark_used(arena, end, (unsigned)more);
         set_tails(first, n, n + (unsigned)more);
         done = true;
@@ -343,6 +370,7 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     if (arena == NULL && may_have(size)) {
         arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
         if (arena != NULL) {
+            advise(arena, size, 0);
             arena->mapping = size;
             count_held(size, 0);
         }
@@ -409,6 +437,7 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
 static size_t purge_slots(struct arena *arena)
 {
     size_t bytes = 0;
+    no_huge_pages(arena);
     for (uint64_t left = arena->dirty; left != 0;) {
         unsigned first = (unsigned)__builtin_ctzll(left);
         uint64_t from = ~(left >> first);

@@ -30,6 +30,11 @@ static const struct word path_words[] = {
 static const struct word lock_words[] = {
     {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
 
+static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
+                                        {"system", THP_SYSTEM, 0, 0},
+                                        {"never", THP_NEVER, 0, 0},
+                                        {"always", THP_ALWAYS, 0, 0},
+                                        {NULL, 0, 0, 0}};
 static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
                                                  {"refuse", LIMIT_REFUSE, 0, 0},
                                                  {"ignore", LIMIT_IGNORE, 0, 0},
@@ -53,6 +58,7 @@ static const struct option {
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
     {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},
+    {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "near the cgroup's limit"},
 };

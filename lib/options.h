@@ -20,6 +20,7 @@ enum option_heaps {
     HEAPS_SINGLE
 };
 enum option_path { PATH_AUTO, PATH_LOCKED };
+enum option_thp { THP_GROWN, THP_SYSTEM, THP_NEVER, THP_ALWAYS };
 enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
@@ -33,6 +34,7 @@ struct options {
     unsigned slack;          /* K: ... beyond this many superblocks */
     unsigned purge_ms;       /* how long unused memory is kept before it goes back to the OS */
     unsigned purge_thread;   /* 1: a thread of ours gives it back */
+    unsigned thp;            /* enum option_thp */
     unsigned memory_limit;   /* enum option_memory_limit */
 };
 

@@ -32,6 +32,13 @@ void *pages_map(size_t size, size_t alignment)
     return aligned;
 }
 
+void pages_huge(void *start, size_t size, bool may)
+{
+    int saved = errno; /* a kernel without huge pages says EINVAL */
+    madvise(start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    errno = saved;
+}
+
 void pages_unmap(void *start, size_t size)
 {
     int saved = errno;

@@ -24,7 +24,8 @@ START_TEST(options_have_these_presets)
 {
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
                                         "topology=read", "empty_fraction=2", "slack=4",   "purge_ms=100",
-                                        "purge_thread=0", "memory_limit=purge"};
+                                        "purge_thread=0", "thp=grown",
+                                        "memory_limit=purge"};
     presets();
     char item[64];
     unsigned i = 0;
@@ -72,6 +73,10 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"purge_ms=3600000", AT(purge_ms), 3600000},
         {"purge_thread=1", AT(purge_thread), 1},
         {"purge_thread=0", AT(purge_thread), 0},
+        {"thp=never", AT(thp), THP_NEVER},
+        {"thp=always", AT(thp), THP_ALWAYS},
+        {"thp=grown", AT(thp), THP_GROWN},
+        {"thp=system", AT(thp), THP_SYSTEM},
         {"memory_limit=refuse", AT(memory_limit), LIMIT_REFUSE},
         {"memory_limit=ignore", AT(memory_limit), LIMIT_IGNORE},
         {"memory_limit=purge", AT(memory_limit), LIMIT_PURGE},

@@ -1,0 +1,111 @@
+/* check_thp.c: what the kernel is told about huge pages, as it shows in /proc/self/smaps. */
+#include "check_backend.h"
+
+#include "arena.h"
+#include "hoard.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The VmFlags of the mapping that an address lies in. */
+static void flags_of(const void *address, char *flags, size_t size)
+{
+    char line[512];
+    bool here = false;
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    ck_assert_ptr_nonnull(smaps);
+    flags[0] = '\0';
+    while (fgets(line, sizeof line, smaps) != NULL && flags[0] == '\0') {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = (uintptr_t)address >= from && (uintptr_t)address < to;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            snprintf(flags, size, "%s", line + 8);
+    }
+    fclose(smaps);
+}
+
+static bool has_flag(const void *address, const char *flag)
+{
+    char flags[512];
+    flags_of(address, flags, sizeof flags);
+    return strstr(flags, flag) != NULL;
+}
+
+static bool is_told_yes(const void *address) { return has_flag(address, " hg"); }
+
+static bool is_told_no(const void *address) { return has_flag(address, " nh"); }
+
+enum { SIZE = 1000, BLOCKS = 48000 }; /* 48 MB */
+
+static void *blocks[BLOCKS];
+
+static void setup(void)
+{
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0) _exit(0); /* nothing to tell */
+}
+
+static void allocate_all(const char *thp)
+{
+    use_path(0, thp);
+    for (unsigned i = 0; i < BLOCKS; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
+}
+
+START_TEST(a_program_that_has_grown_gets_them_for_small_objects)
+{
+    allocate_all("purge_ms=0");
+    ck_assert(is_told_no(blocks[0]));
+    ck_assert(is_told_no(blocks[BLOCKS / 2]));
+    void *last = blocks[BLOCKS - 1];
+    ck_assert(is_told_yes(last));
+
+    void *mapping = hoard_malloc(9 * MIB);
+    ck_assert(!is_told_yes(mapping) && !is_told_no(mapping));
+    void *spans[64]; /* more than are free in older arenas: none has or keeps huge pages */
+    for (unsigned i = 0; i < 64; i++) {
+        spans[i] = hoard_malloc(MIB);
+        ck_assert(!is_told_yes(spans[i]));
+    }
+    for (unsigned i = 0; i < 64; i++) hoard_free(spans[i]);
+    for (unsigned i = BLOCKS - 500; i < BLOCKS - 1; i++) hoard_free(blocks[i]);
+    hoard_trim(0);
+    ck_assert(!is_told_yes(last)); /* beside what has gone back */
+    ck_assert(is_told_no(last));
+}
+END_TEST
+
+START_TEST(always)
+{
+    allocate_all("thp=always");
+    ck_assert(is_told_yes(blocks[0]) && is_told_yes(blocks[BLOCKS - 1]) &&
+              is_told_yes(hoard_malloc(9 * MIB)));
+}
+END_TEST
+
+START_TEST(never)
+{
+    allocate_all("thp=never");
+    ck_assert(is_told_no(blocks[0]) && is_told_no(blocks[BLOCKS - 1]) && is_told_no(hoard_malloc(9 * MIB)));
+}
+END_TEST
+
+START_TEST(nothing_is_said)
+{
+    allocate_all("thp=system");
+    void *mapping = hoard_malloc(9 * MIB);
+    ck_assert(!is_told_no(blocks[0]) && !is_told_no(blocks[BLOCKS - 1]) && !is_told_no(mapping));
+    ck_assert(!is_told_yes(blocks[0]) && !is_told_yes(blocks[BLOCKS - 1]) && !is_told_yes(mapping));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("thp", 30);
+    tcase_add_checked_fixture(tests, setup, NULL);
+    tcase_add_test(tests, a_program_that_has_grown_gets_them_for_small_objects);
+    tcase_add_test(tests, always);
+    tcase_add_test(tests, never);
+    tcase_add_test(tests, nothing_is_said);
+    return run_cases("thp", tests, (TCase *)NULL);
+}
