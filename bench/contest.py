@@ -35,19 +35,17 @@ class Case:
         return [self.program or contestant.program] + self.arguments
 
 
-def mallocs(build, paths=False, program=None):
-    """Ours first, then glibc's without any preload, then the peers that are installed."""
+def mallocs(build, also):
+    """Ours first, then ours with other options, then glibc's without any preload, then the peers that are installed."""
     ours = build + "/.libs/libreap-malloc.so"
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {line.split()[0]: line.split()[-1] for line in listing.splitlines() if " => " in line}
-    contestants = [Contestant("reap", program, ours, ours=True)]
-    if paths:
-        contestants += [Contestant("reap cpu", program, ours, "heaps=cpu", ours=True),
-                        Contestant("reap locked", program, ours, "path=locked", ours=True)]
-    contestants.append(Contestant("glibc", program))
+    contestants = [Contestant("reap", preload=ours, ours=True)]
+    contestants += [Contestant(options, preload=ours, options=options, ours=True) for options in also]
+    contestants.append(Contestant("glibc"))
     for name, library in PEERS.items():
         if library in found:
-            contestants.append(Contestant(name, program, found[library]))
+            contestants.append(Contestant(name, preload=found[library]))
         else:
             print(f"no {library}: {name} is left out")
     return contestants

@@ -43,7 +43,7 @@ def report_short(title, contestants, cases):
 
 
 def suite_mallocs(build, options):
-    contestants = contest.mallocs(build, options.paths)
+    contestants = contest.mallocs(build, options.also)
     cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
@@ -74,7 +74,7 @@ def suite_pools(build, options):
 # --- real programs -------------------------------------------------------------------------------------------------
 
 def suite_programs(build, options):
-    contestants, cases = contest.mallocs(build, options.paths), programs.installed(build, options.workloads)
+    contestants, cases = contest.mallocs(build, options.also), programs.installed(build, options.workloads)
     if not options.unchecked:
         contest.verify(build, contestants, cases)
         print(f"checked: {len(cases)} programs call the malloc that is measured, and answer alike on each")
@@ -106,7 +106,7 @@ def threaded(build, options, numbers, more=()):
 
 
 def suite_threads(build, options):
-    contestants, cases = contest.mallocs(build, options.paths), threaded(build, options, (2, 16))
+    contestants, cases = contest.mallocs(build, options.also), threaded(build, options, (2, 16))
     contest.measure(build, contestants, cases, options.rounds or 7)
     contest.print_figures("threads: ns per operation by the clock, minimum", contestants, cases, "ns", "{:.2f}")
     contest.print_figures("threads: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
@@ -171,7 +171,7 @@ def middle(contestant, case, figure, form="{:.2f}"):
 
 
 def suite_fragmentation(build, options):
-    everybody, threads = contest.mallocs(build), threaded(build, options, (1, 16), ["count"])
+    everybody, threads = contest.mallocs(build, []), threaded(build, options, (1, 16), ["count"])
     threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")
                and case.label != "prodcons 1"]
     ours, real = everybody[0], programs.installed(build, options.workloads)
@@ -195,7 +195,7 @@ def suite_fragmentation(build, options):
 
 def suite_steps(build, options):
     """Printed only: the numbers are the same in each round."""
-    contestants = contest.mallocs(build, options.paths)
+    contestants = contest.mallocs(build, options.also)
     cells = {}
     for contestant in contestants:
         told = subprocess.run([build + "/bench/steps", contestant.preload], check=True, text=True, capture_output=True,
@@ -222,7 +222,8 @@ def main():
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs and pools if none")
     parser.add_argument("--build", default=".", help="the build directory")
     parser.add_argument("--rounds", type=int, help="how many; each suite has its own default")
-    parser.add_argument("--paths", action="store_true", help="also the library with heaps=cpu and path=locked")
+    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS",
+                        help="the library with these REAP_OPTIONS too, as heaps=thread,lock=spin; may be given again")
     parser.add_argument("--unchecked", action="store_true", help="programs: without the runs that check the malloc")
     parser.add_argument("--workloads", type=lambda text: text.split(","), help="only these, separated by commas")
     options = parser.parse_args()
