@@ -70,10 +70,11 @@ static struct level *level_at(unsigned i)
 /* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
+    uint16_t by_lines = lines_are_shared(sb->class) ? BY_LINES_GLOBAL : 0;
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
                                                     .heap = (uint16_t)heap,
                                                     .regroup_at = (uint16_t)regroup_at,
-                                                    .by_lines = lines_are_shared(sb->class)});
+                                                    .by_lines = by_lines});
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -187,7 +188,7 @@ static void take_posted(void (*forward)(struct superblock *sb))
         struct level *level = lock_level_of(sb);
         if (is_on(level, sb))
             refile(level, sb);
-        else if (atomic_load(&sb->pending) != 0)
+        else if (superblock_has_pending(sb))
             forward(sb);
         lock_give(&level->lock);
     }
@@ -198,6 +199,7 @@ static void take_posted(void (*forward)(struct superblock *sb))
 void global_give(struct superblock *sb)
 {
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
+    lines_forget(sb);
     give(level_here(), sb);
 }
 
@@ -234,7 +236,7 @@ void global_collect(void (*forward)(struct superblock *sb))
             for (; node != NULL; node = next) {
                 next = node->next;
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0) refile(&top, sb);
+                if (superblock_has_pending(sb)) refile(&top, sb);
             }
         }
     lock_give(&top.lock);

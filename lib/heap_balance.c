@@ -39,42 +39,26 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
     return result == CPU_DONE;
 }
 
-/* Makes pending again what was taken. The last block that lived may have been freed meanwhile, by a free that
- * did not see itself to be the last. */
-static void put_back(struct superblock *sb, const struct chain *chain)
+/* When the last foreign block is freed, a superblock that came here partly used is as any other: its frees
+ * take the fast path from now on. Not if this thread has another id now; then the next look does it. */
+static void own(struct heap *heap, struct superblock *sb)
 {
-    if (chain->count == 0) return;
-    superblock_put_pending(sb, chain);
-    if (superblock_live(sb) == 0) heap_post(sb);
+    union superblock_role role = sb->role, owned = role;
+    owned.by_lines = 0;
+    owned.owner = (uint16_t)heap_owner(heap);
+    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == CPU_DONE) lines_end(sb, role.by_lines);
 }
 
-/* Collects what is pending in a superblock that is looked at by lines and in a bin, and so quiet: free blocks
- * count too for whether a line is wholly free. Else a block that waits beside one of them would go on waiting
- * when nothing lives in its lines any more: free blocks would hold back others, and the bound has no room for
- * that. */
-static void collect_quiet_lines(struct superblock *sb)
-{
-    do lines_hold_back(sb);
-    while (superblock_live(sb) == 0 && atomic_load_explicit(&sb->pending, memory_order_relaxed) != 0);
-}
-
-/* Moves what is pending to the free list of an active or owned superblock. False: this thread has another id
- * now. */
+/* A block that is freed while others are between two lists does not see that it was the last that lived. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
-    if (sb->role.by_lines && !heap_is_active(heap, sb)) {
-        collect_quiet_lines(sb);
-        return true;
-    }
-    struct chain chain = superblock_take_pending(sb), rest = {0, 0, 0};
-    if (sb->role.by_lines && chain.count + word_free(word_read(sb)) < superblock_class(sb)->capacity) {
-        rest = chain;
-        chain = lines_take_whole(sb, &rest);
-    }
+    struct chain chain = superblock_take_pending(sb);
+    if (sb->role.by_lines) chain = lines_free(sb, &chain);
     bool done = chain.count == 0 || splice(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
-    if (!done) put_back(sb, &chain);
-    put_back(sb, &rest);
+    if (!done) superblock_put_pending(sb, &chain);
+    if (done && sb->role.by_lines && lines_are_own(sb)) own(heap, sb);
+    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_post(sb);
     return done;
 }
 
@@ -97,6 +81,7 @@ void heap_bin_out(struct heap *heap, struct superblock *sb)
 
 static void empty_in(struct heap *heap, struct superblock *sb)
 {
+    lines_forget(sb);
     superblock_absorb(sb);
     list_push(&heap->empty, &sb->link);
     sb->group = GROUP_EMPTY;

@@ -9,7 +9,20 @@
 
 /* --- malloc ---------------------------------------------------------------------------------- */
 
-static struct superblock *from_arena(unsigned class)
+/* Makes a quiet superblock this heap's. One with notes has no owner: its frees go to the pending list, and
+ * heap_collect sees which of them may go. */
+static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
+{
+    superblock_set_role(
+        sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
+                                    .heap = heap->id,
+                                    .regroup_at = HEAP_NEVER,
+                                    .by_lines = (uint16_t)notes});
+    heap->superblocks++;
+    return sb;
+}
+
+static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean;
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
@@ -17,35 +30,31 @@ static struct superblock *from_arena(unsigned class)
     if (sb == NULL) return NULL;
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
-    return sb;
+    return adopt(heap, sb, 0);
 }
 
 static struct superblock *from_empty(struct heap *heap, unsigned class)
 {
     struct superblock *sb = heap_empty_out(heap);
     if (sb == NULL) return NULL;
-    superblock_serve(sb, class);
     heap->superblocks--;
-    return sb;
+    superblock_serve(sb, class);
+    return adopt(heap, sb, 0);
 }
 
-/* Makes a quiet superblock this heap's. One with blocks of other heaps gets no owner, if blocks share lines:
- * then all frees go to its pending list, and heap_collect gives out whole lines of them. */
-static void adopt(struct heap *heap, struct superblock *sb)
-{
-    bool by_lines = lines_are_shared(sb->class) && superblock_live(sb) != 0;
-    union superblock_role role = {.owner = (uint16_t)(by_lines ? OWNER_NONE : heap_owner(heap)),
-                                  .heap = heap->id,
-                                  .regroup_at = HEAP_NEVER,
-                                  .by_lines = by_lines};
-    superblock_set_role(sb, role);
-}
-
+/* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
     struct superblock *sb = global_take(class, heap_post);
-    heap->counts.transfers += sb != NULL;
-    return sb;
+    if (sb == NULL) return NULL;
+    bool needs_notes = lines_are_shared(class) && superblock_live(sb) != 0;
+    unsigned notes = needs_notes ? lines_begin(sb) : 0;
+    if (needs_notes && notes == 0) {
+        global_give(sb);
+        return NULL;
+    }
+    heap->counts.transfers++;
+    return adopt(heap, sb, notes);
 }
 
 /* A superblock with free blocks that is on no list: owned (from the bin), or quiet and new to the heap. */
@@ -59,11 +68,7 @@ static struct superblock *choose(struct heap *heap, unsigned class)
     sb = from_empty(heap, class);
     if (sb == NULL) sb = from_global(heap, class);
     if (sb == NULL && heap_scavenge(heap)) sb = from_global(heap, class);
-    if (sb == NULL) sb = from_arena(class);
-    if (sb == NULL) return NULL;
-    heap->superblocks++;
-    adopt(heap, sb);
-    return sb;
+    return sb != NULL ? sb : from_arena(heap, class);
 }
 
 enum refill { REFILLED, RETRY, EXHAUSTED };
@@ -196,7 +201,7 @@ bool heap_block_is_free(struct superblock *sb, void *block)
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
         cpu_fence();
     }
-    bool is_free = superblock_has_free(sb, block);
+    bool is_free = superblock_has_free(sb, block) || lines_hold(sb, block);
     if (owner != OWNER_NONE) superblock_set_owner(sb, owner);
     if (active) __atomic_store_n(slot, sb, __ATOMIC_RELEASE);
     lock_give(&heap->lock);

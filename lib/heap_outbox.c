@@ -21,7 +21,7 @@ static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 /* --- out of it ------------------------------------------------------------------------------- */
 
 /* What leaves an outbox, by superblocks: so many are looked after at a time. */
-enum { SORTED = 8 };
+enum { SORTED = 32 };
 struct sorted {
     struct superblock *sb;
     struct chain chain;

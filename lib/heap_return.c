@@ -13,7 +13,7 @@ static bool is_on(const struct heap *heap, const struct superblock *sb)
  * done before superblock_unpost's store. */
 static void forward(struct superblock *sb)
 {
-    if (atomic_load(&sb->pending) != 0) heap_post(sb);
+    if (superblock_has_pending(sb)) heap_post(sb);
 }
 
 bool heap_collect_posted(struct heap *heap)

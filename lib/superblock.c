@@ -85,10 +85,14 @@ unsigned superblock_push(struct superblock *sb, void *block)
     return word_free(word);
 }
 
+/* In the pending word, above the chain. */
+enum { WAITING_SHIFT = 48 };
+static const uint64_t CHAIN_BITS = ((uint64_t)1 << WAITING_SHIFT) - 1;
+
 static struct chain chain_unpack(uint64_t pending)
 {
     return (struct chain){
-        .first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = (unsigned)(pending >> 32)};
+        .first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = pending >> 32 & 0xffff};
 }
 
 static uint64_t chain_pack(const struct chain *chain)
@@ -100,13 +104,15 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
 {
     uint64_t old = atomic_load_explicit(&sb->pending, memory_order_relaxed);
     struct chain joined;
+    uint64_t new;
     do {
         struct chain there = chain_unpack(old);
         block_set_link(block_at(sb, chain->last), there.first);
         joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
                                 there.count + chain->count};
-    } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, chain_pack(&joined),
-                                                    memory_order_seq_cst, memory_order_relaxed));
+        new = chain_pack(&joined) | (old & ~CHAIN_BITS);
+    } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, new, memory_order_seq_cst,
+                                                    memory_order_relaxed));
     return joined.count;
 }
 
@@ -123,8 +129,7 @@ static unsigned pending_step(const struct superblock *sb)
 
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count)
 {
-    return after % pending_step(sb) < count ||
-           after + word_free(word_read(sb)) >= superblock_class(sb)->capacity;
+    return after % pending_step(sb) < count || superblock_live(sb) == 0;
 }
 
 bool superblock_free_quiet(struct superblock *sb, void *block)
@@ -134,10 +139,29 @@ bool superblock_free_quiet(struct superblock *sb, void *block)
     return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
 }
 
+bool superblock_has_pending(const struct superblock *sb)
+{
+    return (atomic_load(&sb->pending) & CHAIN_BITS) != 0;
+}
+
 struct chain superblock_take_pending(struct superblock *sb)
 {
-    if (atomic_load_explicit(&sb->pending, memory_order_seq_cst) == 0) return (struct chain){0, 0, 0};
-    return chain_unpack(atomic_exchange_explicit(&sb->pending, 0, memory_order_acquire));
+    uint64_t old = atomic_load_explicit(&sb->pending, memory_order_seq_cst);
+    while ((old & CHAIN_BITS) != 0 &&
+           !atomic_compare_exchange_weak_explicit(&sb->pending, &old, old & ~CHAIN_BITS, memory_order_acquire,
+                                                  memory_order_relaxed))
+        continue;
+    return chain_unpack(old);
+}
+
+unsigned superblock_waiting(const struct superblock *sb)
+{
+    return (unsigned)(atomic_load_explicit(&sb->pending, memory_order_relaxed) >> WAITING_SHIFT);
+}
+
+void superblock_add_waiting(struct superblock *sb, int n)
+{
+    if (n != 0) atomic_fetch_add(&sb->pending, (uint64_t)(int64_t)n << WAITING_SHIFT);
 }
 
 uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct chain *chain)
@@ -191,8 +215,9 @@ bool superblock_has_free(const struct superblock *sb, const void *block)
 unsigned superblock_live(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
+    uint64_t pending = atomic_load_explicit(&sb->pending, memory_order_relaxed);
     unsigned unused =
-        word_free(word_read(sb)) + word_free(atomic_load_explicit(&sb->pending, memory_order_relaxed));
+        word_free(word_read(sb)) + chain_unpack(pending).count + (unsigned)(pending >> WAITING_SHIFT);
     return unused < capacity ? capacity - unused : 0;
 }
 
@@ -202,7 +227,8 @@ bool superblock_is_valid(const struct superblock *sb)
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
     bool met = false;
     unsigned fresh = uncarved(sb, word);
-    if (fresh > word_free(word) || word_free(word) + pending.count > superblock_class(sb)->capacity)
+    if (fresh > word_free(word) ||
+        word_free(word) + pending.count + superblock_waiting(sb) > superblock_class(sb)->capacity)
         return false;
     unsigned listed = word_free(word) - fresh;
     if ((listed == 0) != (word_first(word) == 0)) return false;

@@ -16,7 +16,8 @@
  *            48 bits are how free sees a block that is free already, and malloc one that was
  *            written to; a link cannot leave its superblock.
  *   pending  blocks freed by others than the owner: first : 16 | count : 16 | last : 16, pushed
- *            with compare-and-swap, taken all at once.
+ *            with compare-and-swap, taken all at once; and, in the last 16 bits, how many free blocks
+ *            wait on no list (lines.h).
  *   owner    the heap id whose threads run the fast path on this superblock, or OWNER_NONE
  *   heap     on whose bins it is; stable under that heap's lock
  *   quiet    owner is OWNER_NONE and no sequence that saw another owner is under way. Only then may the
@@ -24,7 +25,7 @@
  *
  * Invariants (superblock_is_valid): free blocks in the word = length of the list from first
  *   + capacity - carved; carved, listed and pending blocks lie on multiples of the block size;
- *   live blocks = capacity - free - pending >= 0.
+ *   live blocks = capacity - free - pending - waiting >= 0.
  */
 #ifndef SUPERBLOCK_H
 #define SUPERBLOCK_H
@@ -48,6 +49,7 @@ enum {
     HEAP_GLOBAL = HEAP_NONE + 1,   /* ... while it is on the global heap's bins */
     HEAP_CACHES = HEAP_GLOBAL + 1, /* ... on the first cache's; the others follow (global.h) */
     OWNER_NONE = UINT16_MAX,       /* role.owner of a quiet superblock */
+    BY_LINES_GLOBAL = UINT16_MAX,  /* role.by_lines on the global heap, where there are no notes */
 };
 
 /* Fullness in eighths that are free: group g holds g/8 <= free < (g+1)/8, and the last is empty. */
@@ -59,7 +61,7 @@ union superblock_role {
         uint16_t owner;      /* heap id, or OWNER_NONE */
         uint16_t heap;       /* heap id, or HEAP_NONE and above */
         uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
-        uint16_t by_lines;   /* came here partly used: see lines.h; has no owner */
+        uint16_t by_lines;   /* 0, or came here partly used and has no owner: number of its notes (lines.h) */
     };
     uint64_t bits;
 };
@@ -183,12 +185,20 @@ struct chain {
 /* Puts a chain in front of the pending list, from any thread; the pending blocks there are now. */
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain);
 
-/* Is it time to look at what is pending, now that `count` more make it `after` blocks? Each time that another f
- * of the superblock is, at most a quarter (a sixteenth by lines), and when nothing is live any more. */
+/* Is it time to look at what is pending, now that `count` more make it `after` blocks? Each time that another
+ * f of the superblock is, at most a quarter (a sixteenth by lines), and when nothing is live any more. */
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count);
+
+/* Is anything pending? Not a relaxed look: it would be done before superblock_unpost's store. */
+bool superblock_has_pending(const struct superblock *sb);
 
 /* Takes all pending blocks. */
 struct chain superblock_take_pending(struct superblock *sb);
+
+unsigned superblock_waiting(const struct superblock *sb);
+
+/* So many more free blocks wait on no list. */
+void superblock_add_waiting(struct superblock *sb, int n);
 
 /* The chain of one block. */
 static inline struct chain chain_of_block(const struct superblock *sb, const void *block)

@@ -43,26 +43,24 @@ static void record(double *extreme, double value)
     if (value > *extreme) *extreme = value;
 }
 
-/* Pending blocks of a superblock that nobody else touches: those that may go. */
+/* Pending blocks of a superblock that nobody else touches: those that may go. The others wait from now on, as
+ * they would from the next look of the heap's. */
 static unsigned releasable(struct superblock *sb)
 {
-    struct chain rest = superblock_take_pending(sb);
-    if (rest.count == 0) return 0;
-    struct chain whole = sb->role.by_lines ? lines_take_whole(sb, &rest) : rest;
-    if (sb->role.by_lines && rest.count != 0) superblock_put_pending(sb, &rest);
-    if (whole.count != 0) superblock_put_pending(sb, &whole);
-    return whole.count;
+    struct chain chain = superblock_take_pending(sb);
+    if (chain.count != 0 && sb->role.by_lines) chain = lines_free(sb, &chain);
+    if (chain.count != 0) superblock_put_pending(sb, &chain);
+    return chain.count;
 }
 
 static void look_at(struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity, live = superblock_live(sb), may_go = releasable(sb);
-    unsigned pending = word_free(atomic_load_explicit(&sb->pending, memory_order_relaxed));
     record(&extremes.unrecorded, word_free(word_read(sb)) * 8.0 / capacity - sb->group);
     double most = sb->role.by_lines ? (most_held_back(sb->class) + 1) / 16.0 : unposted();
     if (may_go > 1) record(&extremes.unposted, may_go / (most * capacity));
     if (sb->role.by_lines && live != 0)
-        record(&extremes.held_back, (double)(pending - may_go) / (most_held_back(sb->class) * live));
+        record(&extremes.held_back, (double)superblock_waiting(sb) / (most_held_back(sb->class) * live));
 }
 
 /* In superblocks: what is live, with what it holds back. */

@@ -98,28 +98,99 @@ START_TEST(test_hold_back)
 }
 END_TEST
 
-/* What was held back goes once its lines are free. */
-START_TEST(test_take_whole)
+/* Frees one block and says what may go for it. */
+static struct chain free_one(struct superblock *sb, char *block)
+{
+    struct chain one = chain_of_block(sb, block);
+    block_set_link(block, 0);
+    return lines_free(sb, &one);
+}
+
+/* Foreign blocks of a line wait for the last of them; blocks of the heap's own do not. */
+START_TEST(test_notes)
 {
     struct superblock *sb = new_superblock(1); /* 16 bytes: four to a line */
-    char *block[8];
+    char *block[8], *own[4];
     for (unsigned i = 0; i < 8; i++) block[i] = superblock_pop(sb);
-    struct chain chain = {0, 0, 0}, whole;
-    for (unsigned i = 0; i < 7; i++) {
-        struct chain one = chain_of_block(sb, block[i]);
-        superblock_put_pending(sb, &one);
+    sb->role.by_lines = (uint16_t)lines_begin(sb);
+    ck_assert_uint_ne(sb->role.by_lines, 0);
+    for (unsigned i = 0; i < 4; i++) own[i] = superblock_pop(sb);
+    for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(free_one(sb, block[i]).count, 0);
+    ck_assert(lines_hold(sb, block[0]) && !lines_hold(sb, block[3]) && !lines_hold(sb, own[0]));
+    ck_assert_uint_eq(superblock_live(sb), 9);
+    for (unsigned i = 0; i < 4; i++) ck_assert_uint_eq(free_one(sb, own[i]).count, 1);
+    ck_assert_uint_eq(free_one(sb, block[3]).count, 4);
+    ck_assert(!lines_hold(sb, block[0]) && !lines_are_own(sb));
+    for (unsigned i = 4; i < 7; i++) ck_assert_uint_eq(free_one(sb, block[i]).count, 0);
+    ck_assert_uint_eq(free_one(sb, block[7]).count, 4);
+    ck_assert(lines_are_own(sb));
+}
+END_TEST
+
+/* Against a model: after each free the blocks that may go are just those without a foreign one near. */
+static void check_notes(unsigned class, uint64_t *random)
+{
+    struct superblock *sb = new_superblock(class);
+    unsigned capacity = superblock_class(sb)->capacity, size = superblock_class(sb)->size, left = 0;
+    char **block = calloc(capacity, sizeof *block);
+    bool *foreign = calloc(capacity, sizeof *foreign), *went = calloc(capacity, sizeof *went);
+    unsigned *order = calloc(capacity, sizeof *order);
+    for (unsigned i = 0; i < capacity; i++) block[i] = superblock_pop(sb);
+    for (unsigned i = 0; i < capacity; i++) {
+        foreign[i] = random_below(random, 2) == 0;
+        if (foreign[i])
+            order[left++] = i;
+        else
+            superblock_push(sb, block[i]);
     }
-    chain = superblock_take_pending(sb);
-    whole = lines_take_whole(sb, &chain);
-    ck_assert_uint_eq(whole.count, 4);
-    ck_assert_uint_eq(chain.count, 3);
-    superblock_put_pending(sb, &chain);
-    struct chain last = chain_of_block(sb, block[7]);
-    superblock_put_pending(sb, &last);
-    chain = superblock_take_pending(sb);
-    whole = lines_take_whole(sb, &chain);
-    ck_assert_uint_eq(whole.count, 4);
-    ck_assert_uint_eq(chain.count, 0);
+    sb->role.by_lines = (uint16_t)lines_begin(sb);
+    while (left != 0) {
+        unsigned pick = random_below(random, left), i = order[pick];
+        order[pick] = order[--left];
+        struct chain gone = free_one(sb, block[i]);
+        foreign[i] = false;
+        bool line[SUPERBLOCK / LINE] = {false};
+        mark_lines(sb, block, foreign, capacity, line);
+        for (unsigned n = 0, number = gone.first; n < gone.count; n++) {
+            unsigned j = (number - BLOCK_BIAS) / size;
+            ck_assert(!went[j] && !any_line(sb, block[j], line));
+            went[j] = true;
+            number = block_link(block[j]) & 0xffff;
+        }
+        ck_assert(went[i] || any_line(sb, block[i], line));
+        ck_assert(lines_hold(sb, block[i]) == !went[i]);
+    }
+    ck_assert(lines_are_own(sb));
+    arena_give(sb, 1);
+    free(block), free(foreign), free(went), free(order);
+}
+
+START_TEST(test_notes_of_any_class)
+{
+    static const unsigned classes[] = {1, 2, 3, 5, 6, 7, 9, 13};
+    uint64_t random = random_seed();
+    for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++) check_notes(classes[i], &random);
+}
+END_TEST
+
+/* What waits goes back to the pending list, and numbers are used again. */
+START_TEST(test_notes_end)
+{
+    for (unsigned round = 0; round < 100; round++) {
+        struct superblock *sb = new_superblock(1);
+        char *block[4];
+        for (unsigned i = 0; i < 4; i++) block[i] = superblock_pop(sb);
+        unsigned number = lines_begin(sb);
+        ck_assert_uint_le(number, 1);
+        sb->role.by_lines = (uint16_t)number;
+        for (unsigned i = 0; i < 3; i++) free_one(sb, block[i]);
+        lines_forget(sb);
+        ck_assert_uint_eq(sb->role.by_lines, 0);
+        ck_assert(superblock_is_valid(sb));
+        ck_assert_uint_eq(superblock_live(sb), 1);
+        ck_assert_uint_eq(superblock_absorb(sb), 3);
+        arena_give(sb, 1);
+    }
 }
 END_TEST
 
@@ -219,7 +290,9 @@ int main(void)
 {
     TCase *one = new_case("one superblock", 30), *two = new_case("two heaps", 30);
     tcase_add_test(one, test_hold_back);
-    tcase_add_test(one, test_take_whole);
+    tcase_add_test(one, test_notes);
+    tcase_add_test(one, test_notes_of_any_class);
+    tcase_add_test(one, test_notes_end);
     tcase_add_loop_test(two, test_two_heaps, 0, PATHS);
     return run_cases("lines", one, two, NULL);
 }
