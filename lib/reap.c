@@ -42,7 +42,7 @@ void *reapMalloc(void **handle, size_t size)
     if (bin - 1 < REAP_EXACT_BINS - 1) {
         struct reap_heap *heap = reap->heap;
         struct reap_block *block = heap->bins[bin];
-        if (block && LIKELY(!reap_alloc_pending(reap)))
+        if (block)
             return reap_free_take_exact(reap, heap, block->chunk, block, bin);
     }
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return malloc_checked(handle, size);
@@ -87,57 +87,19 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
 }
 
-/* What is not a plain free of a plain object: misuse, the first free in a chunk, a large object. */
+/* What is not a plain free of a plain object: misuse, a chunk that the reap's table does not know (after this
+ * it does), the first free in a chunk, a large object. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap *reap = reap_of_handle(handle, "reapFree");
     if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
-/* The chunk is not in the reap's table: after this it is. */
-static NOINLINE void free_far(void **handle, void *object)
-{
-    struct reap *reap = reap_of_handle(handle, "reapFree");
-    if (!object) return;
-    struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "reapFree");
-    if (reap->flags & REAP_SPECIAL)
-        reap_alloc_free(reap, chunk, object);
-    else
-        reapFree(handle, object);
-}
-
-/* The checks and the free of most objects in one: a small block with another behind it, so that it does not
- * end at the bump pointer. The offset is rotated, so that what is not aligned lies beyond any chunk. What is
- * rare ends in tail calls, so that nothing is saved for it. */
+/* What is rare ends in a tail call, so that nothing is saved for it. */
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap)) {
-        free_far(handle, object);
-        return;
-    }
-    struct reap_heap *heap = reap->heap;
-    struct reap_chunk *chunk = heap->near[reap_near(object)];
-    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->limit)) {
-        free_far(handle, object);
-        return;
-    }
-    if (UNLIKELY(!chunk->frees)) {
-        free_slow(handle, object);
-        return;
-    }
-    uint64_t window = bitmap_window(chunk->starts, unit);
-    bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
-    uint32_t behind = (uint32_t)(window >> 1);
-    if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) {
-        free_slow(handle, object);
-        return;
-    }
-    *half = bitmap_half_set(frees, unit);
-    unsigned bin = (unsigned)__builtin_ctz(behind);
-    reap_bin_link(reap, heap, chunk, object, bin);
-    reap_free_count(reap, chunk, bin + 1);
+    if (UNLIKELY(!reap || !reap_free_fast(reap, object))) free_slow(handle, object);
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */

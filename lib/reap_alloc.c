@@ -16,10 +16,11 @@ static NOINLINE void drain(struct reap *reap)
 {
     void *object = atomic_exchange_explicit(&reap->remote, NULL, memory_order_acquire);
     while (object) {
-        struct reap_chunk *chunk = reap_chunk_of_object(reap, object, "free");
         void **words = object, *next = words[0];
+        __builtin_prefetch(next, 1);
         words[1] = NULL; /* not reap_pending() any more */
-        reap_alloc_free(reap, chunk, object);
+        if (!reap_free_fast(reap, object))
+            reap_alloc_free(reap, reap_chunk_of_object(reap, object, "free"), object);
         object = next;
     }
 }

@@ -133,7 +133,8 @@ struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chu
         lay_out_first(reap, chunk, size);
     reap->tag = reap_tag(reap);
     reap->heap = &no_heap;
-    atomic_init(&reap->cradle, NULL);
+    atomic_init(&reap->remote, NULL);
+    atomic_init(&reap->remote_chunks, NULL);
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_watched)) {
         reap->flags = REAP_WATCHED;

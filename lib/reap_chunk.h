@@ -101,6 +101,7 @@ enum reap_flag {
 
 struct reap;
 
+/* The first line is for those who look, other threads among them; the second one changes often. */
 struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
@@ -109,10 +110,10 @@ struct reap_chunk {
                           its complement when given back because everything in it had been freed */
     uint64_t *starts;  /* and a word of zeros behind it */
     uint64_t *frees;   /* NULL: nothing has been freed in here */
-    size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
-    size_t notice;     /* when live_units falls below it: see reap_free_rest */
     size_t first;      /* unit of the first object */
     size_t limit;      /* unit past the last object; records lie beyond */
+    size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
+    size_t notice;     /* when live_units falls below it: see reap_free_rest */
     size_t size;       /* bytes held of the backend */
     size_t high;       /* the furthest unit that the bump pointer came back from since the last clear */
     struct reap_chunk *dirty_next;
@@ -164,27 +165,25 @@ struct reap_share {
     void *arg;
 };
 
-/* The first three lines, and cradle, are all that creating a reap writes of it. */
+/* The first three lines, and what other threads write to, are all that creating a reap writes of it. */
 struct reap {
     /* the fast paths */
     char *bump;
     char *end;        /* limit, or bump in heap mode */
     uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
     char *limit;
-    uint64_t bins_used;       /* bit i: bins[i] is not empty */
-    _Atomic(void *) remote;   /* objects freed through free(), linked through their first bytes */
-    struct reap_heap *heap;   /* own, or one that knows nothing */
-    uintptr_t tag;            /* reap_tag() while live */
+    uint64_t bins_used;     /* bit i: bins[i] is not empty */
+    struct reap_heap *heap; /* own, or one that knows nothing */
+    uintptr_t tag;          /* reap_tag() while live */
 
     /* memory */
     struct reap_chunk *current; /* NULL: there is no hole */
     struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
     struct reap_chunk *spares;
-    struct reap_chunk *dirty;                   /* to be swept before the reap grows */
-    _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
-    size_t held;                                /* bytes in all chunks */
-    size_t peak;                                /* the most that held has been */
-    uint32_t spare_bytes;                       /* the part of held in spares */
+    struct reap_chunk *dirty; /* to be swept before the reap grows */
+    size_t held;              /* bytes in all chunks */
+    size_t peak;              /* the most that held has been */
+    uint32_t spare_bytes;     /* the part of held in spares */
     uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
 
     /* the tree: next and prev are guarded by the parent's lock, children by this one's */
@@ -203,6 +202,12 @@ struct reap {
     struct reap_name *name;
 
     _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
+    uint64_t unused;
+
+    /* other threads' doing, apart from what the reap's own thread writes to */
+    _Atomic(void *) remote;                     /* objects freed through free(), by their first bytes */
+    _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
+
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open */
@@ -210,7 +215,7 @@ struct reap {
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */
 };
-static_assert(offsetof(struct reap, cradle) == 3 * 64, "reap_chunk_create zeroes three lines");
+static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
