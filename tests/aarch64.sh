@@ -1,0 +1,68 @@
+#!/bin/sh
+# Cross-builds for aarch64 in ./aarch64, has the restartable sections looked at, and runs under qemu-user what
+# can run there: qemu has no rseq, so that is the locked path, and the sections in check_sections' own area.
+#
+#     aarch64.sh          # as in make check
+#     aarch64.sh all      # as in make check-aarch64: the slow ones too
+#
+# Not for qemu-user: check_fork (a fork with threads running), check_migrate (masks of CPUs, floods of
+# signals), check_exhaustion (RLIMIT_AS counts the emulator's memory too).
+quick="check_sections check_words check_superblock check_reap"
+slow="check_os check_lock check_lines check_arena check_hoard check_chunk check_misuse check_reap_faults
+    check_reap_free check_reap_life check_reap_model check_reap_threads"
+preloaded="preload_calls preload_errors"
+
+srcdir=$(cd "${srcdir:-.}" && pwd)
+build=${top_builddir:-.}/aarch64
+host=aarch64-linux-gnu
+pkgconfig=/usr/lib/$host/pkgconfig
+checks=$quick
+[ "${1:-}" != all ] || { checks="$quick $slow"; preloaded="$preloaded preload_early"; }
+
+skip() { echo "skipped: $*"; exit 77; }
+[ "$(uname -m)" != aarch64 ] || skip "this is aarch64: make check tests it all"
+[ ! -f "$srcdir/config.status" ] || skip "the source directory is configured for a build in it"
+for tool in $host-gcc qemu-aarch64; do
+    command -v $tool >/dev/null || missing="${missing:-} $tool"
+done
+[ -f $pkgconfig/check.pc ] || missing="${missing:-} check:arm64"
+[ -z "${missing:-}" ] || skip "missing:$missing (Debian: dpkg --add-architecture arm64, and gcc-$host," \
+    "libc6-dev-arm64-cross, qemu-user, check:arm64)"
+
+# The flags are those of this architecture: what the cross compiler has need not be what CC has. Make's own flags
+# would have this make talk to the jobs of the one that runs the tests.
+unset MAKEFLAGS MFLAGS MAKELEVEL CC CXX CFLAGS CPPFLAGS LDFLAGS APXS APACHE2 OBJDUMP top_builddir
+PKG_CONFIG_LIBDIR=$pkgconfig
+export PKG_CONFIG_LIBDIR
+programs=
+for program in $checks $preloaded; do programs="$programs tests/$program"; done
+mkdir -p "$build" && cd "$build" || exit 99
+{
+    [ -f config.status ] || "$srcdir/configure" --host=$host --enable-werror CXX=$host-g++ APXS=no
+    make -s -j 2 libreap.la libreap-malloc.la $programs
+} >build.log 2>&1 || { tail -n 30 build.log; exit 1; }
+
+bad=0
+run() {
+    what=$1
+    shift
+    if timeout 250 "$@" >run.log 2>&1 </dev/null; then
+        echo "passed: $what"
+    else
+        echo "failed, status $?: $what"
+        tail -n 20 run.log
+        bad=1
+    fi
+}
+run "sections of aarch64" env OBJDUMP=$host-objdump srcdir="$srcdir" top_builddir=. sh "$srcdir/tests/rseq_sections.sh"
+grep -q "aarch64, [0-9]* sections" run.log || { echo "failed: no sections of aarch64 were seen"; bad=1; }
+for check in $checks; do
+    run "$check" env REAP_TEST_STEPS=1000 CK_TIMEOUT_MULTIPLIER=10 qemu-aarch64 tests/$check
+done
+for program in $preloaded; do
+    run "$program, preloaded" qemu-aarch64 -E LD_PRELOAD="$PWD/.libs/libreap-malloc.so" -E REAP_OPTIONS=stats=1 \
+        tests/$program
+    grep -q "^reap: path locked: rseq is not registered" run.log ||
+        { echo "failed: $program ran without libreap-malloc, or not as it should"; bad=1; }
+done
+exit $bad
