@@ -1,7 +1,9 @@
 #include "bound.h"
 
+#include "global.h"
 #include "lines.h"
 #include "options.h"
+#include "topology.h"
 
 struct extremes extremes;
 
@@ -27,13 +29,20 @@ static double unseen(unsigned share)
     return 1 / 8.0 + (unposted() > by_lines ? unposted() : by_lines);
 }
 
-struct bound bound_of(unsigned classes, unsigned share)
+double bound_slope(unsigned classes, unsigned share)
+{
+    return classes * share / (1 - options.empty_fraction / 8.0 - unseen(share));
+}
+
+double bound_of(unsigned classes, unsigned share, unsigned heaps, size_t live)
 {
     double f = options.empty_fraction / 8.0;
     double many = 1 / (1 - f - unseen(share)), few = 1 / (1 - unseen(share));
     double by_f = many * classes, by_slack = few * (options.slack + classes);
-    return (struct bound){.slope = classes * many * share,
-                          .heap = classes * (by_f > by_slack ? by_f : by_slack) * SUPERBLOCK};
+    double outbox = cpu.ids != 0 ? many * share : 0;
+    double heap = (by_f > by_slack ? by_f : by_slack) + outbox;
+    double caches = topology_caches_now() > 1 ? topology_caches_now() * (double)GLOBAL_NEAR : 0;
+    return bound_slope(classes, share) * (double)live + (classes * heaps * heap + caches) * SUPERBLOCK;
 }
 
 /* --- looks ----------------------------------------------------------------------------------- */

@@ -8,6 +8,8 @@
  *     held back       by a live block, by lines             <  share blocks
  *     rest            of each superblock, no block          <= rest(class)
  *     active          superblocks that count as full        <= C
+ *     in outboxes     counts as live until it arrives       <= 64 blocks of 1 KiB, which is S
+ *     caches' heaps   where there are several, each         <= 16
  *
  * where share is the most blocks that lie in the lines of one, itself included; 1 when blocks are whole
  * lines.
@@ -17,11 +19,12 @@
 
 #include "heap_state.h"
 
-/* Bytes held <= slope * bytes live + heap * heaps, for programs of so many classes. */
-struct bound {
-    double slope, heap;
-};
-struct bound bound_of(unsigned classes, unsigned share);
+/* Bytes held at most by a program of so many classes, on so many heaps, of which the most that was ever live
+ * is `live` bytes. */
+double bound_of(unsigned classes, unsigned share, unsigned heaps, size_t live);
+
+/* The same by each byte that is live, when they are very many. */
+double bound_slope(unsigned classes, unsigned share);
 
 /* The most blocks that one live block can hold back. */
 unsigned most_held_back(unsigned class);

@@ -32,9 +32,8 @@ static void run(const struct load *load, unsigned processors, size_t bytes)
 
 static void assert_bounds(const struct load *load, enum vcpu_path path, unsigned processors)
 {
-    struct bound bound = bound_of(load->classes, load->share);
     double held = (double)arena_held().peak;
-    double most = bound.slope * (double)ledger.live_max + bound.heap * processors;
+    double most = bound_of(load->classes, load->share, processors, ledger.live_max);
     say(load, path, processors, held, most);
     ck_assert_double_le(held, most);
     ck_assert_double_le(extremes.recorded, 1);
@@ -90,7 +89,7 @@ START_TEST(the_bound_is_reached)
     run(&load_worst, 64, 16 * MIB);
     assert_bounds(&load_worst, VCPU_FAST, 64);
     double slope = (double)arena_held().peak / (double)ledger.live_max;
-    ck_assert_double_ge(slope, 0.9 * bound_of(1, 1).slope);
+    ck_assert_double_ge(slope, 0.9 * bound_slope(1, 1));
 }
 END_TEST
 

@@ -115,21 +115,20 @@ static void run_worst(unsigned processors, size_t bytes)
 
 /* --- section 4.2: visits of the global heap --------------------------------------------------- */
 
-/* Superblocks of which others freed f, and no more; then all processors but the first two allocate. */
+/* Of each superblock another processor frees f, and no more; then all others allocate what was freed. */
 static void prepare_growing(unsigned processors, size_t bytes)
 {
     (void)processors;
-    size_t n = bytes / LOAD_SIZE;
-    room_for(2 * n);
+    room_for(2 * bytes / LOAD_SIZE);
     vcpu_be(0);
-    fill(0, n, LOAD_SIZE);
-    vcpu_be(1);
-    for (size_t i = 0; i + CAPACITY <= n; i += CAPACITY) empty(i, i + f_of_superblock());
+    fill(0, bytes / LOAD_SIZE, LOAD_SIZE);
 }
 
 static void run_growing(unsigned processors, size_t bytes)
 {
     size_t n = bytes / LOAD_SIZE, more = n / CAPACITY * f_of_superblock();
+    vcpu_be(1);
+    for (size_t i = 0; i + CAPACITY <= n; i += CAPACITY) empty(i, i + f_of_superblock());
     unsigned growers = processors > 2 ? processors - 2 : 1;
     for (unsigned id = 0; id < growers; id++) {
         vcpu_be(processors > 2 ? 2 + id : 1);
@@ -154,6 +153,13 @@ static void run_shrinking(unsigned processors, size_t bytes)
 {
     size_t share = bytes / LOAD_SIZE / processors;
     for (unsigned id = 0; id < processors; id++) vcpu_be(id), empty(id * share, (id + 1) * share);
+}
+
+/* There each heap has to have more than its slack. */
+size_t load_bytes(const struct load *load, unsigned processors, size_t bytes)
+{
+    size_t least = load->run == run_shrinking ? (size_t)processors * 8 * SUPERBLOCK : 0;
+    return bytes > least ? bytes : least;
 }
 
 /* --- thesis 7.1: false sharing ---------------------------------------------------------------- */

@@ -23,6 +23,9 @@ extern const struct load load_pairs, load_round, load_ended, load_worst, load_gr
     load_active, load_passive, load_handed, load_mixed, load_moving;
 extern const struct load *const loads[]; /* all of them, then NULL */
 
+/* What a load wants in the place of so many bytes, to be what it is meant to be. */
+size_t load_bytes(const struct load *load, unsigned processors, size_t bytes);
+
 /* Frees what is live yet, as processor 0. */
 void load_finish(void);
 
