@@ -71,6 +71,38 @@ void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, al
 /* Frees one object of this reap. NULL is allowed. */
 void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
 
+/* --- with options ---------------------------------------------------------------------------- */
+
+/* Where a reap gets its chunks from, and where they go back to. take is asked for a multiple of 4096 bytes,
+ * aligned to 4096, and gives NULL when there is none; give gets back what take gave, with the same size. Both
+ * are called by the reap's own thread, and must not use the reap. */
+struct reap_source {
+    void *(*take)(size_t size, void *arg);
+    void (*give)(void *chunk, size_t size, void *arg);
+    void *arg;
+};
+
+/* All zero, apart from size, is what reapCreate does. */
+struct reap_options {
+    size_t size;               /* sizeof(struct reap_options) */
+    size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
+    size_t max_chunk;          /* bytes that chunks double up to, a power of two; 0: 1 MiB */
+    size_t limit;              /* as reapSetLimit; 0: none */
+    const char *name;          /* as reapSetName; may be NULL */
+    unsigned flags;            /* 0 */
+    void *buffer;              /* the first chunk lies in here; NULL: in none */
+    size_t buffer_size;        /* bytes, 4096 at least; 1.4 KiB and 1.6 % are the reap's own */
+    struct reap_source source; /* all chunks (but a buffer) come from here; take NULL: from none */
+};
+
+/* Makes a reap as reapCreate does, by what the options say. A buffer lies on the stack, in static or in
+ * shared memory, anywhere; it must stay until the reap is destroyed. With a buffer and no source the reap
+ * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
+ * At most 4096 buffers and chunks of sources may be in use at once. 0; or -1 and *reap NULL, with ENOMEM, or
+ * with EINVAL: an unknown size or flag, a buffer that is too small, a chunk above 1 GiB. */
+int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
+    REAP_ATTRIBUTE(nonnull(1, 3));
+
 /* --- the family ------------------------------------------------------------------------------ */
 
 /* n objects of size bytes each, zeroed; n * size that overflows is ENOMEM. */
@@ -172,8 +204,8 @@ int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void 
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
-/* Moves an object from one reap to another; its new place, or NULL and ENOMEM when it stays where it is. A
- * large object takes its chunk with it and keeps its place. The thread must be the one in both reaps. */
+/* Moves an object from one reap to another; its new place, or NULL and ENOMEM when it stays where it is. One
+ * that has a chunk of its own takes it along and keeps its place. The thread must be in both reaps. */
 void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2, 3));
 
 /* Makes a reap, with all below it, the newest child of another parent; NULL, or a NULL handle, makes it a

@@ -2,6 +2,7 @@
 
 #include "dispatch.h"
 #include "large.h"
+#include "lent.h"
 #include "probe.h"
 
 static void *small(size_t size, size_t *got, bool *zeroed)
@@ -76,10 +77,11 @@ static void *block_around(const struct superblock *sb, const void *pointer)
 
 void *chunk_of(const void *pointer, size_t *got)
 {
+    void *chunk = lent_find(pointer, got);
+    if (UNLIKELY(chunk != NULL)) return chunk;
     struct arena *arena = map_find(pointer);
     if (arena == NULL) return NULL;
     const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
-    void *chunk = NULL;
     size_t size = 0;
     if (head->kind == SLOT_CHUNKS) {
         chunk = block_around(head, pointer);
@@ -125,5 +127,5 @@ int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
     int result = 0;
     for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
         if (arena->used != 0) result = walk_arena(arena, fn, arg);
-    return result;
+    return result != 0 ? result : lent_walk(fn, arg);
 }

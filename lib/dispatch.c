@@ -4,6 +4,7 @@
 #include "assign.h"
 #include "chunk_client.h"
 #include "large.h"
+#include "lent.h"
 #include "lock.h"
 #include "options.h"
 #include "pages.h"
@@ -27,12 +28,14 @@ static void fork_prepare(void)
     lock_fork_begin();
     heap_fork_prepare();
     arena_fork_prepare();
+    lent_fork_prepare();
     pages_fork_prepare();
 }
 
 static void fork_parent(void)
 {
     pages_fork_parent();
+    lent_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
     lock_fork_end();
@@ -41,6 +44,7 @@ static void fork_parent(void)
 static void fork_child(void)
 {
     pages_fork_child();
+    lent_fork_child();
     arena_fork_child();
     heap_fork_child();
     lock_fork_end();
@@ -190,6 +194,7 @@ enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
 
 static enum owner owner_of(struct arena *arena, const void *pointer, const char *call)
 {
+    if (UNLIKELY(lent_find(pointer, NULL) != NULL)) return OWNER_CHUNK;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
     if (arena->mapping == 0) {
         const struct superblock *head = arena_head(arena, pointer);

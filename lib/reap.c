@@ -241,21 +241,77 @@ static NOINLINE void create_special(struct reap *reap, const struct reap *parent
     if (parent->flags & REAP_LIMITED) reap_limit_begin(reap, parent);
 }
 
+static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
+{
+    reap_tree_add(reap, parent);
+    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) create_special(reap, parent);
+}
+
 void reapCreate(void **handle, void **parent_handle)
 {
     struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
     struct reap *reap = reap_chunk_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
-    if (reap) reap_tree_add(reap, parent);
     *handle = reap;
-    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL && reap)) create_special(reap, parent);
+    if (LIKELY(reap != NULL)) attach(reap, parent);
 }
 
 static void begin_end(struct reap *reap, const char *call)
 {
     check_going(reap, call);
     reap->flags |= REAP_ENDING;
+}
+
+/* --- with options ---------------------------------------------------------------------------- */
+
+static const size_t CHUNK_MAX = (size_t)1 << 30;
+
+/* A power of two at most that much, and enough for a chunk. */
+static size_t chunk_limit(size_t asked)
+{
+    if (asked == 0) return REAP_MAX_SIZE;
+    return asked < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : (size_t)1 << (63 - __builtin_clzll(asked));
+}
+
+static struct reap *create_backed(const struct reap_options *options)
+{
+    struct reap_backing backing = {.take = options->source.take,
+                                   .give = options->source.give,
+                                   .arg = options->source.arg,
+                                   .buffer = options->buffer,
+                                   .max_chunk = chunk_limit(options->max_chunk)};
+    size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
+    return reap_chunk_create_backed(&backing, options->buffer ? options->buffer_size : first);
+}
+
+static bool are_valid(const struct reap_options *options)
+{
+    if (options->size != sizeof *options || options->flags) return false;
+    if (!options->source.take != !options->source.give) return false;
+    if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
+    return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
+}
+
+int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
+{
+    struct reap *parent = NULL;
+    *handle = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreateWith");
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+    if (!are_valid(options)) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct reap *reap = create_backed(options);
+    if (!reap) return -1;
+    attach(reap, parent);
+    *handle = reap;
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
+    int saved = errno;
+    reapDestroy(handle);
+    errno = saved;
+    return -1;
 }
 
 /* Ends one reap that has no children any more. */
@@ -267,7 +323,7 @@ static void end_one(struct reap *reap)
     reap_tree_remove(reap);
     reap_chunk_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    if (!reap_tree_keep_chunk(parent, first)) reap_chunk_give_back_first(first);
+    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back_first(first);
 }
 
 /* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks

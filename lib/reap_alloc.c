@@ -113,7 +113,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
-    if (UNLIKELY(size > REAP_LARGE)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
     if (reap->bins_used && LIKELY(!(reap->flags & REAP_MARKED))) {
         void *object = reap_free_take(reap, units);
@@ -192,7 +192,9 @@ static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
 {
     bool zeroed;
     size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
-    if (size > REAP_LARGE || alignment > REAP_LARGE - size) return alloc_whole(reap, alignment, size, NULL);
+    bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
+    size_t both = size > PTRDIFF_MAX ? size : size + alignment;
+    if (large && reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, NULL);
     void *object = allocate(reap, have * REAP_UNIT, &zeroed);
     return object ? trim(reap, object, have, alignment, units) : NULL;
 }
@@ -284,7 +286,7 @@ static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, s
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
     size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
     if (size > have * REAP_UNIT) {
-        bool grown = size <= REAP_LARGE && reap_free_grow(reap, chunk, end, reap_units(size) - have);
+        bool grown = !reap_is_large(reap, size) && reap_free_grow(reap, chunk, end, reap_units(size) - have);
         if (!grown) return move(reap, chunk, object, have, size);
         resized(reap, object, have, reap_units(size));
         return object;
@@ -337,6 +339,11 @@ static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object
     return copy;
 }
 
+static bool has_hoards_chunks(const struct reap *reap)
+{
+    return !(reap->flags & REAP_BACKED) || reap_backing_is_hoard(&reap->backing);
+}
+
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
@@ -344,7 +351,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (!reap_limit_pass(from, to, bytes)) return NULL;
     open_if_limited(from);
     open_if_limited(to);
-    bool whole = chunk->kind == REAP_WHOLE;
+    bool whole = chunk->kind == REAP_WHOLE && has_hoards_chunks(from) && has_hoards_chunks(to);
     void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
     if (moved)
         reap_limit_passed(from, to, bytes);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lent.h"
+
 enum {
     FIRST_STARTS =
         (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 /* bytes before the first chunk's bitmaps */
@@ -114,15 +116,9 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
     reap_region_mode(reap);
 }
 
-struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chunk)
+/* Makes a reap in its first chunk. */
+static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
 {
-    size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
-    if (UNLIKELY(chunk && chunk->size != size)) {
-        reap_chunk_give_back_first(chunk);
-        chunk = NULL;
-    }
-    if (!chunk) chunk = chunk_alloc(size, &size, NULL);
-    if (UNLIKELY(!chunk)) return NULL;
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     zero_line(reap);
     zero_line((char *)reap + 64);
@@ -131,6 +127,7 @@ struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chu
         lay_out_first(reap, chunk, REAP_FIRST_SIZE);
     else
         lay_out_first(reap, chunk, size);
+    chunk->lent = false;
     reap->tag = reap_tag(reap);
     reap->heap = &no_heap;
     atomic_init(&reap->remote, NULL);
@@ -141,6 +138,45 @@ struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chu
         memtool_pool_begin(reap);
     }
     return reap;
+}
+
+/* The first chunk in a buffer: what of it begins and ends at multiples of 1 KiB. */
+static_assert(REAP_BUFFER_MIN - 2 * LENT_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
+              "a reap and objects fit into the smallest buffer");
+static struct reap_chunk *in_buffer(struct reap_backing *backing, size_t *size)
+{
+    uintptr_t start = ((uintptr_t)backing->buffer + LENT_ALIGN - 1) & -(uintptr_t)LENT_ALIGN;
+    uintptr_t end = ((uintptr_t)backing->buffer + *size) & -(uintptr_t)LENT_ALIGN;
+    *size = end - start;
+    backing->buffer = (void *)start;
+    if (lent_add(backing->buffer, *size)) return backing->buffer;
+    errno = ENOMEM;
+    return NULL;
+}
+
+struct reap *reap_chunk_create_backed(const struct reap_backing *asked, size_t size)
+{
+    struct reap_backing backing = *asked;
+    struct reap_chunk *chunk = backing.buffer ? in_buffer(&backing, &size)
+                                              : reap_backing_take(&backing, size, &size, NULL);
+    if (!chunk) return NULL;
+    struct reap *reap = begin(chunk, size);
+    chunk->lent = !reap_backing_is_hoard(&backing);
+    reap->flags |= REAP_BACKED;
+    reap->backing = backing;
+    return reap;
+}
+
+struct reap *reap_chunk_create(const struct reap *parent, struct reap_chunk *chunk)
+{
+    size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
+    if (UNLIKELY(chunk && chunk->size != size)) {
+        reap_chunk_give_back_first(chunk);
+        chunk = NULL;
+    }
+    if (!chunk) chunk = chunk_alloc(size, &size, NULL);
+    if (UNLIKELY(!chunk)) return NULL;
+    return begin(chunk, size);
 }
 
 void reap_chunk_learn_size(const struct reap *reap)
@@ -156,10 +192,20 @@ void reap_chunk_learn_size(const struct reap *reap)
         atomic_store_explicit(&parent->child_log, (uint8_t)(log - 1), memory_order_relaxed);
 }
 
+/* The reap itself may be in it. */
+static NOINLINE void give_lent(struct reap_chunk *chunk)
+{
+    struct reap_backing backing = chunk->owner->backing;
+    reap_backing_give(&backing, chunk, chunk->size);
+}
+
 static void free_chunk(struct reap_chunk *chunk)
 {
     if (UNLIKELY(reap_watched)) memtool_show(chunk, chunk->size);
-    chunk_free(chunk);
+    if (UNLIKELY(chunk->lent))
+        give_lent(chunk);
+    else
+        chunk_free(chunk);
 }
 
 /* Ends a chunk that is on no list. */
@@ -265,7 +311,8 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE * 2;
-    while (size < REAP_MAX_SIZE && size <= (reap->held - reap->spare_bytes) / 2) size *= 2;
+    size_t max = UNLIKELY(reap->flags & REAP_BACKED) ? reap->backing.max_chunk : REAP_MAX_SIZE;
+    while (size < max && size <= (reap->held - reap->spare_bytes) / 2) size *= 2;
     return size;
 }
 
@@ -277,14 +324,24 @@ static size_t least_size(size_t units)
     return size;
 }
 
+/* A chunk from where this reap has its own. */
+static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
+{
+    bool backed = reap->flags & REAP_BACKED;
+    struct reap_chunk *chunk = UNLIKELY(backed) ? reap_backing_take(&reap->backing, size, got, zeroed)
+                                                : chunk_alloc(size, got, zeroed);
+    if (chunk) chunk->lent = backed && !reap_backing_is_hoard(&reap->backing);
+    return chunk;
+}
+
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
     bool zeroed = false;
     struct reap_chunk *chunk = UNLIKELY(reap->spares) ? take_spare(reap, units) : NULL;
     if (!chunk) {
         size_t least = least_size(units), size = next_size(reap);
-        chunk = chunk_alloc(size > least ? size : least, &size, &zeroed);
-        if (UNLIKELY(!chunk)) chunk = chunk_alloc(least, &size, &zeroed);
+        chunk = take_chunk(reap, size > least ? size : least, &size, &zeroed);
+        if (UNLIKELY(!chunk)) chunk = take_chunk(reap, least, &size, &zeroed);
         if (UNLIKELY(!chunk)) return NULL;
         chunk->size = size;
         hold(reap, size);
@@ -297,16 +354,19 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
 {
-    size_t size, room = alignment <= CHUNK_MIN ? 0 : alignment;
-    size_t first = alignment > REAP_HEADER && alignment <= CHUNK_MIN ? alignment : REAP_HEADER;
+    size_t size, aligned = UNLIKELY(reap->flags & REAP_BACKED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
+    size_t room = alignment <= aligned ? 0 : alignment;
+    size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
     if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
         errno = ENOMEM;
         return NULL;
     }
-    struct reap_chunk *chunk = chunk_alloc(first + room + units * REAP_UNIT, &size, zeroed);
+    struct reap_chunk *chunk = take_chunk(reap, first + room + units * REAP_UNIT, &size, zeroed);
     if (!chunk) return NULL;
+    bool lent = chunk->lent;
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
     *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
+    chunk->lent = lent;
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
@@ -330,11 +390,19 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
     reap_chunk_hold(to, chunk);
 }
 
+/* A chunk of the user's keeps its size. */
+static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
+{
+    *size = chunk->size;
+    return (chunk->first + units) * REAP_UNIT <= chunk->size;
+}
+
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
     size_t size;
     if (units > PTRDIFF_MAX / REAP_UNIT - chunk->first) return false;
-    bool done = chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
+    bool done = chunk->lent ? fits(chunk, units, &size)
+                            : chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
     reap->held -= chunk->size;
     hold(reap, size);
     chunk->size = size;

@@ -60,6 +60,7 @@
 #include "bitmap.h"
 #include "chunk.h"
 #include "memtool.h"
+#include "reap_backing.h"
 
 enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
@@ -69,6 +70,7 @@ enum {
     REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
+    REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
     REAP_NEAR = 64,                  /* entries of the table of chunks by address */
@@ -95,8 +97,9 @@ enum reap_flag {
     REAP_LIMITED = 4,  /* has a limit, or is below one: see reap_limit.h */
     REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
+    REAP_BACKED = 32,  /* has its chunks from elsewhere, or of other sizes: see reap_backing.h */
     /* takes no fast path but the bump pointer's, and that only up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT)
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED)
 };
 
 struct reap;
@@ -118,7 +121,8 @@ struct reap_chunk {
     size_t high;       /* the furthest unit that the bump pointer came back from since the last clear */
     struct reap_chunk *dirty_next;
     struct reap_chunk *dirty_prev;
-    uint32_t kind;              /* enum reap_kind */
+    uint8_t kind;               /* enum reap_kind */
+    bool lent;                  /* the user's memory */
     bool dirty;                 /* on the dirty list */
     uint8_t pinned;             /* enum reap_pin */
     uint16_t depth;             /* marks that were open when it was made, and still are */
@@ -211,6 +215,7 @@ struct reap {
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open */
+    struct reap_backing backing;         /* undefined without REAP_BACKED */
 
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */
@@ -218,6 +223,18 @@ struct reap {
 static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_chunk_create zeroes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
+
+/* Has the reap nothing but a buffer? Then its large objects are in there, too. */
+static inline bool reap_is_fixed(const struct reap *reap)
+{
+    return reap->flags & REAP_BACKED && reap->backing.buffer && !reap->backing.take;
+}
+
+/* Does an object of this size get a chunk of its own? */
+static inline bool reap_is_large(const struct reap *reap, size_t size)
+{
+    return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
+}
 
 /* Is there somebody to be told of each object? Set before the first reap is made. */
 extern bool reap_watched;
@@ -377,6 +394,10 @@ static inline size_t reap_child_size(const struct reap *parent)
 {
     return (size_t)REAP_FIRST_SIZE << atomic_load_explicit(&parent->child_log, memory_order_relaxed);
 }
+
+/* Makes one with a backing, the first chunk of so many bytes; in the buffer, if there is one, that is of
+ * REAP_BUFFER_MIN at least. NULL: no memory (ENOMEM). */
+struct reap *reap_chunk_create_backed(const struct reap_backing *backing, size_t size);
 
 /* Has the parent of a reap that ends learn from it what the next child needs. */
 void reap_chunk_learn_size(const struct reap *reap);

@@ -2,6 +2,7 @@
 #include "reap_free.h"
 
 #include <assert.h>
+#include <limits.h>
 
 enum {
     TRIES = 8,                   /* blocks looked at in a bin whose blocks may be too small */
@@ -134,9 +135,9 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 /* --- allocation ------------------------------------------------------------------------------ */
 
 /* The first of a bin's blocks that is big enough. */
-static struct reap_block *first_fit(struct reap_block *block, size_t units)
+static struct reap_block *first_fit(struct reap_block *block, size_t units, int tries)
 {
-    for (int i = 0; block && i < TRIES; i++, block = block->next)
+    for (int i = 0; block && i < tries; i++, block = block->next)
         if (block->units >= units) return block;
     return NULL;
 }
@@ -147,7 +148,8 @@ static struct reap_block *find(const struct reap *reap, size_t units)
     size_t bin = reap_bin(units);
     uint64_t used = reap->bins_used >> bin << bin;
     if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
-        struct reap_block *block = first_fit(reap->own.bins[bin], units);
+        int tries = bin < REAP_BINS - 1 ? TRIES : INT_MAX; /* no bin is above the last one */
+        struct reap_block *block = first_fit(reap->own.bins[bin], units, tries);
         if (block) return block;
         used &= used - 1;
     }
@@ -171,7 +173,7 @@ static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
 static size_t more(const struct reap *reap, size_t units, size_t rest)
 {
     size_t bytes = reap->held / 64;
-    if (units > REAP_EXACT_BINS || bytes < units * REAP_UNIT) return 0;
+    if (units > REAP_EXACT_BINS || reap_watched || bytes < units * REAP_UNIT) return 0;
     size_t n = (bytes < BATCH ? bytes : BATCH) / (units * REAP_UNIT);
     return n < rest / units ? n : rest / units;
 }

@@ -295,7 +295,9 @@ bool reap_limit_pass(struct reap *from, struct reap *to, size_t bytes)
     struct reap *met = draw(first, shared, false, bytes);
     if (met) {
         reap_limit_open(to);
-        if (notify(to, met, bytes)) met = draw(first, shared, false, bytes);
+        retire(&to->share, false); /* its room may be what is missing */
+        met = draw(first, shared, false, bytes);
+        if (met && notify(to, met, bytes)) met = draw(first, shared, false, bytes);
         reap_limit_close(to);
     }
     if (met) errno = ENOMEM;

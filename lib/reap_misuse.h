@@ -20,6 +20,7 @@
 #ifndef REAP_MISUSE_H
 #define REAP_MISUSE_H
 
+#include "lent.h"
 #include "reap_chunk.h"
 
 /* Says what is wrong with a handle, or with an object of this reap (NULL: of any); aborts. */
@@ -41,7 +42,7 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
 static inline struct reap *reap_of_handle(void **handle, const char *call)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap || (uintptr_t)reap % CHUNK_MIN != REAP_HEADER || reap->tag != reap_tag(reap)))
+    if (UNLIKELY(!reap || (uintptr_t)reap % LENT_ALIGN != REAP_HEADER || reap->tag != reap_tag(reap)))
         reap_misuse_handle(call, reap);
     return reap;
 }

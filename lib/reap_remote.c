@@ -1,6 +1,7 @@
 /* reap_remote.c: free() and realloc() of a reap's object, from any thread. */
 #include "reap_remote.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "chunk_client.h"
@@ -72,7 +73,12 @@ static void free_object(void *object, const char *call)
 /* A chunk with an object of the reap, which does not know of it yet. */
 static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 {
-    bool limited = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED) & REAP_LIMITED;
+    uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
+    bool limited = flags & REAP_LIMITED;
+    if (flags & REAP_BACKED && !reap_backing_is_hoard(&reap->backing)) { /* which is its own thread's */
+        errno = ENOMEM;
+        return NULL;
+    }
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
     if (limited && !reap_limit_draw(reap, bytes)) return NULL;
     struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);

@@ -80,6 +80,19 @@ START_TEST(a_move_below_one_limit_costs_nothing)
 }
 END_TEST
 
+/* What a reap has drawn ahead counts for what is moved into it. */
+START_TEST(a_move_may_use_the_room)
+{
+    reapCreate(&other, NULL);
+    ck_assert_int_eq(reapSetLimit(&reap, 10000), 0);
+    while (stats().live_bytes + 96 <= 10000 - 96) reapMalloc(&reap, 96);
+    size_t left = 10000 - stats().live_bytes;
+    ck_assert_ptr_nonnull(reapMove(reapMalloc(&other, left / 16 * 16), &other, &reap));
+    ck_assert_ptr_null(reapMalloc(&reap, 1));
+    reapDestroy(&other);
+}
+END_TEST
+
 /* --- reaps ----------------------------------------------------------------------------------- */
 
 START_TEST(a_reap_is_adopted)
@@ -192,6 +205,7 @@ int main(void)
     tcase_add_test(tests, an_object_moves);
     tcase_add_test(tests, a_large_object_moves_with_its_chunk);
     tcase_add_test(tests, a_move_below_one_limit_costs_nothing);
+    tcase_add_test(tests, a_move_may_use_the_room);
     tcase_add_test(tests, a_reap_is_adopted);
     tcase_add_test(tests, who_was_adopted_last_is_the_newest);
     tcase_add_test(tests, limits_move_along);

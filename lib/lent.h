@@ -1,0 +1,42 @@
+/* lent.h: memory of the user that reaps live in: buffers, and chunks of sources.   (floor 5)
+ *
+ * It may lie anywhere, in a block of ours too, so the map of arenas does not tell. A small table does, sorted
+ * by address: read without a lock by a search that is repeated when the table has changed meanwhile, and not
+ * at all while it is empty. It is asked first, because a buffer may lie in a reap's object.
+ *
+ * Threads: any. Lock rank: taken alone.
+ */
+#ifndef LENT_H
+#define LENT_H
+
+#include "base.h"
+
+enum {
+    LENT_MAX = 4096,  /* pieces of memory at once */
+    LENT_ALIGN = 1024 /* bytes; what a piece must be aligned to */
+};
+
+/* Enters a piece; false: the table is full. */
+bool lent_add(void *start, size_t size);
+
+/* Takes it out. */
+void lent_remove(const void *start);
+
+extern HIDDEN _Atomic unsigned lent_count;
+
+/* The piece that holds a pointer, and its bytes; NULL for any other value. */
+void *lent_search(const void *pointer, size_t *size);
+static inline void *lent_find(const void *pointer, size_t *size)
+{
+    if (LIKELY(atomic_load_explicit(&lent_count, memory_order_relaxed) == 0)) return NULL;
+    return lent_search(pointer, size);
+}
+
+/* Calls fn for each piece; stops when fn is not 0 and returns that. fn must not lend. */
+int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
+
+void lent_fork_prepare(void);
+void lent_fork_parent(void);
+void lent_fork_child(void);
+
+#endif

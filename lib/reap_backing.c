@@ -1,0 +1,40 @@
+/* reap_backing.c: where a reap made by reapCreateWith has its chunks from. */
+#include "reap_backing.h"
+
+#include <errno.h>
+
+#include "chunk.h"
+#include "lent.h"
+#include "report.h"
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void *take_from_source(const struct reap_backing *backing, size_t size, size_t *got)
+{
+    size = (size + REAP_SOURCE_ALIGN - 1) & -(size_t)REAP_SOURCE_ALIGN;
+    void *chunk = size <= PTRDIFF_MAX ? backing->take(size, backing->arg) : NULL;
+    if (!chunk) return no_memory();
+    if ((uintptr_t)chunk % REAP_SOURCE_ALIGN)
+        report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
+    *got = size;
+    if (lent_add(chunk, size)) return chunk;
+    backing->give(chunk, size, backing->arg);
+    return no_memory();
+}
+
+void *reap_backing_take(const struct reap_backing *backing, size_t size, size_t *got, bool *zeroed)
+{
+    if (reap_backing_is_hoard(backing)) return chunk_alloc(size, got, zeroed);
+    if (zeroed) *zeroed = false;
+    return backing->take ? take_from_source(backing, size, got) : no_memory();
+}
+
+void reap_backing_give(const struct reap_backing *backing, void *chunk, size_t size)
+{
+    lent_remove(chunk);
+    if (chunk != backing->buffer) backing->give(chunk, size, backing->arg);
+}
