@@ -135,6 +135,36 @@ def print_leaving(suite, ours, cases):
                         ["", "slow mallocs", "slow frees", "remote among them", "superblock transfers"], rows)
 
 
+# --- heap assignment and locks -------------------------------------------------------------------------------------
+
+LOCKED = "core thread dynamic:100 roundrobin single".split()
+
+
+def policies(build):
+    """PPoPP 2003, tables 1 and 2: who allocates from which heap, and how a lock is waited for. cid and cpu have none on
+    the fast path; `dealt` is what takes their place where there are no restartable sequences."""
+    ours = build + "/.libs/libreap-malloc.so"
+    for name in ("cid", "cpu"):
+        yield Contestant(name, preload=ours, options=f"heaps={name}", ours=True)
+    for name in ["dealt"] + LOCKED:
+        for lock in ("both", "spin", "block"):
+            choice = "path=locked" if name == "dealt" else f"heaps={name}"
+            yield Contestant(f"{name}, {lock}", preload=ours, options=f"{choice},lock={lock}", ours=True)
+
+
+def suite_policies(build, options):
+    contestants = list(policies(build))
+    cases = threaded(build, options, (2, 16))
+    if options.workloads is None:
+        cases = [case for case in cases if case.label.split()[0] in ("threadtest", "larson", "prodcons")]
+    contest.measure(build, contestants, cases, options.rounds or 3)
+    rows = [[c.name] + [f"{min(c.figures(case, 'ns')):.1f}" for case in cases]
+            + [f"{statistics.median(c.figures(case, 'rss')):.1f}" for case in cases] for c in contestants]
+    contest.print_table("heaps= and lock=: ns per operation by the clock, minimum; peak RSS in MiB, median",
+                        [""] + [f"{case.label} ns" for case in cases] + [f"{case.label} MiB" for case in cases], rows)
+    return contestants, cases
+
+
 # --- fragmentation -------------------------------------------------------------------------------------------------
 
 PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": ("3.17", "1.30"), "gs": ("1.15", "")}
@@ -214,7 +244,7 @@ def suite_steps(build, options):
 # --- all -----------------------------------------------------------------------------------------------------------
 
 SUITES = {"mallocs": suite_mallocs, "pools": suite_pools, "programs": suite_programs, "threads": suite_threads,
-          "fragmentation": suite_fragmentation, "steps": suite_steps}
+          "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps}
 
 
 def main():
