@@ -70,11 +70,10 @@ static struct level *level_at(unsigned i)
 /* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
-    uint16_t by_lines = lines_are_shared(sb->class) ? BY_LINES_GLOBAL : 0;
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
                                                     .heap = (uint16_t)heap,
                                                     .regroup_at = (uint16_t)regroup_at,
-                                                    .by_lines = by_lines});
+                                                    .by_lines = sb->role.by_lines});
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -90,9 +89,8 @@ static void file_empty(struct level *level, struct superblock *sb)
     level->superblocks++;
 }
 
-/* Files a quiet superblock that is on no list. The heap that takes it will be another's: free is what is in
- * whole lines. The last of its blocks may come back while others are held back, whose free then does not
- * see that it is the last: so the look at the end. */
+/* Files a quiet superblock that is on no list. The last of its blocks may come back while others are held
+ * back, whose free then does not see that it is the last: so the look at the end. */
 static void file(struct level *level, struct superblock *sb)
 {
     do {
@@ -101,7 +99,7 @@ static void file(struct level *level, struct superblock *sb)
             file_empty(level, sb);
             return;
         }
-        if (lines_are_shared(sb->class)) lines_hold_back(sb);
+        if (sb->role.by_lines == BY_LINES_GLOBAL) lines_hold_back(sb);
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
@@ -131,10 +129,26 @@ static struct superblock *first_empty(const struct level *level)
 
 /* --- from level to level --------------------------------------------------------------------- */
 
-static struct superblock *take(struct level *level, unsigned class)
+/* Is it fit for a heap as it is? Lines are held back only when another heap wants it than the one that gave
+ * it and owned all of it: mostly that one does, and in a process of one heap always. */
+static bool is_fit(const struct superblock *sb, unsigned id)
 {
+    unsigned by_lines = sb->role.by_lines;
+    return by_lines == 0 || by_lines == BY_LINES_GLOBAL || by_lines == global_left_by(id);
+}
+
+static void hold_back(struct level *level, struct superblock *sb)
+{
+    unfile(level, sb);
+    sb->role.by_lines = BY_LINES_GLOBAL;
+    file(level, sb);
+}
+
+static struct superblock *take(struct level *level, unsigned class, unsigned id)
+{
+    struct superblock *sb;
     lock_take(&level->lock);
-    struct superblock *sb = bin_fullest(&level->bins[class], 1);
+    while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL) sb = first_empty(level);
     if (sb != NULL) {
         unfile(level, sb);
@@ -199,16 +213,19 @@ static void take_posted(void (*forward)(struct superblock *sb))
 void global_give(struct superblock *sb)
 {
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
+    unsigned id = sb->role.heap;
+    bool owned = sb->role.by_lines == 0 && id < HEAP_NONE;
     lines_forget(sb);
+    if (lines_are_shared(sb->class)) sb->role.by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
     give(level_here(), sb);
 }
 
-struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb))
+struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
 {
     if (atomic_load_explicit(&global_posted, memory_order_relaxed) != NULL) take_posted(forward);
     struct level *here = level_here();
-    struct superblock *sb = take(here, class);
-    if (sb == NULL && here != &top) sb = take(&top, class);
+    struct superblock *sb = take(here, class, id);
+    if (sb == NULL && here != &top) sb = take(&top, class, id);
     if (sb == NULL) return NULL;
     if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
     PROBE(superblock_from_global, sb, class, superblock_live(sb));

@@ -32,10 +32,14 @@ enum { GLOBAL_NEAR = 16 };
  */
 void global_give(struct superblock *sb);
 
-/* The fullest superblock of the class with an eighth free, or an empty one, quiet, on no list and of
- * HEAP_NONE; or NULL. What was posted here and has left for a heap since, with blocks pending, is passed to
- * `forward`, which takes no lock. */
-struct superblock *global_take(unsigned class, void (*forward)(struct superblock *sb));
+/* For heap `id`: the fullest superblock of the class with an eighth free, or an empty one, quiet, on no list
+ * and of HEAP_NONE; or NULL. What was posted here and has left for a heap since, with blocks pending, is
+ * passed to `forward`, which takes no lock. */
+struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb));
+
+/* role.by_lines, where blocks share lines, of a superblock here, or just taken, all of which heap `id` owned
+ * when it gave it: that heap may go on with it. In all others lines are held back (lines.h). */
+static inline uint16_t global_left_by(unsigned id) { return (uint16_t)(id + 1); }
 
 /* Superblocks with much pending that are on no heap, or were on none just now (heap_post). */
 extern HIDDEN _Atomic(struct superblock *) global_posted;

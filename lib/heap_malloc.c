@@ -45,9 +45,9 @@ static struct superblock *from_empty(struct heap *heap, unsigned class)
 /* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = global_take(class, heap_post);
+    struct superblock *sb = global_take(class, heap->id, heap_post);
     if (sb == NULL) return NULL;
-    bool needs_notes = lines_are_shared(class) && superblock_live(sb) != 0;
+    bool needs_notes = sb->role.by_lines == BY_LINES_GLOBAL && superblock_live(sb) != 0;
     unsigned notes = needs_notes ? lines_begin(sb) : 0;
     if (needs_notes && notes == 0) {
         global_give(sb);

@@ -49,7 +49,7 @@ enum {
     HEAP_GLOBAL = HEAP_NONE + 1,   /* ... while it is on the global heap's bins */
     HEAP_CACHES = HEAP_GLOBAL + 1, /* ... on the first cache's; the others follow (global.h) */
     OWNER_NONE = UINT16_MAX,       /* role.owner of a quiet superblock */
-    BY_LINES_GLOBAL = UINT16_MAX,  /* role.by_lines on the global heap, where there are no notes */
+    BY_LINES_GLOBAL = UINT16_MAX,  /* role.by_lines on the global heap, where there are no notes (global.h) */
 };
 
 /* Fullness in eighths that are free: group g holds g/8 <= free < (g+1)/8, and the last is empty. */

@@ -375,7 +375,7 @@ START_TEST(short_threads_leave_nothing)
         }
         if (n == SHORT_THREADS / 10) early = held();
     }
-    ck_assert_uint_le(held(), early + 2 * MIB);
+    ck_assert_uint_le(held(), early + 4 * MIB); /* each thread a heap of its own, on one path */
     ck_assert_uint_eq(live(), 0);
     ck_assert(heap_is_valid());
 }

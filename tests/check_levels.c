@@ -74,7 +74,7 @@ static void give_on(unsigned on, struct superblock *sb)
 static struct superblock *take_on(unsigned on, unsigned class)
 {
     act(on, on);
-    struct superblock *sb = global_take(class, heap_post);
+    struct superblock *sb = global_take(class, on, heap_post);
     if (sb == NULL) return NULL;
     ck_assert(global_is_valid());
     ck_assert_uint_eq(sb->class, class);
@@ -155,7 +155,7 @@ START_TEST(frees_reach_what_lies_near)
     struct superblock *sb = arena_slot(map_find(block), block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
-    ck_assert_ptr_eq(global_take(sb->class, heap_post), sb);
+    ck_assert_ptr_eq(global_take(sb->class, 0, heap_post), sb);
     give_on(5, sb); /* ... to the second cache's */
     ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
     act(0, 0);

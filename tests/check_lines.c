@@ -286,6 +286,25 @@ START_TEST(test_two_heaps)
 }
 END_TEST
 
+/* The heap that gave a superblock goes on with it as if nothing had been: all that lives in it is its own. */
+START_TEST(test_same_heap)
+{
+    use_path(_i, NULL);
+    pin(0);
+    enum { FEW = 4096 }; /* a superblock */
+    for (unsigned i = 0; i < FEW; i++) mine[i] = hoard_malloc(SIZE);
+    for (unsigned i = 0; i < FEW; i += 2) hoard_free(mine[i]);
+    heap_give_all();
+    for (unsigned i = 0; i < FEW; i += 2) {
+        mine[i] = hoard_malloc(SIZE);
+        ck_assert_ptr_eq(arena_slot(map_find(mine[i]), mine[i]), arena_slot(map_find(mine[1]), mine[1]));
+    }
+    ck_assert_uint_eq(arena_slot(map_find(mine[1]), mine[1])->role.by_lines, 0);
+    for (unsigned i = 0; i < FEW; i++) hoard_free(mine[i]);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 int main(void)
 {
     TCase *one = new_case("one superblock", 30), *two = new_case("two heaps", 30);
@@ -294,5 +313,6 @@ int main(void)
     tcase_add_test(one, test_notes_of_any_class);
     tcase_add_test(one, test_notes_end);
     tcase_add_loop_test(two, test_two_heaps, 0, PATHS);
+    tcase_add_loop_test(two, test_same_heap, 0, PATHS);
     return run_cases("lines", one, two, NULL);
 }
