@@ -1,0 +1,145 @@
+#include "arena_state.h"
+
+#include "cgroup.h"
+#include "options.h"
+#include "pages.h"
+#include "probe.h"
+
+#include <errno.h>
+
+/* --- huge pages ------------------------------------------------------------------------------- */
+
+/* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
+ * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
+ * be tables and buffers of which little is ever touched. */
+enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
+
+void arena_no_huge_pages(struct arena *arena)
+{
+    if (!arena->huge) return;
+    arena->huge = false;
+    pages_huge(arena->base, ARENA, false);
+}
+
+void arena_advise(struct arena *arena, size_t size, unsigned n)
+{
+    bool grown = options.thp == THP_GROWN;
+    if (options.thp == THP_SYSTEM || (grown && n == 0)) return;
+    arena->huge = grown && n < ARENA_MAYBE_SPARSE && arenas.held >= GROWN;
+    pages_huge(arena->base, size, arena->huge || options.thp == THP_ALWAYS);
+}
+
+/* 1: a thread sleeps until there is unused memory. */
+static _Atomic uint32_t arena_watched;
+
+/* --- back to the OS -------------------------------------------------------------------------- */
+
+static size_t purge_slots(struct arena *arena)
+{
+    size_t bytes = 0;
+    arena_no_huge_pages(arena);
+    for (uint64_t left = arena->dirty; left != 0;) {
+        unsigned first = (unsigned)__builtin_ctzll(left);
+        uint64_t from = ~(left >> first);
+        unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
+        uint64_t mask = arena_slot_mask(first, n);
+        left &= ~mask;
+        if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) continue;
+        arena->dirty &= ~mask;
+        bytes += (size_t)n * SUPERBLOCK;
+    }
+    arenas.dirty_slots -= bytes / SUPERBLOCK;
+    arena_count_held(0, bytes);
+    return bytes;
+}
+
+/* An arena without a used slot is unmapped, but for the only one: the next slot will want it, unless all
+ * is asked for. */
+static bool may_unmap(const struct arena *arena, bool all)
+{
+    bool only = arenas.partial.first == &arena->link && arena->link.next == NULL;
+    return arena->used == 0 && arena->dirty == 0 && (all || !only);
+}
+
+static size_t purge_older(uint64_t now, uint64_t min_age)
+{
+    size_t bytes = 0;
+    struct list_node *next;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        next = node->next;
+        if (now - arena->freed_at < min_age) continue;
+        if (arena->dirty != 0) bytes += purge_slots(arena);
+        if (!may_unmap(arena, min_age == 0)) continue;
+        list_remove(node);
+        arena_destroy(arena, ARENA);
+    }
+    return bytes;
+}
+
+size_t arena_purge(uint64_t min_age)
+{
+    lock_take(&arenas.lock);
+    uint64_t now = pages_clock();
+    size_t bytes = purge_older(now, min_age) + arena_drop_kept_older(now, min_age);
+    lock_give(&arenas.lock);
+    if (bytes != 0) PROBE(purge, bytes, min_age);
+    return bytes;
+}
+
+void arena_tell_of_unused(void)
+{
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0)) return;
+    atomic_store(&arena_watched, 0);
+    lock_wake_sleeper(&arena_watched);
+}
+
+/* Who frees looks at `watched` under the lock, under which this looks at what there is. */
+void arena_wait_for_unused(void)
+{
+    atomic_store(&arena_watched, 1);
+    while (arena_held().unused == 0) {
+        lock_sleep(&arena_watched, 1);
+        atomic_store(&arena_watched, 1);
+    }
+    atomic_store(&arena_watched, 0);
+}
+
+void arena_purge_if_due(void)
+{
+    uint64_t now = pages_clock(), delay = options.purge_ms;
+    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    if (arenas.limit_is_known && __atomic_load_n(&arenas.held, __ATOMIC_RELAXED) > near - near / 4)
+        delay /= 8;
+    if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < delay) return;
+    __atomic_store_n(&arenas.purged_at, now, __ATOMIC_RELAXED);
+    arena_purge(delay);
+}
+
+/* --- a limit on memory ----------------------------------------------------------------------- */
+
+static void know_limit(size_t bytes)
+{
+    arenas.near = bytes - bytes / 8;
+    arenas.limit_is_known = true;
+}
+
+void arena_limit(size_t bytes)
+{
+    lock_take(&arenas.lock);
+    know_limit(bytes);
+    lock_give(&arenas.lock);
+}
+
+COLD bool arena_make_room(size_t more)
+{
+    if (!arenas.limit_is_known)
+        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine()->memory);
+    if (!arena_is_near(more)) return true;
+    uint64_t now = pages_clock();
+    purge_older(now, 0);
+    arena_drop_kept_older(now, 0);
+    if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
+    errno = ENOMEM;
+    return false;
+}

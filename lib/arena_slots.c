@@ -1,0 +1,227 @@
+#include "arena_state.h"
+
+#include "pages.h"
+#include "probe.h"
+
+#include <errno.h>
+
+struct arena_guesses arena_guesses;
+struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
+
+/* --- arenas ---------------------------------------------------------------------------------- */
+
+void arena_count_held(size_t add, size_t sub)
+{
+    arenas.held += add;
+    arenas.held -= sub;
+    if (arenas.held > arenas.peak) arenas.peak = arenas.held;
+}
+
+static struct arena *struct_take(void)
+{
+    struct list_node *node = list_pop(&arenas.spare);
+    if (node != NULL) return LIST_ENTRY(node, struct arena, link);
+    struct arena *arena = pages_metadata(sizeof *arena);
+    if (arena == NULL) return NULL;
+    arena->next = atomic_load_explicit(&arenas.all, memory_order_relaxed);
+    atomic_store_explicit(&arenas.all, arena, memory_order_release);
+    return arena;
+}
+
+void arena_destroy(struct arena *arena, size_t size)
+{
+    PROBE(arena_unmap, arena->base, size);
+    map_clear(arena->base, size);
+    pages_unmap(arena->base, size);
+    arena->base = NULL;
+    arena->mapping = 0;
+    arena->huge = false;
+    list_push(&arenas.spare, &arena->link);
+}
+
+struct arena *arena_create(size_t size, size_t alignment)
+{
+    struct arena *arena = struct_take();
+    if (arena == NULL) return NULL;
+    arena->base = pages_map(size, alignment);
+    if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
+        if (map_enter(arena->base, size, arena)) {
+            PROBE(arena_map, arena->base, size);
+            return arena;
+        }
+    }
+    if (arena->base != NULL) pages_unmap(arena->base, size);
+    list_push(&arenas.spare, &arena->link);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+/* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
+static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
+{
+    while (n > 1) {
+        unsigned half = n / 2;
+        free &= free >> half;
+        n -= half;
+    }
+    for (unsigned step = 1; step < alignment; step *= 2) {
+        static const uint64_t multiples[] = {0x5555555555555555, 0x1111111111111111, 0x0101010101010101,
+                                             0x0001000100010001, 0x0000000100000001, 1};
+        free &= multiples[__builtin_ctz(step)];
+    }
+    return free;
+}
+
+/* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
+static struct arena *find_run(unsigned n, unsigned alignment, unsigned *first)
+{
+    struct arena *found = NULL;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        uint64_t dirty = arenas.dirty_slots >= n ? runs_of(arena->dirty, n, alignment) : 0;
+        uint64_t runs = dirty != 0 || found != NULL ? dirty : runs_of(~arena->used, n, alignment);
+        if (runs == 0) continue;
+        found = arena;
+        *first = (unsigned)__builtin_ctzll(runs);
+        if (dirty != 0 || arenas.dirty_slots < n) break;
+    }
+    return found;
+}
+
+/* The same, or a new arena. What comes first by way of room may unmap the arena that was found. */
+static struct arena *arena_with_run(unsigned n, unsigned alignment, unsigned *first)
+{
+    struct arena *arena = find_run(n, alignment, first);
+    uint64_t dirty = arena != NULL ? arena->dirty & arena_slot_mask(*first, n) : 0;
+    size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
+    if (UNLIKELY(arena_is_near(more))) {
+        if (!arena_make_room(more)) return NULL;
+        arena = find_run(n, alignment, first);
+    }
+    if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
+        *first = 0;
+        arena_advise(arena, ARENA, n);
+        list_push(&arenas.partial, &arena->link);
+    }
+    return arena;
+}
+
+static bool mark_used(struct arena *arena, unsigned first, unsigned n)
+{
+    uint64_t mask = arena_slot_mask(first, n), dirty = arena->dirty & mask;
+    unsigned dirty_count = (unsigned)__builtin_popcountll(dirty);
+    arena->used |= mask;
+    arena->dirty &= ~mask;
+    arenas.dirty_slots -= dirty_count;
+    arena_count_held((n - dirty_count) * (size_t)SUPERBLOCK, 0);
+    if (arena->used == UINT64_MAX) list_remove(&arena->link);
+    return dirty_count == 0;
+}
+
+static void set_tails(struct superblock *slot, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) {
+        slot[i].kind = SLOT_TAIL;
+        slot[i].word = i;
+    }
+}
+
+struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
+{
+    struct superblock *slot = &arena->slots[i];
+    slot->origin = arena->base + (size_t)i * SUPERBLOCK - BLOCK_BIAS;
+    slot->kind = (uint8_t)kind;
+    slot->word = n;
+    set_tails(slot, 1, n);
+    return slot;
+}
+
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
+{
+    unsigned first = 0;
+    struct superblock *slot = NULL;
+    lock_take(&arenas.lock);
+    struct arena *arena = arena_with_run(n, alignment, &first);
+    if (arena != NULL) {
+        if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
+        *clean = mark_used(arena, first, n);
+        slot = arena_slot_set(arena, first, n, kind);
+    }
+    lock_give(&arenas.lock);
+    return slot;
+}
+
+static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
+
+static void mark_free(struct arena *arena, unsigned first, unsigned n)
+{
+    if (arena->used == UINT64_MAX) list_push(&arenas.partial, &arena->link);
+    uint64_t mask = arena_slot_mask(first, n);
+    arena->used &= ~mask;
+    arena->dirty |= mask;
+    arena->freed_at = pages_clock();
+    arenas.dirty_slots += n;
+    arena_tell_of_unused();
+    for (unsigned i = first; i < first + n; i++) {
+        arena->slots[i].kind = SLOT_FREE;
+        arena->slots[i].inverse = 0;
+    }
+}
+
+void arena_give(struct superblock *first, unsigned n)
+{
+    struct arena *arena = arena_of_slot(first);
+    lock_take(&arenas.lock);
+    mark_free(arena, (unsigned)(first - arena->slots), n);
+    lock_give(&arenas.lock);
+    arena_purge_if_due();
+}
+
+bool arena_resize(struct superblock *first, unsigned n, int more)
+{
+    struct arena *arena = arena_of_slot(first);
+    unsigned end = (unsigned)(first - arena->slots) + n;
+    bool done = more <= 0;
+    lock_take(&arenas.lock);
+    if (more < 0) {
+        mark_free(arena, end - (unsigned)-more, (unsigned)-more);
+    } else if (more > 0 && end + (unsigned)more <= ARENA_SLOTS &&
+               (arena->used & arena_slot_mask(end, (unsigned)more)) == 0 &&
+               arena_may_have((size_t)more * SUPERBLOCK)) {
+        if (n + (unsigned)more >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
+        mark_used(arena, end, (unsigned)more);
+        set_tails(first, n, n + (unsigned)more);
+        done = true;
+    }
+    if (done) first->word = n + (unsigned)more;
+    lock_give(&arenas.lock);
+    return done;
+}
+
+unsigned arena_span(const struct superblock *first) { return (unsigned)first->word; }
+
+struct superblock *arena_head(struct arena *arena, const void *pointer)
+{
+    struct superblock *slot = arena_slot(arena, pointer);
+    if (slot->kind != SLOT_TAIL) return slot;
+    unsigned behind = (unsigned)slot->word;
+    return behind <= (unsigned)(slot - arena->slots) ? slot - behind : slot;
+}
+
+struct arena_held arena_held(void)
+{
+    lock_take(&arenas.lock);
+    struct arena_held held = {arenas.held, arenas.peak, arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes};
+    lock_give(&arenas.lock);
+    return held;
+}
+
+struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
+
+void arena_fork_prepare(void) { lock_for_fork(&arenas.lock); }
+
+void arena_fork_parent(void) { lock_after_fork(&arenas.lock); }
+
+void arena_fork_child(void) { lock_reset(&arenas.lock); }
