@@ -132,23 +132,31 @@ class Progress:
 
 
 def measure(build, contestants, cases, rounds, once=run_once):
-    """Each round runs every contestant on every case once, starting one further along each time."""
+    """Each round runs every contestant on every case once, starting one further along each time. An interrupt ends it
+    early: there are tables of what was run by then."""
     progress = Progress(rounds * len(cases) * len(contestants))
-    for number in range(rounds):
-        turn = number % len(contestants)
-        for case in cases:
-            for contestant in contestants[turn:] + contestants[:turn]:
-                progress.step(f"round {number + 1}  {case.label} on {contestant.name}")
-                try:
-                    run = once(build, contestant, case)
-                except Failed as failure:
-                    if contestant.ours:
-                        raise
-                    print(f"left out of round {number + 1}: {failure}".strip())
-                    continue
-                if run:
-                    contestant.runs.setdefault(case.label, []).append(run)
+    try:
+        for number in range(rounds):
+            turn = number % len(contestants)
+            for case in cases:
+                for contestant in contestants[turn:] + contestants[:turn]:
+                    progress.step(f"round {number + 1}  {case.label} on {contestant.name}")
+                    measure_one(build, contestant, case, once)
+    except KeyboardInterrupt:
+        print(f"interrupted in round {number + 1} of {rounds}")
     progress.end()
+
+
+def measure_one(build, contestant, case, once):
+    try:
+        run = once(build, contestant, case)
+    except Failed as failure:
+        if contestant.ours:
+            raise
+        print(f"left out: {failure}".strip())
+    else:
+        if run:
+            contestant.runs.setdefault(case.label, []).append(run)
 
 
 def verify(build, contestants, cases):
