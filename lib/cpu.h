@@ -36,7 +36,7 @@ enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked p
 struct cpu {
     uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;     /* CPUs that this process may run on, at start */
-    intptr_t area_at;   /* the rseq area, from the thread pointer; not first, or gcc loads its address apart */
+    intptr_t area_at;   /* the rseq area, from the thread pointer; not first: gcc then loads its address */
     intptr_t id_at;     /* the id, from the thread pointer */
     intptr_t now_at;    /* the CPU's number, from the thread pointer; 0: ask the kernel */
     const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
