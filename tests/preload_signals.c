@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 2000, FORKS = 150, MICROSECONDS = 300, CHILD_SECONDS = 20, THREADS = 2 };
+enum { SLOTS = 2000, FORKS = 50, MICROSECONDS = 300, CHILD_SECONDS = 20, THREADS = 2 };
 
 static volatile sig_atomic_t forks, may_fork, in_child, signals;
 static pid_t children[FORKS];
@@ -104,7 +104,7 @@ static void storm(unsigned microseconds)
 /* The child that came back from the handler: in the middle of a step. */
 static void go_on_as_child(struct work *work)
 {
-    for (int i = 0; i < 3000; i++) step(work);
+    for (int i = 0; i < 1000; i++) step(work);
     drop_all(work);
     _exit(expect_status());
 }
