@@ -79,6 +79,13 @@ END_TEST
 START_TEST(with_much_slack_too) { keep_the_bounds(_i, 16, "empty_fraction=4,slack=16"); }
 END_TEST
 
+/* Sixteen processors with four caches among them, siblings apart as Linux numbers them. */
+START_TEST(with_caches_between_too)
+{
+    keep_the_bounds(_i, 16, "topology=0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3:0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3");
+}
+END_TEST
+
 /* The bound is no more than what can happen: the worst load comes close to it. Without slack, and with many
  * superblocks, so that what each heap may have besides weighs little. */
 START_TEST(the_bound_is_reached)
@@ -115,6 +122,7 @@ int main(void)
     tcase_add_loop_test(bounds, processors_256_keep_the_bounds, 0, all);
     tcase_add_loop_test(bounds, without_slack_too, 0, all);
     tcase_add_loop_test(bounds, with_much_slack_too, 0, all);
+    tcase_add_loop_test(bounds, with_caches_between_too, 0, all);
     tcase_add_loop_test(bounds, the_bound_is_reached, 0, 3);
     tcase_add_test(bounds, blocks_in_the_lines_of_one);
     return run_cases("bounds", bounds, (TCase *)NULL);

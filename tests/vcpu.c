@@ -22,7 +22,9 @@ bool vcpu_start(enum vcpu_path path, const char *options)
     snprintf(text, sizeof text, "%s,%s", path == VCPU_LOCKED ? "path=locked" : "", options ? options : "");
     setenv("REAP_OPTIONS", text, 1);
     dispatch_start();
-    cpu.id_at = (char *)&id_now - (char *)__builtin_thread_pointer();
+    intptr_t at = (char *)&id_now - (char *)__builtin_thread_pointer();
+    __asm__("" : "+r"(at)); /* in one vector store of both, ld 2.40 does not know the relocation */
+    cpu.id_at = cpu.now_at = at; /* the CPU's number as well: topology= speaks of processors */
     return (path == VCPU_FAST) == (cpu.ids != 0);
 }
 
