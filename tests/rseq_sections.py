@@ -16,15 +16,16 @@ DESCRIPTOR = struct.Struct("<IIQQQ")  # version, flags, start, length, abort
 LEAST = 4  # kinds of sections that there are: store, pop, carve, free
 LONGEST = 256  # bytes
 
-# By e_machine: the word before an abort handler; the relocation that says "this address"; what puts the address of
-# a descriptor into the area, as the instructions right before a section; unconditional branches; instructions that
-# no section may have, since they are locked, atomic or leave it in a way that cannot be undone.
+# By e_machine: the word before an abort handler; the relocation that says "this address"; what puts the
+# address of a descriptor into the area, as the instructions right before a section; unconditional branches;
+# instructions that no section may have: locked, atomic, or leaving it in a way that cannot be undone.
 MACHINES = {
     62: dict(name="x86-64", signature=0x53053053, relative=8,
              enter=r"lea 0x[0-9a-f]+\(%rip\),(%r\w+) # ([0-9a-f]+)()\nmov \1,%fs:0x8\(%r\w+\)$", jump=r"jmp ",
              bad=r"lock|xchg|call|ret|push|pop|syscall|[sl]fence|mfence|rep"),
     183: dict(name="aarch64", signature=0xD428BC00, relative=1027,
-              enter=r"adrp (x\d+), ([0-9a-f]+)\nadd \1, \1, #0x([0-9a-f]+)\nstr \1, \[x\d+, #8\]$", jump=r"b ",
+              enter=r"adrp (x\d+), ([0-9a-f]+)\nadd \1, \1, #0x([0-9a-f]+)\nstr \1, \[x\d+, #8\]$",
+              jump=r"b ",
               bad=r"ld[ax]|ldxp|st[lx]|cas|swp|ld(add|clr|set|eor)|bl |ret|svc|dmb|dsb|isb|.*sp\b"),
 }
 
@@ -74,7 +75,8 @@ class Library:
 
 def disassemble(objdump, path):
     """Address -> instruction, and the addresses in order."""
-    listing = subprocess.run([objdump, "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True)
+    command = [objdump, "-d", "--no-show-raw-insn", path]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.findall(r"^ *([0-9a-f]+):\t(.*?)\s*(?:(?:<|//).*)?$", listing.stdout, re.M)
     code = {int(address, 16): re.sub(r"\s+", " ", text) for address, text in found}
     return code, sorted(code)
