@@ -22,7 +22,7 @@ try() {
         fi
     done
 }
-try default purge_thread=0 "$top_builddir/tests/purge" 1
+try default purge_thread=0,purge_ms=60000 "$top_builddir/tests/purge" 1
 try "$paths" purge_thread=1,purge_ms=20 "$top_builddir/tests/purge" 2
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload_fork"
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload_signals"

@@ -92,7 +92,7 @@ static void test_resident(size_t before_bytes, size_t before_rss)
 {
     struct mallinfo2 now = mallinfo2();
     size_t held = now.arena + now.hblkhd - before_bytes, rss = resident() - before_rss;
-    EXPECT(rss <= held + (1 << 20));
+    EXPECT(rss <= held + (3 << 20)); /* a huge page may be there for its first byte */
     EXPECT(held <= rss + (4 << 20));
 }
 
