@@ -55,7 +55,7 @@ static void fork_child(void)
 static void start_all(void)
 {
     options_read();
-    sizeclass_init();
+    sizeclass_init(options.class_steps);
     superblock_init();
     cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || assign_needs_locks());
     topology_init(options.topology, options.heaps == HEAPS_CORE);

@@ -10,7 +10,7 @@
 #ifndef MAP_H
 #define MAP_H
 
-#include "base.h"
+#include "sizeclass.h"
 
 /* What mmap gives without being asked for more: also where the processor has 52 or 57. */
 #ifdef __aarch64__
@@ -20,7 +20,7 @@ enum { MAP_ADDRESS_BITS = 47 };
 #endif
 
 enum {
-    MAP_SHIFT = 22, /* an entry is for 4 MiB */
+    MAP_SHIFT = SUPERBLOCK_SHIFT + 6, /* an entry is for 4 MiB: 64 superblocks */
     MAP_LEAF_BITS = 12,
     MAP_ROOT_BITS = MAP_ADDRESS_BITS - MAP_SHIFT - MAP_LEAF_BITS,
 };

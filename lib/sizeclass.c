@@ -7,16 +7,38 @@ uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
-static const uint16_t sizes[CLASSES] = {
-    0,    16,   32,   48,   64,   80,   96,    112,   128,   160,   192,   224,  256,   320,
-    384,  448,  512,  640,  768,  896,  1024,  1280,  1536,  1792,  2048,  2560, 3072,  3584,
-    4096, 5120, 6144, 7168, 8192, 9344, 10880, 13056, 16384, 21760, 32768, 8192, 16384, 32768};
+static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
 _Static_assert(CLASSES < CLASSES_MAX, "a heap's row has 63 slots, and its outbox");
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
+_Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
+               "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
+
+/* The size of which a superblock holds so many; of a multiple of 128 bytes, as the table has it. */
+static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~127u; }
+
+/* Small classes: so many to a doubling, and a unit apart at least; then by what a superblock holds evenly,
+ * leaving out those that would be nearer than the steps before. */
+static unsigned fill_sizes(unsigned steps)
+{
+    unsigned c = 0, size = 0, doubling = BLOCK_UNIT;
+    while (size < SUPERBLOCK / 8) {
+        if (size >= 2 * doubling) doubling *= 2;
+        size += doubling / steps > BLOCK_UNIT ? doubling / steps : BLOCK_UNIT;
+        sizes[++c] = (uint16_t)size;
+    }
+    for (unsigned blocks = 7; blocks >= 2; blocks--) {
+        if (blocks > 2 && fitting(blocks - 1) * steps <= size * (steps + 1)) continue;
+        size = fitting(blocks);
+        sizes[++c] = (uint16_t)size;
+    }
+    return c;
+}
+
 static void set_class(unsigned c)
 {
+    if (sizes[c] == 0) return;
     uint32_t size = sizes[c], capacity = SUPERBLOCK / size;
     sizeclasses[c] = (struct sizeclass){
         .size = size,
@@ -28,11 +50,16 @@ static void set_class(unsigned c)
     };
 }
 
-void sizeclass_init(void)
+void sizeclass_init(unsigned steps)
 {
+    unsigned last = fill_sizes(steps);
+    assert(last < CLASS_CHUNK);
+    for (unsigned c = last + 1; c < CLASS_CHUNK; c++) sizes[c] = 0;
+    for (unsigned i = 0; i < CLASSES - CLASS_CHUNK; i++)
+        sizes[CLASS_CHUNK + i] = (uint16_t)((8 * KIB << i) <= CLASS_SIZE_MAX ? 8 * KIB << i : 0);
     for (unsigned c = 1; c < CLASSES; c++) set_class(c);
     for (unsigned i = 0, c = 1; i <= CLASS_SMALL_MAX / BLOCK_UNIT; i++) {
-        if (i * BLOCK_UNIT > sizes[c]) c++;
+        while (i * BLOCK_UNIT > sizes[c]) c++;
         sizeclass_small[i] = (uint8_t)c;
     }
     for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / 128; i++) {
@@ -47,6 +74,6 @@ unsigned sizeclass_aligned(size_t alignment, size_t size)
 {
     if (size > CLASS_SIZE_MAX || alignment > CLASS_SIZE_MAX) return 0;
     for (unsigned c = sizeclass_of(size); c < CLASS_CHUNK; c++)
-        if (sizes[c] % alignment == 0) return c;
+        if (sizes[c] != 0 && sizes[c] % alignment == 0) return c;
     return 0;
 }

@@ -5,7 +5,8 @@
  *                                                                       for chunks of reaps
  *
  * Steps of 16 up to 128 bytes, then four to a doubling up to 8 KiB (a block is at most 1.25 times
- * what was asked for; ASPLOS 2000 has 1.2), then as many blocks as a superblock holds evenly.
+ * what was asked for; ASPLOS 2000 has 1.2), then as many blocks as a superblock holds evenly. With two to a
+ * doubling it is 1.5 times, with one, which is powers of two, twice; numbers of classes are left out then.
  * Class 0 is none: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
@@ -13,8 +14,13 @@
 
 #include "base.h"
 
+/* The papers' S is a constant: free and the map take it from each address, with shifts and masks that are
+ * written into their instructions. CPPFLAGS=-DSUPERBLOCK_SHIFT=15 (or 14) builds everything with another. */
+#ifndef SUPERBLOCK_SHIFT
+#define SUPERBLOCK_SHIFT 16
+#endif
+
 enum {
-    SUPERBLOCK_SHIFT = 16,
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes: the papers' S */
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
@@ -42,7 +48,8 @@ extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
 /* The fast path's copy of sizeclass_small: all class 0, which no size has, until the fast path is opened. */
 extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
-void sizeclass_init(void);
+/* Makes the tables, with 1, 2 or 4 classes to a doubling (option class_steps). */
+void sizeclass_init(unsigned steps);
 void sizeclass_open_fast(void);
 
 /* The class for size <= CLASS_SIZE_MAX; size 0 is served as 1. */

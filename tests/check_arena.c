@@ -12,7 +12,7 @@
 
 static void setup(void)
 {
-    sizeclass_init();
+    sizeclass_init(4);
     superblock_init();
     options.purge_ms = 3600000; /* only when a test asks for it */
 }

@@ -21,7 +21,7 @@ static struct superblock *new_superblock(unsigned class)
 {
     bool clean;
     options_read();
-    sizeclass_init();
+    sizeclass_init(4);
     superblock_init();
     struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
     superblock_format(sb, class);
@@ -89,7 +89,7 @@ START_TEST(test_hold_back)
     static const unsigned classes[] = {1, 2, 3, 4, 5, 6, 7, 9, 13};
     uint64_t random = random_seed();
     for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++) {
-        sizeclass_init();
+        sizeclass_init(4);
         unsigned capacity = sizeclasses[classes[i]].capacity;
         check_hold_back(classes[i], capacity, &random);
         for (unsigned n = 0; n < 3; n++)

@@ -16,7 +16,7 @@ static void *blocks[CAPACITY_MAX + 1];
 
 static void setup(void)
 {
-    sizeclass_init();
+    sizeclass_init(4);
     superblock_init();
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
     memset(memory, 0x5a, SUPERBLOCK);
@@ -56,6 +56,7 @@ START_TEST(gives_each_block_once_and_takes_it_back)
 {
     uint64_t random = random_seed();
     for (unsigned c = 1; c < CLASSES; c++) {
+        if (sizeclasses[c].size == 0) continue;
         unsigned capacity = format(c);
         for (unsigned round = 0; round < 3; round++) {
             ck_assert_uint_eq(word_free(word_read(&sb)), capacity);
@@ -91,6 +92,7 @@ END_TEST
 START_TEST(starts_are_told_from_interiors)
 {
     for (unsigned c = 1; c < CLASSES; c++) {
+        if (sizeclasses[c].size == 0) continue;
         unsigned capacity = format(c), size = sizeclasses[c].size, wrong = 0;
         for (unsigned i = 0; i < capacity * size; i++)
             wrong += superblock_starts_at(&sb, memory + i) != (i % size == 0);
@@ -110,6 +112,7 @@ END_TEST
 START_TEST(groups_follow_fullness)
 {
     for (unsigned c = 1; c < CLASSES; c++) {
+        if (sizeclasses[c].size == 0) continue;
         unsigned capacity = format(c), last = 0;
         for (unsigned n = 0; n <= capacity; n++) {
             unsigned group = superblock_group_of(&sb, (uint64_t)n << 16);
