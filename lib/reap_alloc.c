@@ -54,6 +54,10 @@ static void *bump(struct reap *reap, size_t units)
  * becomes a free block, looked at when that one is used up. */
 static NOINLINE void *grow(struct reap *reap, size_t units)
 {
+    while (reap_free_reopen(reap)) {
+        void *object = reap_free_take(reap, units);
+        if (object) return object;
+    }
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
     if (!chunk) return NULL;
     if (chunk->limit - chunk->first - units >= hole(reap)) {

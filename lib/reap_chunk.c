@@ -34,7 +34,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL || chunk->closed)) return chunk;
     reap_heap_begin(reap);
     return reap->own.near[reap_near(pointer)] = chunk;
 }
@@ -49,8 +49,7 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
     return units * REAP_UNIT;
 }
 
-/* Has the table forget a chunk that is about to go. */
-static void forget(struct reap *reap, const struct reap_chunk *chunk)
+void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
 {
     if (reap->heap == &no_heap) return;
     for (size_t i = 0; i < REAP_NEAR; i++)
@@ -75,7 +74,7 @@ static ALWAYS_INLINE void lay_out(struct reap_chunk *chunk, struct reap *owner, 
     chunk->live_units = chunk->limit - chunk->first;
     chunk->high = 0;
     chunk->notice = SIZE_MAX;
-    chunk->dirty = false;
+    chunk->dirty = chunk->closed = false;
     chunk->pinned = 0;
     chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);
@@ -286,8 +285,9 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
         reap->current = NULL;
         reap->bump = reap->end = reap->limit = NULL;
     }
-    forget(reap, chunk);
+    reap_chunk_forget(reap, chunk);
     unlink_chunk(reap, chunk);
+    reap->closed -= chunk->closed;
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag(chunk);
     free_chunk(chunk);
@@ -382,7 +382,7 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
-    forget(from, chunk);
+    reap_chunk_forget(from, chunk);
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
     chunk->owner = to;
@@ -502,6 +502,7 @@ void reap_chunk_clear(struct reap *reap)
     }
     lay_out_first(reap, first, first->size);
     reap->dirty = NULL;
+    reap->closed = 0;
     reap->bins_used = 0;
     reap->heap = &no_heap;
     reap->cleanups = reap->spare_cleanups = NULL;

@@ -38,7 +38,8 @@
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
- *     - each free block is in exactly the bin of its size; a chunk's live_units is the rest
+ *     - each free block is in exactly the bin of its size, but those of closed chunks are in none; a chunk's
+ *       live_units is the rest
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
  *     - a chunk is on the dirty list when it is dirty, and only then
@@ -123,6 +124,7 @@ struct reap_chunk {
     struct reap_chunk *dirty_prev;
     uint8_t kind;               /* enum reap_kind */
     bool lent;                  /* the user's memory */
+    bool closed;                /* its free blocks are in no bins: see reap_free.h */
     bool dirty;                 /* on the dirty list */
     uint8_t pinned;             /* enum reap_pin */
     uint16_t depth;             /* marks that were open when it was made, and still are */
@@ -206,7 +208,7 @@ struct reap {
     struct reap_name *name;
 
     _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
-    uint64_t unused;
+    size_t closed;                       /* how many chunks are */
 
     /* other threads' doing, apart from what the reap's own thread writes to */
     _Atomic(void *) remote;                     /* objects freed through free(), by their first bytes */
@@ -430,6 +432,9 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
 /* Makes a chunk with a large object another reap's. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
+
+/* Has the reap's table forget a chunk, so that its frees take the slow path. */
+void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk);
 
 /* Takes a chunk in which nothing lives off the list and gives it back. */
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);

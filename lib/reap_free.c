@@ -34,7 +34,7 @@ static void unlink_block(struct reap *reap, struct reap_block *block, size_t uni
 /* Takes a free block out of the bins and the bitmaps, because it becomes part of another. */
 static void dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
-    unlink_block(reap, reap_address(chunk, unit), end - unit);
+    if (!chunk->closed) unlink_block(reap, reap_address(chunk, unit), end - unit);
     bitmap_clear(chunk->frees, unit);
     bitmap_clear(chunk->starts, unit);
     chunk->live_units += end - unit;
@@ -130,6 +130,84 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
     }
     if (chunk == reap->current) bump_back(reap, chunk, top);
     chunk->notice = next_notice(chunk);
+}
+
+/* --- closing --------------------------------------------------------------------------------- */
+
+static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk == reap->current ? chunk->limit - reap_unit(chunk, reap->bump) : 0;
+}
+
+/* A chunk's free units, the hole among them. */
+static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk->limit - chunk->first - chunk->live_units + hole_in(reap, chunk);
+}
+
+/* Have the other open chunks room for what lives in this one and in the closed ones, and for an eighth of
+ * what lives in them beside? */
+static bool others_have_room(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    size_t have = 0, need = chunk->live_units - hole_in(reap, chunk), live = 0;
+    for (const struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
+        if (c == chunk || c->kind != REAP_REGULAR) continue;
+        if (c->closed) {
+            need += c->live_units;
+        } else {
+            have += free_units(reap, c);
+            live += c->limit - c->first - free_units(reap, c);
+        }
+    }
+    return have >= need + live / 8;
+}
+
+/* May the reap do without the free blocks of a chunk, in which less than half lives? The one with the hole is
+ * most likely to be filled, and only thought of when most of it has been used. */
+static bool may_close(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    size_t all = chunk->limit - chunk->first;
+    if (chunk->pinned || chunk == reap_first_chunk(reap) || reap->flags & REAP_MARKED) return false;
+    if (free_units(reap, chunk) < all / 2 || hole_in(reap, chunk) > all / 2) return false;
+    return others_have_room(reap, chunk);
+}
+
+static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->notice = 0; /* nobody is to look at it meanwhile */
+    if (chunk == reap->current) reap_free_leave_hole(reap);
+    size_t limit = chunk->limit;
+    for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit; unit++)
+        unlink_block(reap, reap_address(chunk, unit), reap_block_end(reap, chunk, unit) - unit);
+    remove_dirty(reap, chunk);
+    reap_chunk_forget(reap, chunk);
+    chunk->closed = true;
+    reap->closed++;
+}
+
+/* The free blocks of a closed chunk, joined, are for use again. */
+static void reopen(struct reap *reap, struct reap_chunk *chunk)
+{
+    size_t limit = chunk->limit;
+    for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit;) {
+        size_t end = reap_block_end(reap, chunk, unit), run = join_run(reap, chunk, end, limit);
+        chunk->live_units -= run - end;
+        reap_bin_push(reap, chunk, unit, run - unit);
+        unit = run;
+    }
+    chunk->closed = false;
+    reap->closed--;
+    chunk->notice = next_notice(chunk);
+}
+
+bool reap_free_reopen(struct reap *reap)
+{
+    struct reap_chunk *best = NULL;
+    if (LIKELY(reap->closed == 0) || reap->flags & REAP_MARKED) return false;
+    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
+        if (chunk->closed && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
+    reopen(reap, best);
+    return true;
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -246,8 +324,10 @@ void reap_free_settle(struct reap *reap)
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (!chunk->dirty) add_dirty(reap, chunk);
-    chunk->notice = 1;
+    size_t step = chunk->size / REAP_UNIT / 16;
+    if (!chunk->dirty && !chunk->closed) add_dirty(reap, chunk);
+    if (chunk->live_units > 0 && !chunk->closed && may_close(reap, chunk)) close_chunk(reap, chunk);
+    chunk->notice = !chunk->closed && chunk->live_units > step ? chunk->live_units - step : 1;
     if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
         join_run(reap, chunk, chunk->first, chunk->limit);
@@ -278,7 +358,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
     if (UNLIKELY(reap_watched)) show_links(chunk, unit, end);
     bitmap_set(chunk->starts, unit);
     bitmap_set(chunk->frees, unit);
-    reap_bin_push(reap, chunk, unit, end - unit);
+    if (!chunk->closed) reap_bin_push(reap, chunk, unit, end - unit);
     reap_free_count(reap, chunk, end - unit);
 }
 

@@ -12,6 +12,10 @@
  * them. A block that ends at the bump pointer moves the pointer back at once, and a chunk in which
  * nothing lives goes back at once.
  *
+ * Where objects die here and there, chunks grow emptier and none goes. So when less than half of a chunk
+ * lives, and the others have room for that and some more, it is closed: its free blocks are in no bins, so it
+ * only loses objects, and goes with the last one. Before a reap grows, closed chunks are opened again.
+ *
  * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
  * 10,000 objects of 16 to 512 bytes, against 130 this way (73 and 21 ns).
  *
@@ -85,6 +89,9 @@ static inline void reap_choose_mode(struct reap *reap)
 
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
+
+/* Opens a closed chunk: more may be free then. False: there is none. */
+bool reap_free_reopen(struct reap *reap);
 
 /* The same for the first block of a bin of one size. */
 static inline void *reap_free_take_exact(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,

@@ -10,6 +10,7 @@ struct sums {
     size_t spare_bytes;
     size_t free_blocks;
     size_t dirty;
+    size_t closed;
     const char *wrong; /* the first equation that does not hold */
 };
 
@@ -32,7 +33,7 @@ static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk
         last_is_free = reap_is_free(chunk, unit);
         if (!last_is_free) continue;
         free_units += end - unit;
-        sums->free_blocks++;
+        sums->free_blocks += !chunk->closed;
     }
     for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
         HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
@@ -53,6 +54,8 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
     sums->dirty += chunk->dirty;
+    sums->closed += chunk->closed;
+    HOLDS(sums, !chunk->closed || (!chunk->dirty && chunk != reap->current));
     check_blocks(reap, chunk, sums);
 }
 
@@ -73,6 +76,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
     size_t dirty = 0;
     for (const struct reap_chunk *chunk = reap->dirty; chunk; chunk = chunk->dirty_next) dirty++;
     HOLDS(sums, dirty == sums->dirty);
+    HOLDS(sums, reap->closed == sums->closed);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
     HOLDS(sums, reap->held == sums->held + sums->spare_bytes);
     HOLDS(sums, reap->peak >= reap->held);
@@ -83,7 +87,8 @@ static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
     const struct reap_block *prev = NULL;
     for (struct reap_block *block = reap->own.bins[bin]; block && !sums->wrong; block = block->next) {
         struct reap_chunk *chunk = chunk_of(block, NULL);
-        HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap && chunk->frees);
+        HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
+        HOLDS(sums, sums->wrong || (chunk->frees && !chunk->closed));
         if (sums->wrong) return;
         size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
         HOLDS(sums, bitmap_get(chunk->frees, unit));
