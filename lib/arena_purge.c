@@ -109,8 +109,8 @@ void arena_purge_if_due(void)
 {
     uint64_t now = pages_clock(), delay = options.purge_ms;
     size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
-    if (arenas.limit_is_known && __atomic_load_n(&arenas.held, __ATOMIC_RELAXED) > near - near / 4)
-        delay /= 8;
+    bool is_known = atomic_load_explicit(&arenas.limit_is_known, memory_order_relaxed);
+    if (is_known && __atomic_load_n(&arenas.held, __ATOMIC_RELAXED) > near - near / 4) delay /= 8;
     if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < delay) return;
     __atomic_store_n(&arenas.purged_at, now, __ATOMIC_RELAXED);
     arena_purge(delay);
@@ -120,8 +120,8 @@ void arena_purge_if_due(void)
 
 static void know_limit(size_t bytes)
 {
-    arenas.near = bytes - bytes / 8;
-    arenas.limit_is_known = true;
+    __atomic_store_n(&arenas.near, bytes - bytes / 8, __ATOMIC_RELAXED);
+    atomic_store_explicit(&arenas.limit_is_known, true, memory_order_relaxed);
 }
 
 void arena_limit(size_t bytes)

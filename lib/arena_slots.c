@@ -12,8 +12,7 @@ struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
 
 void arena_count_held(size_t add, size_t sub)
 {
-    arenas.held += add;
-    arenas.held -= sub;
+    __atomic_store_n(&arenas.held, arenas.held + add - sub, __ATOMIC_RELAXED);
     if (arenas.held > arenas.peak) arenas.peak = arenas.held;
 }
 

@@ -26,7 +26,7 @@ struct arenas {
     _Atomic(struct arena *) all;
     size_t held, peak;
     size_t near; /* bytes held that are near the limit on memory, or enough to look for one */
-    bool limit_is_known;
+    _Atomic bool limit_is_known;
     size_t dirty_slots;
     uint64_t purged_at;
 };
