@@ -215,6 +215,17 @@ void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2
  * there are limits what is below it too. */
 int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
+/* --- ambient reaps --------------------------------------------------------------------------- */
+
+/* From reapEnter to reapLeave this thread's malloc, calloc, realloc(NULL), aligned forms and new, under
+ * libreap-malloc, come from the reap: a library that knows nothing of reaps runs in it, and what it leaks
+ * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
+ * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
+ * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
+ * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse. */
+void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
+void reapLeave(void);
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* Limits the live bytes (as in reapStats) of a reap and all below it together; 0: no limit. An allocation

@@ -15,6 +15,7 @@ struct chunk_client {
     void (*free_object)(void *object, const char *call);
     void *(*realloc_object)(void *object, size_t size, const char *call);
     size_t (*usable_size)(const void *object, const char *call);
+    void *(*alloc)(void *reap, size_t alignment, size_t size); /* for the thread that has entered the reap */
 };
 void chunk_set_client(const struct chunk_client *client);
 extern const struct chunk_client *chunk_client;

@@ -1,6 +1,7 @@
 #include "dispatch.h"
 
 #include "account.h"
+#include "ambient.h"
 #include "assign.h"
 #include "chunk_client.h"
 #include "large.h"
@@ -139,43 +140,78 @@ static void *small(unsigned class)
     return heap_malloc_slow(class);
 }
 
-void *dispatch_malloc_slow(size_t size)
+/* The fast path where its table does not say. */
+static ALWAYS_INLINE void *pop(size_t size, size_t max)
+{
+    return LIKELY(size <= max) && cpu.ids != 0 ? heap_pop(sizeclass_of(size)) : NULL;
+}
+
+static void *from_reap(size_t alignment, size_t size)
+{
+    return chunk_client->alloc(ambient_reap, alignment, size);
+}
+
+static bool is_ambient(const void *caller)
+{
+    return UNLIKELY(atomic_load_explicit(&ambient_is_on, memory_order_relaxed)) && ambient_takes(caller);
+}
+
+void *dispatch_malloc_slow(size_t size, const void *caller)
 {
     dispatch_start();
+    if (UNLIKELY(atomic_load_explicit(&ambient_is_on, memory_order_relaxed))) {
+        if (ambient_takes(caller)) return from_reap(BLOCK_UNIT, size);
+        void *block = pop(size, CLASS_SIZE_MAX);
+        if (LIKELY(block != NULL)) return block;
+    }
     if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
     return size <= CLASS_SIZE_MAX ? small(sizeclass_of(size)) : large(size, BLOCK_UNIT, NULL);
 }
 
-void *dispatch_malloc_medium(size_t size)
+void *dispatch_malloc_heap(size_t size) { return dispatch_malloc_slow(size, NULL); }
+
+void *dispatch_malloc_medium(size_t size) { return dispatch_medium_with(size, dispatch_malloc_heap); }
+
+void *dispatch_malloc_for(size_t size, const void *caller)
 {
-    if (UNLIKELY(size > CLASS_SIZE_MAX || cpu.ids == 0)) return dispatch_malloc_slow(size);
-    unsigned class = sizeclass_of(size);
-    void *block = heap_pop(class);
-    return LIKELY(block != NULL) ? block : small(class);
+    void *block = pop(size, sizeclass_fast_max);
+    return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size, caller);
 }
 
-void *dispatch_calloc(size_t n, size_t size)
+void *dispatch_calloc(size_t n, size_t size, const void *caller)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
     if (bytes <= CLASS_SIZE_MAX) {
-        void *block = dispatch_malloc(bytes);
+        void *block = dispatch_malloc_for(bytes, caller);
         return block != NULL ? memset(block, 0, bytes) : NULL;
     }
     dispatch_start();
-    bool zeroed;
-    void *object = large(bytes, BLOCK_UNIT, &zeroed);
+    bool zeroed = false;
+    void *object = is_ambient(caller) ? from_reap(BLOCK_UNIT, bytes) : large(bytes, BLOCK_UNIT, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
-void *dispatch_aligned(size_t alignment, size_t size)
+void *dispatch_aligned(size_t alignment, size_t size, const void *caller)
 {
-    if (alignment <= BLOCK_UNIT) return dispatch_malloc(size);
+    if (alignment <= BLOCK_UNIT) return dispatch_malloc_for(size, caller);
     dispatch_start();
+    if (is_ambient(caller)) return from_reap(alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
     if (class == 0) return large(size, alignment, NULL);
     void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
     return LIKELY(block != NULL) ? block : small(class);
+}
+
+int dispatch_posix_memalign(void **block, size_t alignment, size_t size, const void *caller)
+{
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
+    int saved = errno;
+    void *p = dispatch_aligned(alignment, size, caller);
+    errno = saved;
+    if (p == NULL) return ENOMEM;
+    *block = p;
+    return 0;
 }
 
 /* --- reaps ----------------------------------------------------------------------------------- */

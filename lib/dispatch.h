@@ -5,7 +5,8 @@
  *     malloc: size -> class -> heap_pop                             | dispatch_malloc_slow
  *     free:   address -> map -> descriptor -> is a start -> heap_push | dispatch_free_slow
  *
- * `call` is the public name for messages; it costs nothing on the fast path.
+ * `call` is the public name for messages, `caller` where malloc returns to, for reaps that are entered (NULL:
+ * no reap takes this); they cost nothing on the fast path.
  */
 #ifndef DISPATCH_H
 #define DISPATCH_H
@@ -21,25 +22,43 @@ void dispatch_start(void);
 /* Fork handlers, stats at exit: what cannot be done before libc has started. Once; any time after. */
 void dispatch_start_late(void);
 
-void *dispatch_malloc_slow(size_t size);
-void *dispatch_malloc_medium(size_t size); /* above CLASS_SMALL_MAX */
+void *dispatch_malloc_slow(size_t size, const void *caller);
+void *dispatch_malloc_heap(size_t size);   /* the same, for no reap */
+void *dispatch_malloc_medium(size_t size); /* the same above CLASS_SMALL_MAX */
 void dispatch_free_slow(void *block, const char *call);
 
 /* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
 void dispatch_make_room(void);
 
-void *dispatch_calloc(size_t n, size_t size);
+void *dispatch_malloc_for(size_t size, const void *caller); /* any size */
+void *dispatch_calloc(size_t n, size_t size, const void *caller);
 void *dispatch_realloc(void *block, size_t size, const char *call);
-void *dispatch_aligned(size_t alignment, size_t size); /* alignment is a power of two */
+void *dispatch_aligned(size_t alignment, size_t size, const void *caller); /* alignment is a power of two */
+int dispatch_posix_memalign(void **block, size_t alignment, size_t size, const void *caller);
 size_t dispatch_usable_size(const void *block, const char *call);
+
+/* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast
+ * one. */
+static ALWAYS_INLINE void *dispatch_malloc_with(size_t size, void *(*slow)(size_t), void *(*medium)(size_t))
+{
+    if (UNLIKELY(size > CLASS_SMALL_MAX)) return medium(size);
+    unsigned class = sizeclass_fast[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
+    if (UNLIKELY(class == 0)) return slow(size); /* not started, no rseq, or a reap was entered */
+    void *block = heap_pop(class);
+    return LIKELY(block != NULL) ? block : slow(size);
+}
+
+/* The same for sizes above CLASS_SMALL_MAX. */
+static ALWAYS_INLINE void *dispatch_medium_with(size_t size, void *(*slow)(size_t))
+{
+    if (UNLIKELY(size > sizeclass_fast_max || cpu.ids == 0)) return slow(size);
+    void *block = heap_pop(sizeclass_of(size));
+    return LIKELY(block != NULL) ? block : slow(size);
+}
 
 static ALWAYS_INLINE void *dispatch_malloc(size_t size)
 {
-    if (UNLIKELY(size > CLASS_SMALL_MAX)) return dispatch_malloc_medium(size);
-    unsigned class = sizeclass_fast[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
-    if (UNLIKELY(class == 0)) return dispatch_malloc_slow(size); /* not started, or no rseq */
-    void *block = heap_pop(class);
-    return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size);
+    return dispatch_malloc_with(size, dispatch_malloc_heap, dispatch_malloc_medium);
 }
 
 static ALWAYS_INLINE void dispatch_free(void *block, const char *call)

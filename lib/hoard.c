@@ -7,7 +7,7 @@ EXPORT void *hoard_malloc(size_t size) { return dispatch_malloc(size); }
 
 EXPORT void hoard_free(void *block) { dispatch_free(block, "hoard_free"); }
 
-EXPORT void *hoard_calloc(size_t n, size_t size) { return dispatch_calloc(n, size); }
+EXPORT void *hoard_calloc(size_t n, size_t size) { return dispatch_calloc(n, size, NULL); }
 
 EXPORT void *hoard_realloc(void *block, size_t size)
 {
@@ -16,20 +16,14 @@ EXPORT void *hoard_realloc(void *block, size_t size)
 
 EXPORT void *hoard_aligned_alloc(size_t alignment, size_t size)
 {
-    if (is_power_of_two(alignment)) return dispatch_aligned(alignment, size);
+    if (is_power_of_two(alignment)) return dispatch_aligned(alignment, size, NULL);
     errno = EINVAL;
     return NULL;
 }
 
 EXPORT int hoard_posix_memalign(void **block, size_t alignment, size_t size)
 {
-    if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
-    int saved = errno;
-    void *p = dispatch_aligned(alignment, size);
-    errno = saved;
-    if (p == NULL) return ENOMEM;
-    *block = p;
-    return 0;
+    return dispatch_posix_memalign(block, alignment, size, NULL);
 }
 
 EXPORT size_t hoard_usable_size(const void *block)

@@ -2,6 +2,7 @@
 #include "dispatch.h"
 #include "hoard.h"
 #include "large.h"
+#include "malloc_ambient.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,9 +19,20 @@ void cfree(void *block);
 
 /* Runs before the constructors of all other libraries (-z initfirst), so that our fork handlers
  * enclose theirs: prepare handlers run last registered first. */
-__attribute__((constructor)) static void malloc_start(void) { dispatch_start_late(); }
+__attribute__((constructor)) static void malloc_start(void)
+{
+    malloc_ambient_start();
+    dispatch_start_late();
+}
 
-void *malloc(size_t size) { return dispatch_malloc(size); }
+/* Where this call returns to. */
+#define CALLER __builtin_return_address(0)
+
+/* These are where malloc returns to, because it ends in them. */
+static NOINLINE void *malloc_slow(size_t size) { return dispatch_malloc_slow(size, CALLER); }
+static NOINLINE void *malloc_medium(size_t size) { return dispatch_medium_with(size, malloc_slow); }
+
+void *malloc(size_t size) { return dispatch_malloc_with(size, malloc_slow, malloc_medium); }
 
 void free(void *block) { dispatch_free(block, "free"); }
 
@@ -38,9 +50,13 @@ void free_aligned_sized(void *block, size_t alignment, size_t size)
     dispatch_free(block, "free_aligned_sized");
 }
 
-void *calloc(size_t n, size_t size) { return dispatch_calloc(n, size); }
+void *calloc(size_t n, size_t size) { return dispatch_calloc(n, size, CALLER); }
 
-void *realloc(void *block, size_t size) { return dispatch_realloc(block, size, "realloc"); }
+void *realloc(void *block, size_t size)
+{
+    if (UNLIKELY(block == NULL)) return dispatch_malloc_for(size, CALLER);
+    return dispatch_realloc(block, size, "realloc");
+}
 
 void *reallocarray(void *block, size_t n, size_t size)
 {
@@ -49,14 +65,20 @@ void *reallocarray(void *block, size_t n, size_t size)
         errno = ENOMEM;
         return NULL;
     }
+    if (UNLIKELY(block == NULL)) return dispatch_malloc_for(bytes, CALLER);
     return dispatch_realloc(block, bytes, "reallocarray");
 }
 
-void *aligned_alloc(size_t alignment, size_t size) { return hoard_aligned_alloc(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (is_power_of_two(alignment)) return dispatch_aligned(alignment, size, CALLER);
+    errno = EINVAL;
+    return NULL;
+}
 
 int posix_memalign(void **block, size_t alignment, size_t size)
 {
-    return hoard_posix_memalign(block, alignment, size);
+    return dispatch_posix_memalign(block, alignment, size, CALLER);
 }
 
 /* memalign rounds other alignments up to a power of two, as glibc does. */
@@ -64,14 +86,14 @@ void *memalign(size_t alignment, size_t size)
 {
     size_t power = BLOCK_UNIT;
     while (power < alignment && power <= SIZE_LIMIT / 2) power *= 2;
-    if (power >= alignment) return dispatch_aligned(power, size);
+    if (power >= alignment) return dispatch_aligned(power, size, CALLER);
     errno = EINVAL;
     return NULL;
 }
 
 static size_t system_page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-void *valloc(size_t size) { return dispatch_aligned(system_page(), size); }
+void *valloc(size_t size) { return dispatch_aligned(system_page(), size, CALLER); }
 
 void *pvalloc(size_t size)
 {
@@ -80,7 +102,7 @@ void *pvalloc(size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    return dispatch_aligned(page, rounded);
+    return dispatch_aligned(page, rounded, CALLER);
 }
 
 size_t malloc_usable_size(void *block) { return dispatch_usable_size(block, "malloc_usable_size"); }

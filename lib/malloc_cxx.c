@@ -14,28 +14,41 @@ typedef const struct nothrow *nothrow_t; /* a reference, to C */
 extern new_handler std_get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 extern void std_throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak, noreturn));
 
-static void *allocate(size_t size, size_t alignment)
+static ALWAYS_INLINE void *allocate(size_t size, size_t alignment, const void *caller)
 {
-    return alignment != 0 ? dispatch_aligned(alignment, size) : dispatch_malloc(size);
+    return alignment != 0 ? dispatch_aligned(alignment, size, caller) : dispatch_malloc_for(size, caller);
 }
 
 /* Calls the handler until it has made room, throws, or is taken away ([new.delete.single]). */
-static COLD void *new_retry(size_t size, size_t alignment)
+static COLD void *new_retry(size_t size, size_t alignment, const void *caller)
 {
     for (;;) {
         new_handler handler = std_get_new_handler != NULL ? std_get_new_handler() : NULL;
         if (handler == NULL && std_throw_bad_alloc != NULL) std_throw_bad_alloc();
         if (handler == NULL) abort();
         handler();
-        void *block = allocate(size, alignment);
+        void *block = allocate(size, alignment, caller);
         if (block != NULL) return block;
     }
 }
 
-static ALWAYS_INLINE void *new_block(size_t size, size_t alignment)
+/* Plain new ends in these, so they return to where it does. */
+static NOINLINE void *new_slow(size_t size)
 {
-    void *block = allocate(size, alignment);
-    return LIKELY(block != NULL) ? block : new_retry(size, alignment);
+    const void *caller = __builtin_return_address(0);
+    void *block = dispatch_malloc_slow(size, caller);
+    return LIKELY(block != NULL) ? block : new_retry(size, 0, caller);
+}
+
+static NOINLINE void *new_medium(size_t size) { return dispatch_medium_with(size, new_slow); }
+
+static ALWAYS_INLINE void *new_plain(size_t size) { return dispatch_malloc_with(size, new_slow, new_medium); }
+
+static ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
+{
+    const void *caller = __builtin_return_address(0); /* of the operator that this is inlined into */
+    void *block = allocate(size, alignment, caller);
+    return LIKELY(block != NULL) ? block : new_retry(size, alignment, caller);
 }
 
 /* What a handler throws must become NULL, and C cannot catch. libstdc++'s own nothrow forms can: they call
@@ -52,7 +65,7 @@ static COLD void *new_nothrow_retry(size_t size, size_t alignment, nothrow_t not
 
 static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t nothrow)
 {
-    void *block = allocate(size, alignment);
+    void *block = allocate(size, alignment, __builtin_return_address(0));
     return LIKELY(block != NULL) ? block : new_nothrow_retry(size, alignment, nothrow);
 }
 
@@ -66,10 +79,10 @@ static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t 
 
 #define UNUSED __attribute__((unused))
 
-NEW(_Znwm, (size_t size), new_block(size, 0))
-NEW(_Znam, (size_t size), new_block(size, 0))
-NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
-NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
+NEW(_Znwm, (size_t size), new_plain(size))
+NEW(_Znam, (size_t size), new_plain(size))
+NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
+NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
 NEW(_ZnwmRKSt9nothrow_t, (size_t size, nothrow_t nothrow), new_nothrow(size, 0, nothrow))
 NEW(_ZnamRKSt9nothrow_t, (size_t size, nothrow_t nothrow), new_nothrow(size, 0, nothrow))
 NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, nothrow_t nothrow),

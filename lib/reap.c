@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "ambient.h"
 #include "reap_alloc.h"
 #include "reap_cleanup.h"
 #include "reap_free.h"
@@ -202,6 +203,32 @@ int reapAdopt(void **handle, void **parent_handle)
     return done ? 0 : -1;
 }
 
+/* --- ambient reaps --------------------------------------------------------------------------- */
+
+void reapEnter(void **handle)
+{
+    struct reap *reap = reap_of_handle(handle, "reapEnter");
+    ambient_start();
+    if (reap->flags & REAP_ENTERED) {
+        if (reap != ambient_reap) report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
+        reap->entered++;
+        return;
+    }
+    reap->flags |= REAP_ENTERED;
+    reap->outer = ambient_reap;
+    reap->entered = 1;
+    ambient_reap = reap;
+}
+
+void reapLeave(void)
+{
+    struct reap *reap = ambient_reap;
+    if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
+    if (--reap->entered > 0) return;
+    reap->flags &= (uint8_t)~REAP_ENTERED;
+    ambient_reap = reap->outer;
+}
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 int reapSetLimit(void **handle, size_t bytes)
@@ -259,7 +286,10 @@ void reapCreate(void **handle, void **parent_handle)
 
 static void begin_end(struct reap *reap, const char *call)
 {
-    check_going(reap, call);
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED))) {
+        check_going(reap, call);
+        report_misuse(call, reap, "reap is entered");
+    }
     reap->flags |= REAP_ENDING;
 }
 
@@ -357,7 +387,8 @@ void reapRewind(void **handle, const reap_mark *mark)
 {
     struct reap *reap = reap_of_handle(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
-    begin_end(reap, "reapRewind");
+    check_going(reap, "reapRewind");
+    reap->flags |= REAP_ENDING;
     empty_tree(reap, mark->depth, "reapRewind");
     reap_alloc_drain(reap);
     reap_mark_rewind(reap, mark);

@@ -98,9 +98,10 @@ enum reap_flag {
     REAP_LIMITED = 4,  /* has a limit, or is below one: see reap_limit.h */
     REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
+    REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
     REAP_BACKED = 32,  /* has its chunks from elsewhere, or of other sizes: see reap_backing.h */
     /* takes no fast path but the bump pointer's, and that only up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED)
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED | REAP_ENTERED)
 };
 
 struct reap;
@@ -218,6 +219,8 @@ struct reap {
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open */
     struct reap_backing backing;         /* undefined without REAP_BACKED */
+    struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
+    size_t entered;                      /* how often */
 
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */

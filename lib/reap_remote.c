@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ambient.h"
 #include "chunk_client.h"
+#include "reap_alloc.h"
 #include "reap_chunk.h"
 #include "reap_limit.h"
 #include "reap_misuse.h"
@@ -65,9 +67,26 @@ static size_t usable(const struct reap_chunk *chunk, const void *object)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
+/* This thread is in the reap, so it is the reap's. */
+static void free_own(struct reap_chunk *chunk, void *object, const char *call)
+{
+    void **words = object;
+    if (words[1] == reap_pending(object)) report_misuse(call, object, "freed twice");
+    reap_alloc_free(chunk->owner, chunk, object);
+}
+
+static void *alloc(void *reap, size_t alignment, size_t size)
+{
+    return reap_alloc_aligned(reap, alignment, size);
+}
+
 static void free_object(void *object, const char *call)
 {
-    push(reap_chunk_of_any(object, call)->owner, object, call);
+    struct reap_chunk *chunk = reap_chunk_of_any(object, call);
+    if (UNLIKELY(chunk->owner == ambient_reap))
+        free_own(chunk, object, call);
+    else
+        push(chunk->owner, object, call);
 }
 
 /* A chunk with an object of the reap, which does not know of it yet. */
@@ -90,6 +109,7 @@ static void *realloc_object(void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = reap_chunk_of_any(object, call);
     struct reap *reap = chunk->owner;
+    if (UNLIKELY(reap == ambient_reap)) return reap_alloc_resize(reap, chunk, object, size);
     size_t have = usable(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
@@ -109,6 +129,6 @@ static size_t usable_size(const void *object, const char *call)
 
 void reap_remote_start(void)
 {
-    static const struct chunk_client client = {free_object, realloc_object, usable_size};
+    static const struct chunk_client client = {free_object, realloc_object, usable_size, alloc};
     chunk_set_client(&client);
 }

@@ -5,6 +5,7 @@
 struct sizeclass sizeclasses[CLASSES_MAX];
 uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
+size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
 static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
@@ -68,7 +69,17 @@ void sizeclass_init(unsigned steps)
     }
 }
 
-void sizeclass_open_fast(void) { memcpy(sizeclass_fast, sizeclass_small, sizeof sizeclass_fast); }
+void sizeclass_close_fast(void)
+{
+    memset(sizeclass_fast, 0, sizeof sizeclass_fast);
+    sizeclass_fast_max = 0;
+}
+
+void sizeclass_open_fast(void)
+{
+    memcpy(sizeclass_fast, sizeclass_small, sizeof sizeclass_fast);
+    sizeclass_fast_max = CLASS_SIZE_MAX;
+}
 
 unsigned sizeclass_aligned(size_t alignment, size_t size)
 {

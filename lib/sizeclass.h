@@ -48,9 +48,13 @@ extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
 /* The fast path's copy of sizeclass_small: all class 0, which no size has, until the fast path is opened. */
 extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
+/* The same for sizes above it: CLASS_SIZE_MAX, or 0. */
+extern HIDDEN size_t sizeclass_fast_max;
+
 /* Makes the tables, with 1, 2 or 4 classes to a doubling (option class_steps). */
 void sizeclass_init(unsigned steps);
 void sizeclass_open_fast(void);
+void sizeclass_close_fast(void);
 
 /* The class for size <= CLASS_SIZE_MAX; size 0 is served as 1. */
 static ALWAYS_INLINE unsigned sizeclass_of(size_t size)

@@ -1,0 +1,11 @@
+/* A reap is entered again while another one is the innermost. */
+#include "misuse.h"
+
+int main(void)
+{
+    void *reap = new_reap(), *other = new_reap();
+    reapEnter(&reap);
+    reapEnter(&other);
+    expect("reapEnter", reap, "reap is entered, and not the innermost");
+    reapEnter(&reap);
+}
