@@ -1,5 +1,7 @@
-/* arena_state.h: arenas from within, for the parts of them: arena_slots.c has structs and slots, arena_large.c
- * mappings, arena_purge.c what goes back to the OS, the limit on memory and huge pages.   (floor 2)
+/* arena_state.h: arenas from within, for the parts of them.   (floor 2)
+ *
+ * arena_slots.c has structs and slots, arena_large.c mappings, arena_purge.c what goes back to the OS, the
+ * limit on memory and huge pages.
  *
  *     held = used slots + dirty slots + mappings, kept ones included, in bytes
  *     unused = dirty slots + kept mappings

@@ -1,5 +1,5 @@
-/* Run by tsan.sh: threads that free and resize each other's blocks, of all sizes, trim and fork meanwhile. What a
- * block is filled with is handed over with it, so a race in the program would be a false alarm. */
+/* Run by tsan.sh: threads that free and resize each other's blocks, of all sizes, trim and fork meanwhile.
+ * Blocks change hands by an atomic exchange, so that no race is the program's own. */
 #include "hoard.h"
 
 #include <pthread.h>
