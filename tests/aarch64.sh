@@ -31,15 +31,14 @@ done
 
 # What this machine's tests are told is not for the other's. Make's own flags would have this make talk to the
 # jobs of the one that runs the tests.
-unset MAKEFLAGS MFLAGS MAKELEVEL CC CXX CFLAGS CPPFLAGS LDFLAGS APXS APACHE2 OBJDUMP top_builddir
-PKG_CONFIG_LIBDIR=$pkgconfig
-export PKG_CONFIG_LIBDIR
+unset MAKEFLAGS MFLAGS MAKELEVEL CC CXX CFLAGS CPPFLAGS LDFLAGS APXS APACHE2 OBJDUMP top_builddir \
+    PKG_CONFIG_LIBDIR PKG_CONFIG_PATH
 programs=
 [ "${1:-}" != all ] || programs=" tests/check_heap"
 for program in $checks $preloaded; do programs="$programs tests/$program"; done
 mkdir -p "$build" && cd "$build" || exit 99
 {
-    [ -f config.status ] || "$srcdir/configure" --host=$host --enable-werror CXX=$host-g++ APXS=no
+    [ -f config.status ] || "$srcdir/configure" --host=$host --enable-werror
     make -s -j 2 libreap.la libreap-malloc.la $programs
 } >build.log 2>&1 || { tail -n 30 build.log; exit 1; }
 
