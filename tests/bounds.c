@@ -25,7 +25,7 @@ struct result {
 
 static struct result run(const struct load *load, enum vcpu_path path, unsigned processors)
 {
-    struct result result = {.there = vcpu_start(path, NULL)};
+    struct result result = {.there = vcpu_start(path, load->options)};
     if (!result.there) return result;
     size_t bytes = load_bytes(load, processors, BYTES);
     watch_start();

@@ -21,7 +21,7 @@ struct cost {
 
 static bool measure(const struct load *load, enum vcpu_path path, unsigned processors, struct cost *cost)
 {
-    if (!vcpu_start(path, NULL)) return false;
+    if (!vcpu_start(path, load->options)) return false;
     watch_start();
     vcpu_be(0);
     size_t bytes = load_bytes(load, processors, 4 * MIB);

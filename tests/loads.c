@@ -155,7 +155,7 @@ static void run_shrinking(unsigned processors, size_t bytes)
     for (unsigned id = 0; id < processors; id++) vcpu_be(id), empty(id * share, (id + 1) * share);
 }
 
-/* There each heap has to have more than its slack. */
+/* Few superblocks on each heap would all be active, or given up at once. */
 size_t load_bytes(const struct load *load, unsigned processors, size_t bytes)
 {
     size_t least = load->run == run_shrinking ? (size_t)processors * 8 * SUPERBLOCK : 0;
@@ -247,21 +247,49 @@ static void run_mixed(unsigned processors, size_t bytes) { run_mixed_as(processo
 
 static void run_moving(unsigned processors, size_t bytes) { run_mixed_as(processors, bytes, true); }
 
-const struct load load_pairs = {"pairs", "producers and consumers in pairs", 1, 1, NULL, run_pairs};
-const struct load load_round = {"round", "producers and consumers in a circle", 1, 1, NULL, run_round};
-const struct load load_ended = {"ended", "heaps whose threads have ended", 2, 1, NULL, run_ended};
-const struct load load_worst = {"worst",  "the most that the invariant lets heaps keep", 1, 1, NULL,
-                                run_worst};
-const struct load load_growing = {
-    "growing", "growth, out of superblocks that are f empty", 1, 1, prepare_growing, run_growing};
-const struct load load_shrinking = {
-    "shrinking", "frees, of superblocks that are f empty", 1, 1, prepare_shrinking, run_shrinking};
-const struct load load_active = {"active", "active-false of the thesis", 1, 4, NULL, run_active};
-const struct load load_passive = {"passive", "passive-false of the thesis", 1, 4, NULL, run_passive};
-const struct load load_handed = {"handed", "superblocks handed on partly used", 3, 4, NULL, run_handed};
-const struct load load_mixed = {"mixed", "eight sizes, passed on at random", 8, 4, NULL, run_mixed};
-const struct load load_moving = {"moving",  "the same, by threads that change processors", 8, 4, NULL,
-                                 run_moving};
+const struct load load_pairs = {
+    .name = "pairs", .what = "producers and consumers in pairs", .classes = 1, .share = 1, .run = run_pairs};
+const struct load load_round = {.name = "round",
+                                .what = "producers and consumers in a circle",
+                                .classes = 1,
+                                .share = 1,
+                                .run = run_round};
+const struct load load_ended = {
+    .name = "ended", .what = "heaps whose threads have ended", .classes = 2, .share = 1, .run = run_ended};
+const struct load load_worst = {.name = "worst",
+                                .what = "the most that the invariant lets heaps keep",
+                                .classes = 1,
+                                .share = 1,
+                                .run = run_worst};
+const struct load load_growing = {.name = "growing",
+                                  .what = "frees of f of each superblock, and growth from there",
+                                  .classes = 1,
+                                  .share = 1,
+                                  .run = run_growing,
+                                  .prepare = prepare_growing};
+const struct load load_shrinking = {.name = "shrinking",
+                                    .what = "frees, of superblocks that are f empty; no slack",
+                                    .classes = 1,
+                                    .share = 1,
+                                    .run = run_shrinking,
+                                    .prepare = prepare_shrinking,
+                                    .options = "slack=0"};
+const struct load load_active = {
+    .name = "active", .what = "active-false of the thesis", .classes = 1, .share = 4, .run = run_active};
+const struct load load_passive = {
+    .name = "passive", .what = "passive-false of the thesis", .classes = 1, .share = 4, .run = run_passive};
+const struct load load_handed = {.name = "handed",
+                                 .what = "superblocks handed on partly used",
+                                 .classes = 3,
+                                 .share = 4,
+                                 .run = run_handed};
+const struct load load_mixed = {
+    .name = "mixed", .what = "eight sizes, passed on at random", .classes = 8, .share = 4, .run = run_mixed};
+const struct load load_moving = {.name = "moving",
+                                 .what = "the same, by threads that change processors",
+                                 .classes = 8,
+                                 .share = 4,
+                                 .run = run_moving};
 const struct load *const loads[] = {&load_pairs,   &load_round,     &load_ended,  &load_worst,
                                     &load_growing, &load_shrinking, &load_active, &load_passive,
                                     &load_handed,  &load_mixed,     &load_moving, NULL};

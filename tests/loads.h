@@ -14,6 +14,7 @@ struct load {
     unsigned share; /* the most blocks that share lines with one, itself included */
     void (*prepare)(unsigned processors, size_t bytes); /* comes before what is to be counted */
     void (*run)(unsigned processors, size_t bytes);
+    const char *options; /* under which it shows what it is for, where not bounds are tested; NULL: any */
 };
 
 /* Blocks of the loads that use one class: a multiple of the line, of which a superblock has no rest. */
