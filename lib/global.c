@@ -53,9 +53,10 @@ static struct level *lock_level_of(const struct superblock *sb)
     }
 }
 
+/* Under the level's lock. Another heap may be taking it just now; but that it is here does not change. */
 static bool is_on(const struct level *level, const struct superblock *sb)
 {
-    return sb->role.heap == id_of(level);
+    return __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id_of(level);
 }
 
 /* The levels in their order: those of the caches, if there are several, then the top one; NULL behind it. */

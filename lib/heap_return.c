@@ -6,7 +6,8 @@
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
-    return sb->role.heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
+    return __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == heap->id &&
+           (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 
 /* What was posted to a heap that it has left is posted anew, to where it is. Not a relaxed load: it might be
