@@ -4,7 +4,7 @@
 
 struct sizeclass sizeclasses[CLASSES_MAX];
 uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
-uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
+uint8_t sizeclass_medium[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
@@ -16,20 +16,22 @@ _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the
 _Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
                "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
 
-/* The size of which a superblock holds so many; of a multiple of 128 bytes, as the table has it. */
-static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~127u; }
+/* The size of which a superblock holds so many. */
+static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~(BLOCK_UNIT - 1u); }
 
-/* Small classes: so many to a doubling, and a unit apart at least; then by what a superblock holds evenly,
- * leaving out those that would be nearer than the steps before. */
+/* Small classes: so many to a doubling, at least a unit apart, and two above 128 bytes; then, above 2 KiB if
+ * there are eight to a doubling, by what a superblock holds evenly, leaving out those that would be nearer
+ * than the steps before. */
 static unsigned fill_sizes(unsigned steps)
 {
-    unsigned c = 0, size = 0, doubling = BLOCK_UNIT;
-    while (size < SUPERBLOCK / 8) {
+    unsigned c = 0, size = 0, doubling = BLOCK_UNIT, most = steps == 8 ? SUPERBLOCK / 32 : SUPERBLOCK / 8;
+    while (size < most) {
         if (size >= 2 * doubling) doubling *= 2;
-        size += doubling / steps > BLOCK_UNIT ? doubling / steps : BLOCK_UNIT;
+        unsigned least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
+        size += doubling / steps > least ? doubling / steps : least;
         sizes[++c] = (uint16_t)size;
     }
-    for (unsigned blocks = 7; blocks >= 2; blocks--) {
+    for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
         if (blocks > 2 && fitting(blocks - 1) * steps <= size * (steps + 1)) continue;
         size = fitting(blocks);
         sizes[++c] = (uint16_t)size;
@@ -48,6 +50,7 @@ static void set_class(unsigned c)
         .carve_run = size < CARVE_RUN ? (CARVE_RUN / size - 1) * size : 0,
         .carve_limit = (capacity - 1) * size + 8,
         .inverse = UINT32_MAX / size + 1,
+        .capacity_inverse = UINT32_MAX / capacity + 1,
     };
 }
 
@@ -63,8 +66,8 @@ void sizeclass_init(unsigned steps)
         while (i * BLOCK_UNIT > sizes[c]) c++;
         sizeclass_small[i] = (uint8_t)c;
     }
-    for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / 128; i++) {
-        while (i * 128 > sizes[c]) c++;
+    for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
+        while (i * BLOCK_UNIT > sizes[c]) c++;
         sizeclass_medium[i] = (uint8_t)c;
     }
 }

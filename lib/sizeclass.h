@@ -1,12 +1,13 @@
 /* sizeclass.h: from sizes to classes and back.   (floor 1)
  *
- *     class   1   2 ...   8   9 ..  12   13 ..   32    33 ..        38 | 39    40    41
- *     bytes  16  32 ... 128  160 .. 256  320 ... 8192  65536/7 ../2    | 8192 16384 32768
- *                                                                       for chunks of reaps
+ *     bytes   16 32 .. 128   160 .. 256   288 .. 512   576 .. 1024   1152 .. 2048   2256 2512 .. 16384 21840
+ * 32768 steps        16            32           32           64           128         as a superblock holds
+ * evenly
  *
- * Steps of 16 up to 128 bytes, then four to a doubling up to 8 KiB (a block is at most 1.25 times
- * what was asked for; ASPLOS 2000 has 1.2), then as many blocks as a superblock holds evenly. With two to a
- * doubling it is 1.5 times, with one, which is powers of two, twice; numbers of classes are left out then.
+ * Steps of 16 up to 128 bytes and 32 up to 256, then eight to a doubling, so that a block is at most 9/8 of
+ * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks as a superblock holds evenly, about as
+ * far apart. With four to a doubling it is 1.25 times, with two 1.5 times, with one, which is powers of two,
+ * twice; numbers of classes are left out then. The last three classes are for chunks of reaps.
  * Class 0 is none: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
@@ -24,8 +25,8 @@ enum {
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes: the papers' S */
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
-    CLASS_CHUNK = 39,                   /* the first of the three classes for chunks of reaps */
-    CLASSES = 42,
+    CLASS_CHUNK = 59,                   /* the first of the three classes for chunks of reaps */
+    CLASSES = 62,
     CLASSES_MAX = 64,
     CLASS_SMALL_MAX = 1024, /* bytes; up to here the table has a step of 16 */
     CARVE_RUN = 1024,       /* bytes that are carved at once, if blocks are smaller */
@@ -33,17 +34,18 @@ enum {
 
 /* What the fast path needs to know of a class. Zero before sizeclass_init, and read-only after it. */
 struct sizeclass {
-    uint64_t carve_step;  /* what carving one block adds to a superblock's word */
-    uint32_t carve_run;   /* bytes from the first to the last block that are carved at once */
-    uint32_t carve_limit; /* the last number (superblock.h) at which a block may be carved */
-    uint32_t inverse;     /* n * inverse (mod 2^32) < inverse just when size divides n, n < 2^16 */
-    uint32_t size;        /* bytes */
-    uint32_t capacity;    /* blocks in a superblock */
+    uint64_t carve_step;       /* what carving one block adds to a superblock's word */
+    uint32_t carve_run;        /* bytes from the first to the last block that are carved at once */
+    uint32_t carve_limit;      /* the last number (superblock.h) at which a block may be carved */
+    uint32_t inverse;          /* n * inverse (mod 2^32) < inverse just when size divides n, n < 2^16 */
+    uint32_t size;             /* bytes */
+    uint32_t capacity;         /* blocks in a superblock */
+    uint32_t capacity_inverse; /* n * 8 / capacity is n * 8 * capacity_inverse / 2^32, n <= capacity */
 };
 
 extern HIDDEN struct sizeclass sizeclasses[CLASSES_MAX];
 extern HIDDEN uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
-extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / 128 + 1];
+extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
 
 /* The fast path's copy of sizeclass_small: all class 0, which no size has, until the fast path is opened. */
 extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
@@ -51,7 +53,7 @@ extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 /* The same for sizes above it: CLASS_SIZE_MAX, or 0. */
 extern HIDDEN size_t sizeclass_fast_max;
 
-/* Makes the tables, with 1, 2 or 4 classes to a doubling (option class_steps). */
+/* Makes the tables, with 1, 2, 4 or 8 classes to a doubling (option class_steps). */
 void sizeclass_init(unsigned steps);
 void sizeclass_open_fast(void);
 void sizeclass_close_fast(void);
@@ -60,7 +62,7 @@ void sizeclass_close_fast(void);
 static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
 {
     if (LIKELY(size <= CLASS_SMALL_MAX)) return sizeclass_small[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
-    return sizeclass_medium[(size + 127) / 128];
+    return sizeclass_medium[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
 }
 
 /* The class of chunks of size bytes, size <= CLASS_SIZE_MAX. */

@@ -42,7 +42,7 @@ void superblock_serve(struct superblock *sb, unsigned class)
 
 unsigned superblock_group_of(const struct superblock *sb, uint64_t word)
 {
-    return word_free(word) * GROUP_EMPTY / superblock_class(sb)->capacity;
+    return (unsigned)((uint64_t)word_free(word) * GROUP_EMPTY * superblock_class(sb)->capacity_inverse >> 32);
 }
 
 unsigned superblock_regroup_at(const struct superblock *sb, unsigned group)

@@ -184,12 +184,12 @@ END_TEST
 
 /* --- size classes ---------------------------------------------------------------------------- */
 
-/* Spacings: 4, 2 and 1 to a doubling. */
-enum { SPACINGS = 3 };
+/* Spacings: 8, 4, 2 and 1 to a doubling. */
+enum { SPACINGS = 4 };
 
 static unsigned use_spacing(int i)
 {
-    unsigned steps = 4u >> i;
+    unsigned steps = 8u >> i;
     sizeclass_init(steps);
     return steps;
 }
@@ -204,8 +204,11 @@ START_TEST(every_size_fits_its_class_and_no_smaller_one)
         ck_assert_uint_ge(sizeclasses[c].size, size);
         ck_assert_uint_eq(sizeclasses[c].size % BLOCK_UNIT, 0);
         if (c > 1) ck_assert_uint_lt(sizeclasses[c - 1].size, size);
-        bool stepped = size > 128 && size <= SUPERBLOCK / 8;
-        if (stepped) ck_assert_uint_le(sizeclasses[c].size * steps, size * (steps + 1));
+        bool stepped =
+            steps == 8 ? size > 256 && size <= SUPERBLOCK / 32 : size > 128 && size <= SUPERBLOCK / 8;
+        unsigned at_least = stepped ? steps : steps < 4 ? steps : 4; /* eight end at 2 KiB */
+        if (size > 128 && size <= SUPERBLOCK / 8)
+            ck_assert_uint_le(sizeclasses[c].size * at_least, size * (at_least + 1));
     }
 }
 END_TEST
@@ -221,6 +224,8 @@ START_TEST(capacity_and_carving_agree)
         unsigned blocks = 0; /* carving from 8 on, as long as the limit allows */
         for (uint64_t n = 8; n <= k->carve_limit; n += k->size) blocks++;
         ck_assert_uint_eq(blocks, k->capacity);
+        for (uint64_t n = 0; n <= k->capacity; n++)
+            ck_assert_uint_eq(n * 8 * k->capacity_inverse >> 32, n * 8 / k->capacity);
         ck_assert_uint_lt(k->carve_limit, 1 << 16);
         ck_assert_uint_eq((uint64_t)(k->carve_step + (1u << 16)), (uint64_t)k->size << 32);
     }

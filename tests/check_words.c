@@ -23,7 +23,7 @@ static struct options presets(void)
 START_TEST(options_have_these_presets)
 {
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
-                                        "topology=read", "empty_fraction=2", "slack=4",   "class_steps=4",
+                                        "topology=read", "empty_fraction=2", "slack=4",   "class_steps=8",
                                         "purge_ms=100",
                                         "purge_thread=0", "thp=grown",
                                         "memory_limit=purge"};
