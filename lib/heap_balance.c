@@ -132,10 +132,13 @@ bool heap_holds_too_much(const struct heap *heap)
            heap->free_eighths > options.empty_fraction * heap->superblocks;
 }
 
-/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. */
+/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. One that is partly used
+ * serves only a heap that is alone, which would have its frees go the way of others' if it were given away.
+ */
 static struct superblock *take_emptiest(struct heap *heap)
 {
     struct superblock *sb = heap_empty_out(heap);
+    if (sb == NULL && heap_is_alone()) return NULL;
     for (unsigned group = GROUP_EMPTY; sb == NULL && group-- > options.empty_fraction;) {
         if (heap->with[group] == 0) continue;
         sb = bin_emptiest(&heap->bins[__builtin_ctzll(heap->with[group])]);
@@ -145,15 +148,15 @@ static struct superblock *take_emptiest(struct heap *heap)
     return sb;
 }
 
-void heap_keep_invariant(struct heap *heap)
+size_t heap_keep_invariant(struct heap *heap)
 {
-    while (heap_holds_too_much(heap)) {
-        struct superblock *sb = take_emptiest(heap);
-        if (sb == NULL) return;
+    size_t n = 0;
+    for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
         heap->superblocks--;
         heap->counts.transfers++;
         global_give(sb);
     }
+    return n;
 }
 
 void heap_regroup_locked(struct heap *heap, struct superblock *sb)
@@ -196,7 +199,8 @@ static bool accounts_add_up(const struct heap *heap)
         superblocks++;
         eighths += GROUP_EMPTY;
     }
-    return superblocks == heap->superblocks && eighths == heap->free_eighths && !heap_holds_too_much(heap);
+    return superblocks == heap->superblocks && eighths == heap->free_eighths &&
+           (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty)));
 }
 
 bool heap_is_valid(void)

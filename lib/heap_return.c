@@ -93,8 +93,7 @@ static size_t give_posted(struct heap *heap)
             pull(heap, sb, &pulled);
     }
     size_t n = give_pulled(heap, &pulled);
-    heap_keep_invariant(heap);
-    return n;
+    return n + heap_keep_invariant(heap);
 }
 
 /* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it holds
@@ -107,10 +106,11 @@ bool heap_scavenge(const struct heap *mine)
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         if (heap == mine) continue;
         if (assign_has_ended(heap->id)) heap->orphan = true;
-        if (!heap->orphan && atomic_load_explicit(&heap->posted, memory_order_relaxed) == NULL) continue;
+        bool has_posted = atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL;
+        if (!heap->orphan && !heap->was_alone && !has_posted) continue;
         if (!lock_try(&heap->lock)) continue;
         n += heap->orphan ? give_all(heap) : give_posted(heap);
-        heap->orphan = false;
+        heap->orphan = heap->was_alone = false;
         lock_give(&heap->lock);
     }
     return n != 0;

@@ -18,9 +18,10 @@ enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 struct heap {
     struct lock lock;
     uint16_t id;
-    _Atomic bool orphan;   /* its threads have ended, or stayed behind in the parent of a fork */
-    uint32_t superblocks;  /* a, in superblocks: in bins, active and empty */
-    uint32_t free_eighths; /* a - u as recorded, in eighths of superblocks */
+    _Atomic bool orphan;    /* its threads have ended, or stayed behind in the parent of a fork */
+    _Atomic bool was_alone; /* and may hold more than it may now that there are others */
+    uint32_t superblocks;   /* a, in superblocks: in bins, active and empty */
+    uint32_t free_eighths;  /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) posted;
     struct list empty;
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
@@ -65,6 +66,9 @@ extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial
 /* The heap with an id, made if it has to be; NULL without memory. */
 struct heap *heap_get(unsigned id);
 
+/* Has only one heap ever been made? */
+bool heap_is_alone(void);
+
 /* This thread's heap, as of now; NULL if it has none yet, or without memory. */
 struct heap *heap_mine(void);
 
@@ -99,7 +103,7 @@ struct superblock *heap_empty_out(struct heap *heap);
 void heap_regroup_locked(struct heap *heap, struct superblock *sb);
 
 bool heap_holds_too_much(const struct heap *heap);
-void heap_keep_invariant(struct heap *heap);
+size_t heap_keep_invariant(struct heap *heap); /* how many superblocks it gave for that */
 
 /* --- heap_outbox.c: where there is rseq ------------------------------------------------------- */
 

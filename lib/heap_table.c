@@ -13,6 +13,7 @@ struct heap_row heap_rows[IDS_MAX];
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static struct lock heap_table_lock; /* before all heaps' locks in rank */
 static _Atomic unsigned heap_made;  /* ids below this may have a heap */
+static _Atomic unsigned heap_count;
 
 _Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
@@ -31,6 +32,8 @@ static void know_the_machine(void)
 }
 
 /* errno is kept: free may come here, and who allocates sets it himself. */
+bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
+
 static COLD struct heap *heap_create(unsigned id)
 {
     int saved = errno;
@@ -39,6 +42,8 @@ static COLD struct heap *heap_create(unsigned id)
     if (atomic_load(&heap_made) != 0) know_the_machine();
     if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
         heap->id = (uint16_t)id;
+        if (heap_is_alone()) heap_next(0)->was_alone = true;
+        atomic_fetch_add(&heap_count, 1);
         atomic_store(&heap_table[id], heap);
         if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
     }

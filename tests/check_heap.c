@@ -96,6 +96,7 @@ START_TEST(what_is_freed_leaves_the_heap)
     unsigned f = fractions[_i / PATHS], slack = slacks[_i / PATHS];
     uint64_t random = random_seed();
     for (unsigned i = 0; i < OBJECTS; i++) objects[i] = hoard_malloc(1000);
+    heap_get(IDS_MAX - 1); /* a heap that is alone keeps what is partly used */
     for (unsigned left = OBJECTS; left > 0; left--) {
         unsigned i = random_below(&random, left);
         hoard_free(objects[i]);
@@ -106,6 +107,27 @@ START_TEST(what_is_freed_leaves_the_heap)
         for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
             ck_assert(heap->free_eighths <= 8 * slack || heap->free_eighths <= f * heap->superblocks);
     }
+    ck_assert_uint_eq(live(), 0);
+}
+END_TEST
+
+/* Its frees would go the way of others' if it gave them away. A second heap finds them. */
+START_TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
+{
+    use_path(_i, "path=locked,heaps=single");
+    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = hoard_malloc(1000);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        if (i % 20 != 0) hoard_free(objects[i]);
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    ck_assert_uint_eq(stats.heaps, 1);
+    ck_assert_uint_eq(stats.global_superblocks, 0);
+    ck_assert(heap_is_valid());
+    heap_scavenge(heap_get(IDS_MAX - 1));
+    hoard_stats(&stats);
+    ck_assert_uint_gt(stats.global_superblocks, 100);
+    ck_assert(heap_is_valid());
+    for (unsigned i = 0; i < OBJECTS; i += 20) hoard_free(objects[i]);
     ck_assert_uint_eq(live(), 0);
 }
 END_TEST
@@ -388,6 +410,7 @@ int main(void)
           *ended = new_case("ended", 60);
     tcase_add_loop_test(accounts, accounts_add_up_under_any_load, 0, POLICIES);
     tcase_add_loop_test(accounts, what_is_freed_leaves_the_heap, 0, 3 * PATHS);
+    tcase_add_loop_test(accounts, a_heap_that_is_alone_keeps_what_is_partly_used, 0, 1);
     tcase_add_loop_test(blowup, round_robin_does_not_blow_up, 0, POLICIES);
     tcase_add_loop_test(blowup, a_producer_and_a_consumer_stay_flat, 0, POLICIES);
     tcase_add_loop_test(ended, memory_of_an_ended_thread_serves_others, 0, POLICIES);
