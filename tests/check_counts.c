@@ -30,10 +30,10 @@ static bool pin(unsigned which)
 {
     cpu_set_t allowed, one;
     sched_getaffinity(0, sizeof allowed, &allowed);
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &allowed) || which-- != 0) continue;
+    for (unsigned i = 0; i < CPU_SETSIZE; i++) {
+        if (!CPU_ISSET(i, &allowed) || which-- != 0) continue;
         CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
+        CPU_SET(i, &one);
         return sched_setaffinity(0, sizeof one, &one) == 0;
     }
     return false;
