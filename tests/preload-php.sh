@@ -16,7 +16,7 @@ $zip = gzcompress($text, 9);
 echo strlen($zip) < strlen($text) / 4 ? "packed" : "not packed", " ", md5(gzuncompress($zip)), "\n";
 echo implode(",", array_slice(explode("\n", shell_exec("printf 'a\nb\nc\n'")), 0, 3)), "\n";
 $digest = openssl_digest($text, "sha256");
-echo $digest, " ", mb_strlen("\u{e4}\u{20ac}") , " ", iconv("UTF-8", "ISO-8859-1", "\u{e4}") === "\xe4" ? "iconv" : "", "\n";
+echo $digest, " ", preg_match_all("/./u", "\u{e4}\u{20ac}") , " ", iconv("UTF-8", "ISO-8859-1", "\u{e4}") === "\xe4" ? "iconv" : "", "\n";
 if (extension_loaded("dom")) {
     $dom = new DOMDocument();
     $root = $dom->appendChild($dom->createElement("r"));
