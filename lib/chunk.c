@@ -11,11 +11,7 @@ static void *small(size_t size, size_t *got, bool *zeroed)
     unsigned class = sizeclass_of_chunk(size);
     if (got != NULL) *got = sizeclasses[class].size;
     if (zeroed != NULL) *zeroed = false;
-    void *chunk = heap_malloc(class);
-    if (UNLIKELY(chunk == NULL)) {
-        dispatch_make_room();
-        chunk = heap_malloc(class);
-    }
+    void *chunk = dispatch_block(class);
     PROBE(chunk_alloc, chunk, sizeclasses[class].size);
     return chunk;
 }
@@ -24,15 +20,7 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
 {
     if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
     dispatch_start();
-    if (size > SIZE_LIMIT) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    void *chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
-    if (chunk == NULL) {
-        dispatch_make_room();
-        chunk = large_alloc(size, CHUNK_MIN, true, zeroed);
-    }
+    void *chunk = dispatch_large(size, CHUNK_MIN, true, zeroed);
     if (chunk != NULL && got != NULL) *got = large_size(map_find(chunk), chunk);
     PROBE(chunk_alloc, chunk, size);
     return chunk;

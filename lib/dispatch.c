@@ -117,26 +117,27 @@ static void *no_memory(void)
     return NULL;
 }
 
-COLD void dispatch_make_room(void)
+/* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
+static COLD void make_room(void)
 {
     heap_give_all();
     arena_purge(0); /* also what it unmaps without having been dirty makes room */
 }
 
-static void *large(size_t size, size_t alignment, bool *zeroed)
+void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
     if (size > SIZE_LIMIT) return no_memory();
-    void *object = large_alloc(size, alignment, false, zeroed);
+    void *object = large_alloc(size, alignment, is_chunk, zeroed);
     if (object != NULL) return object;
-    dispatch_make_room();
-    return large_alloc(size, alignment, false, zeroed);
+    make_room();
+    return large_alloc(size, alignment, is_chunk, zeroed);
 }
 
-static void *small(unsigned class)
+void *dispatch_block_slow(unsigned class)
 {
     void *block = heap_malloc_slow(class);
     if (block != NULL) return block;
-    dispatch_make_room();
+    make_room();
     return heap_malloc_slow(class);
 }
 
@@ -165,7 +166,8 @@ void *dispatch_malloc_slow(size_t size, const void *caller)
         if (LIKELY(block != NULL)) return block;
     }
     if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
-    return size <= CLASS_SIZE_MAX ? small(sizeclass_of(size)) : large(size, BLOCK_UNIT, NULL);
+    if (size <= CLASS_SIZE_MAX) return dispatch_block_slow(sizeclass_of(size));
+    return dispatch_large(size, BLOCK_UNIT, false, NULL);
 }
 
 void *dispatch_malloc_heap(size_t size) { return dispatch_malloc_slow(size, NULL); }
@@ -188,7 +190,8 @@ void *dispatch_calloc(size_t n, size_t size, const void *caller)
     }
     dispatch_start();
     bool zeroed = false;
-    void *object = is_ambient(caller) ? from_reap(BLOCK_UNIT, bytes) : large(bytes, BLOCK_UNIT, &zeroed);
+    void *object =
+        is_ambient(caller) ? from_reap(BLOCK_UNIT, bytes) : dispatch_large(bytes, BLOCK_UNIT, false, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
@@ -198,9 +201,7 @@ void *dispatch_aligned(size_t alignment, size_t size, const void *caller)
     dispatch_start();
     if (is_ambient(caller)) return from_reap(alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
-    if (class == 0) return large(size, alignment, NULL);
-    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
-    return LIKELY(block != NULL) ? block : small(class);
+    return class != 0 ? dispatch_block(class) : dispatch_large(size, alignment, false, NULL);
 }
 
 int dispatch_posix_memalign(void **block, size_t alignment, size_t size, const void *caller)

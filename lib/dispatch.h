@@ -27,8 +27,16 @@ void *dispatch_malloc_heap(size_t size);   /* the same, for no reap */
 void *dispatch_malloc_medium(size_t size); /* the same above CLASS_SMALL_MAX */
 void dispatch_free_slow(void *block, const char *call);
 
-/* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
-void dispatch_make_room(void);
+/* A block of a class; an object that is too large for one, or a chunk of a reap, *zeroed if all of it reads
+ * as zero. NULL and ENOMEM when the OS refuses although it was given what is unused. After the start. */
+void *dispatch_block_slow(unsigned class);
+void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
+
+static ALWAYS_INLINE void *dispatch_block(unsigned class)
+{
+    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
+    return LIKELY(block != NULL) ? block : dispatch_block_slow(class);
+}
 
 void *dispatch_malloc_for(size_t size, const void *caller); /* any size */
 void *dispatch_calloc(size_t n, size_t size, const void *caller);

@@ -197,7 +197,7 @@ static void drain(struct level *level)
 /* While one was on a list here it could not be posted to a heap that it went to: that is made up for. */
 static void take_posted(void (*forward)(struct superblock *sb))
 {
-    struct superblock *next, *sb = atomic_exchange_explicit(&global_posted, NULL, memory_order_acquire);
+    struct superblock *next, *sb = superblock_take_posted(&global_posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         struct level *level = lock_level_of(sb);
@@ -223,7 +223,7 @@ void global_give(struct superblock *sb)
 
 struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
 {
-    if (atomic_load_explicit(&global_posted, memory_order_relaxed) != NULL) take_posted(forward);
+    take_posted(forward);
     struct level *here = level_here();
     struct superblock *sb = take(here, class, id);
     if (sb == NULL && here != &top) sb = take(&top, class, id);

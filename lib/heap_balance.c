@@ -13,19 +13,28 @@ enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint6
     return CPU_DONE;
 }
 
-/* Makes an owned superblock quiet, if this thread still has the heap's id. */
-static bool detach(struct heap *heap, struct superblock *sb)
+/* Changes the role of an owned superblock. Without the heap's id there may be a section or a free under way
+ * on another CPU that has seen the old one: it is over after the fence, and its count is seen here. */
+static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
+{
+    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
+    superblock_set_role(sb, role);
+    cpu_fence();
+}
+
+/* Makes an owned superblock quiet. */
+static void detach(struct heap *heap, struct superblock *sb)
 {
     union superblock_role role = sb->role;
     role.owner = OWNER_NONE;
-    return heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE;
+    change_role(heap, sb, role);
 }
 
-static void detach_surely(struct heap *heap, struct superblock *sb)
+static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 {
-    if (detach(heap, sb)) return;
-    superblock_set_owner(sb, OWNER_NONE);
-    cpu_fence();
+    union superblock_role role = sb->role;
+    role.regroup_at = (uint16_t)at;
+    change_role(heap, sb, role);
 }
 
 /* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
@@ -96,17 +105,6 @@ struct superblock *heap_empty_out(struct heap *heap)
     return LIST_ENTRY(node, struct superblock, link);
 }
 
-/* As detach_surely: without the id, a free that is under way on another CPU might see the old threshold while
- * its count is not seen here yet. */
-static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
-{
-    union superblock_role role = sb->role;
-    role.regroup_at = (uint16_t)at;
-    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
-    superblock_set_role(sb, role);
-    cpu_fence();
-}
-
 /* Files an owned superblock that is neither active nor on a list by what is free in it now. A free
  * that comes between the look at the word and the new threshold sees either itself above the
  * threshold or is seen by the second look. */
@@ -116,7 +114,7 @@ void heap_file(struct heap *heap, struct superblock *sb)
     do {
         group = superblock_group_of(sb, word_read(sb));
         if (group == GROUP_EMPTY) {
-            detach_surely(heap, sb);
+            detach(heap, sb);
             empty_in(heap, sb);
             return;
         }
@@ -143,7 +141,7 @@ static struct superblock *take_emptiest(struct heap *heap)
         if (heap->with[group] == 0) continue;
         sb = bin_emptiest(&heap->bins[__builtin_ctzll(heap->with[group])]);
         heap_bin_out(heap, sb);
-        detach_surely(heap, sb);
+        detach(heap, sb);
     }
     return sb;
 }

@@ -56,11 +56,4 @@ static inline void heap_free(struct superblock *sb, void *block) { heap_free_slo
 
 #endif
 
-/* A block of the class, from any state of the process. */
-static inline void *heap_malloc(unsigned class)
-{
-    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
-    return LIKELY(block != NULL) ? block : heap_malloc_slow(class);
-}
-
 #endif

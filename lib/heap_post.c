@@ -27,15 +27,9 @@ void heap_make_pending(struct superblock *sb, const struct chain *chain)
     if (superblock_pending_is_due(sb, superblock_put_pending(sb, chain), chain->count)) heap_post(sb);
 }
 
-struct superblock *heap_take_posted(_Atomic(struct superblock *) *list)
-{
-    if (atomic_load_explicit(list, memory_order_relaxed) == NULL) return NULL;
-    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
-}
-
 static void post_anew(_Atomic(struct superblock *) *list)
 {
-    struct superblock *next, *sb = heap_take_posted(list);
+    struct superblock *next, *sb = superblock_take_posted(list);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         heap_post(sb);

@@ -20,7 +20,7 @@ static void forward(struct superblock *sb)
 bool heap_collect_posted(struct heap *heap)
 {
     bool mine = true;
-    struct superblock *next, *sb = heap_take_posted(&heap->posted);
+    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         if (!is_on(heap, sb))
@@ -84,7 +84,7 @@ static bool is_worth_pulling(const struct heap *heap, const struct superblock *s
 static size_t give_posted(struct heap *heap)
 {
     struct list pulled = {NULL};
-    struct superblock *next, *sb = heap_take_posted(&heap->posted);
+    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
         if (!is_on(heap, sb))

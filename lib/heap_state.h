@@ -126,9 +126,6 @@ void heap_make_pending(struct superblock *sb, const struct chain *chain);
  * once. */
 void heap_post(struct superblock *sb);
 
-/* Takes such a list whole; superblock_unpost leads from one to the next. */
-struct superblock *heap_take_posted(_Atomic(struct superblock *) *list);
-
 /* In a forked child: mends what threads of the parent were about to do. */
 void heap_post_fork_child(void);
 

@@ -83,21 +83,11 @@ static void *record(struct reap *reap, size_t size)
     return reap_chunk_record(reap, size);
 }
 
-static void open_if_limited(struct reap *reap)
-{
-    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
-}
-
-static void close_if_limited(struct reap *reap)
-{
-    if (reap->flags & REAP_LIMITED) reap_limit_close(reap);
-}
-
 void *reap_alloc_record(struct reap *reap, size_t size)
 {
-    open_if_limited(reap);
+    reap_open(reap);
     void *memory = record(reap, size);
-    close_if_limited(reap);
+    reap_close(reap);
     return memory;
 }
 
@@ -232,7 +222,7 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
     size_t unit = reap_unit(chunk, object);
     size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
     if (reap_watched) memtool_free(reap, object);
-    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
+    reap_open(reap);
     release(reap, chunk, object);
     end_more(reap, bytes);
 }
@@ -353,15 +343,15 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_drain(to);
     if (!reap_limit_pass(from, to, bytes)) return NULL;
-    open_if_limited(from);
-    open_if_limited(to);
+    reap_open(from);
+    reap_open(to);
     bool whole = chunk->kind == REAP_WHOLE && has_hoards_chunks(from) && has_hoards_chunks(to);
     void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
     if (moved)
         reap_limit_passed(from, to, bytes);
     else
         reap_limit_pass_back(from, to, bytes);
-    close_if_limited(from);
-    close_if_limited(to);
+    reap_close(from);
+    reap_close(to);
     return moved;
 }

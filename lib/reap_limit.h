@@ -47,6 +47,17 @@ void reap_limit_give(struct reap *reap, size_t bytes);
 /* Lowers the end of what may be bumped to where the room ends. */
 void reap_limit_close(struct reap *reap);
 
+/* Around what allocates in a reap, limited or not. */
+static inline void reap_open(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
+}
+
+static inline void reap_close(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_close(reap);
+}
+
 /* --- lives ----------------------------------------------------------------------------------- */
 
 /* A new reap comes below the limits that its parent is below. */

@@ -50,13 +50,13 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
         chunk->pinned |= REAP_PIN_MARK;
         chunk->floor = (uint32_t)mark->unit;
     }
-    if (reap->flags & REAP_LIMITED) reap_limit_open(reap);
+    reap_open(reap);
     reap->mark = mark->number;
     reap->depth = mark->depth;
     reap->flags |= REAP_MARKED;
     reap_chunk_forget_all(reap);
     reap_region_mode(reap);
-    if (reap->flags & REAP_LIMITED) reap_limit_close(reap);
+    reap_close(reap);
 }
 
 /* --- rewind ---------------------------------------------------------------------------------- */
@@ -172,9 +172,8 @@ static void leave_chunk(struct reap *reap, const reap_mark *mark)
 
 void reap_mark_close(struct reap *reap, const reap_mark *mark)
 {
-    bool limited = reap->flags & REAP_LIMITED;
     unsigned outside = mark->depth - 1u;
-    if (limited) reap_limit_open(reap);
+    reap_open(reap);
     lower_children(reap, outside);
     lower_functions(reap, outside);
     lower_chunks(reap, outside);
@@ -186,5 +185,5 @@ void reap_mark_close(struct reap *reap, const reap_mark *mark)
         reap_choose_mode(reap);
     else
         reap_region_mode(reap);
-    if (limited) reap_limit_close(reap);
+    reap_close(reap);
 }

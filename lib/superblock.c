@@ -170,6 +170,12 @@ uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct c
     return (word - word_first(word) + ((uint64_t)chain->count << 16)) | chain->first;
 }
 
+struct superblock *superblock_take_posted(_Atomic(struct superblock *) *list)
+{
+    if (atomic_load_explicit(list, memory_order_relaxed) == NULL) return NULL;
+    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
+}
+
 unsigned superblock_absorb(struct superblock *sb)
 {
     struct chain chain = superblock_take_pending(sb);

@@ -216,6 +216,9 @@ unsigned superblock_absorb(struct superblock *sb);
 /* Is a block on the free or the pending list of a quiet superblock? */
 bool superblock_has_free(const struct superblock *sb, const void *block);
 
+/* Takes a list of posted ones whole; superblock_unpost leads from one to the next. */
+struct superblock *superblock_take_posted(_Atomic(struct superblock *) *list);
+
 /* Off a list of posted ones: the next on it. From here on it may be posted anew. A full barrier: whoever
  * found it posted before, and left it at that, has pushed what the caller will now find pending. */
 static inline struct superblock *superblock_unpost(struct superblock *sb)
