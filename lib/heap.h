@@ -28,9 +28,9 @@
  * On the locked path no superblock has an owner, rows are used under the heap's lock, and assign.h says which
  * heap a thread uses.
  *
- * Where things are: heap_fast.h the fast paths; assign.c the policies; heap_table.c heaps, locks, fork;
+ * Where things are: heap_fast.h the fast paths; assign.c the policies; heap_table.c heaps, locks;
  * heap_balance.c fullness, accounts, the invariant; heap_outbox.c and heap_post.c what is freed of other
- * heaps; heap_return.c taking back; heap_malloc.c malloc and free.
+ * heaps; heap_return.c taking back; heap_malloc.c malloc and free; heap_fork.c fork.
  */
 #ifndef HEAP_H
 #define HEAP_H

@@ -63,6 +63,9 @@ extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial
 
 /* --- heap_table.c ---------------------------------------------------------------------------- */
 
+/* While a heap is made, and over a fork. Before all heaps' locks in rank. */
+extern HIDDEN struct lock heap_table_lock;
+
 /* The heap with an id, made if it has to be; NULL without memory. */
 struct heap *heap_get(unsigned id);
 

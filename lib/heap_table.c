@@ -1,6 +1,5 @@
 #include "assign.h"
 #include "cgroup.h"
-#include "global.h"
 #include "heap_state.h"
 #include "options.h"
 #include "pages.h"
@@ -9,10 +8,10 @@
 #include <errno.h>
 
 struct heap_row heap_rows[IDS_MAX];
+struct lock heap_table_lock;
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
-static struct lock heap_table_lock; /* before all heaps' locks in rank */
-static _Atomic unsigned heap_made;  /* ids below this may have a heap */
+static _Atomic unsigned heap_made; /* ids below this may have a heap */
 static _Atomic unsigned heap_count;
 
 _Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
@@ -31,9 +30,9 @@ static void know_the_machine(void)
     if (cpus < cpu.count) lock_configure(options.lock, cpus);
 }
 
-/* errno is kept: free may come here, and who allocates sets it himself. */
 bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
 
+/* errno is kept: free may come here, and who allocates sets it himself. */
 static COLD struct heap *heap_create(unsigned id)
 {
     int saved = errno;
@@ -116,35 +115,4 @@ struct heap_totals heap_totals(void)
         add_counts(&totals.counts, &heap->counts);
     }
     return totals;
-}
-
-/* --- fork ------------------------------------------------------------------------------------ */
-
-void heap_fork_prepare(void)
-{
-    lock_for_fork(&heap_table_lock);
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
-    global_fork_prepare();
-}
-
-void heap_fork_parent(void)
-{
-    global_fork_parent();
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
-    lock_after_fork(&heap_table_lock);
-}
-
-void heap_fork_child(void)
-{
-    global_fork_child();
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        lock_reset(&heap->lock);
-        heap->orphan = true;
-    }
-    lock_reset(&heap_table_lock);
-    assign_fork_child();
-    heap_post_fork_child();
 }
