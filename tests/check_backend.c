@@ -1,6 +1,9 @@
 #include "check_backend.h"
 
+#include "heap.h"
+
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,6 +49,43 @@ const char *use_path(int i, const char *more)
     snprintf(text, sizeof text, "%s,%s", paths[i], more != NULL ? more : "");
     setenv("REAP_OPTIONS", text, 1);
     return paths[i];
+}
+
+struct hoard_stats stats_now(void)
+{
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    return stats;
+}
+
+size_t live_bytes(void) { return stats_now().live_bytes; }
+
+size_t held_bytes(void) { return stats_now().held_bytes; }
+
+void assert_all_comes_back(void)
+{
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+    hoard_trim(0);
+    ck_assert_uint_eq(held_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+
+static cpu_set_t allowed;
+
+/* Before anybody is pinned, and threads are made that take that over. */
+__attribute__((constructor)) static void see_cpus(void) { sched_getaffinity(0, sizeof allowed, &allowed); }
+
+unsigned cpus_at_start(void) { return (unsigned)CPU_COUNT(&allowed); }
+
+void pin_to(unsigned i)
+{
+    int cpu = 0;
+    for (i %= cpus_at_start(); !CPU_ISSET(cpu, &allowed) || i-- != 0;) cpu++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
 static void run_and_exit(int fd, void (*fn)(void *arg), void *arg)

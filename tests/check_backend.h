@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hoard.h"
+
 /* --- chance ---------------------------------------------------------------------------------- */
 
 /* REAP_TEST_SEED, or another one in each run; printed, so that a failure can be repeated. */
@@ -39,6 +41,23 @@ enum { PATHS = 3, POLICIES = 10 };
  * locked; from PATHS on, another way for threads to get their heaps; and at last with CPUs that share no
  * cache. `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
 const char *use_path(int i, const char *more);
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+struct hoard_stats stats_now(void);
+size_t live_bytes(void);
+size_t held_bytes(void);
+
+/* Once all is freed: nothing lives, the accounts are right, and the OS can have back the last byte. */
+void assert_all_comes_back(void);
+
+/* --- processors ------------------------------------------------------------------------------ */
+
+/* How many CPUs this program was started with. */
+unsigned cpus_at_start(void);
+
+/* Keeps this thread on the i-th of them, counted round and round. */
+void pin_to(unsigned i);
 
 /* --- a child whose last words are heard ------------------------------------------------------ */
 

@@ -126,10 +126,7 @@ START_TEST(chunks_agree_with_a_model)
     }
     for (unsigned i = 0; i < CHUNKS; i++)
         if (chunks[i].at != NULL) chunk_free(chunks[i].at);
-    ck_assert(heap_is_valid());
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.live_bytes, 0);
+    assert_all_comes_back();
 }
 END_TEST
 

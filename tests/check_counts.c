@@ -18,27 +18,6 @@ enum {
 
 static void *blocks[BLOCKS];
 
-static struct hoard_stats stats(void)
-{
-    struct hoard_stats now;
-    hoard_stats(&now);
-    return now;
-}
-
-/* To the first or the second of the CPUs that are allowed; false: there is no such. */
-static bool pin(unsigned which)
-{
-    cpu_set_t allowed, one;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    for (unsigned i = 0; i < CPU_SETSIZE; i++) {
-        if (!CPU_ISSET(i, &allowed) || which-- != 0) continue;
-        CPU_ZERO(&one);
-        CPU_SET(i, &one);
-        return sched_setaffinity(0, sizeof one, &one) == 0;
-    }
-    return false;
-}
-
 static void allocate_all(void)
 {
     for (unsigned i = 0; i < BLOCKS; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
@@ -48,16 +27,16 @@ static void allocate_all(void)
 START_TEST(one_thread)
 {
     use_path(_i, NULL);
-    pin(0);
+    pin_to(0);
     allocate_all();
-    struct hoard_stats full = stats();
+    struct hoard_stats full = stats_now();
     ck_assert_uint_eq(full.slow_mallocs, SUPERBLOCKS);
     ck_assert_uint_eq(full.superblocks, SUPERBLOCKS);
     ck_assert_uint_eq(full.slow_frees, 0);
     ck_assert_uint_eq(full.transfers, 0);
 
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
-    struct hoard_stats empty = stats();
+    struct hoard_stats empty = stats_now();
     ck_assert_uint_eq(empty.slow_mallocs, SUPERBLOCKS);
     ck_assert_uint_eq(empty.remote_frees, 0);
     ck_assert_uint_ge(empty.slow_frees, SUPERBLOCKS - 1); /* the active one has none */
@@ -70,7 +49,7 @@ END_TEST
 START_TEST(there_and_back)
 {
     use_path(_i, NULL);
-    pin(0);
+    pin_to(0);
     allocate_all();
     heap_get(IDS_MAX - 1); /* a heap that is alone gives away only what is empty */
     unsigned live = 0;
@@ -79,13 +58,13 @@ START_TEST(there_and_back)
             blocks[live++] = blocks[i]; /* so none is empty */
         else
             hoard_free(blocks[i]);
-    struct hoard_stats given = stats();
+    struct hoard_stats given = stats_now();
     ck_assert_uint_gt(given.global_superblocks, SUPERBLOCKS / 4);
     ck_assert_uint_eq(given.transfers, given.global_superblocks);
     ck_assert_uint_eq(given.global_superblocks + given.superblocks, SUPERBLOCKS);
 
     for (unsigned i = 0; i < BLOCKS / 4; i++) ck_assert_ptr_nonnull(hoard_malloc(SIZE));
-    struct hoard_stats taken = stats();
+    struct hoard_stats taken = stats_now();
     ck_assert_uint_lt(taken.global_superblocks, given.global_superblocks);
     ck_assert_uint_eq(taken.transfers - given.transfers, given.global_superblocks - taken.global_superblocks);
     ck_assert_uint_gt(taken.slow_mallocs, given.slow_mallocs);
@@ -98,28 +77,25 @@ static _Atomic unsigned stage;
 /* Goes on running, so that its id stays its own. */
 static void *produce(void *arg)
 {
-    (void)arg;
-    bool pinned = pin(1);
+    pin_to(1);
     allocate_all();
     stage = 1;
     while (stage == 1) continue;
-    return pinned ? arg : NULL;
+    return arg;
 }
 
 START_TEST(another_threads_blocks)
 {
-    cpu_set_t allowed;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    if (CPU_COUNT(&allowed) < 2) return;
+    if (cpus_at_start() < 2) return;
     use_path(_i, NULL);
     hoard_free(hoard_malloc(SIZE));
     pthread_t producer;
     pthread_create(&producer, NULL, produce, NULL);
     while (stage == 0) sched_yield();
-    pin(0);
-    struct hoard_stats before = stats();
+    pin_to(0);
+    struct hoard_stats before = stats_now();
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
-    struct hoard_stats after = stats();
+    struct hoard_stats after = stats_now();
     stage = 2;
     pthread_join(producer, NULL);
     uint64_t remote = after.remote_frees - before.remote_frees, slow = after.slow_frees - before.slow_frees;

@@ -79,9 +79,7 @@ static void fill_and_empty(void *arg)
         expect(again + again / 8 + 70 >= n, "what was freed is lost");
         free_all(again); /* and must serve the next size */
     }
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    expect(stats.live_bytes == 0, "something lives");
+    expect(live_bytes() == 0, "something lives");
     expect(heap_is_valid(), "accounts");
 }
 
@@ -134,9 +132,7 @@ static void fail_early_then_go_on(void *arg)
     expect(heap_is_valid(), "accounts");
     no_limit();
     expect(try_everything() == 0, "it does not recover");
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    expect(stats.live_bytes == 0, "something lives");
+    expect(live_bytes() == 0, "something lives");
     expect(heap_is_valid(), "accounts after recovery");
 }
 
@@ -190,13 +186,10 @@ static void threads_until_full(void *arg)
             expect(wrong == NULL, "errno of a thread is not ENOMEM");
         }
     }
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    expect(stats.live_bytes == 0, "something lives");
+    expect(live_bytes() == 0, "something lives");
     expect(heap_is_valid(), "accounts");
     hoard_trim(0);
-    hoard_stats(&stats);
-    expect(stats.held_bytes == 0, "something is held");
+    expect(held_bytes() == 0, "something is held");
 }
 
 START_TEST(threads_come_to_the_end_together)

@@ -59,33 +59,19 @@ static void *churn_a_while(void *arg)
     return NULL;
 }
 
-static size_t held(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.held_bytes;
-}
-
-static size_t live(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.live_bytes;
-}
-
 static void be_a_child(void)
 {
     expect(heap_is_valid(), "accounts are wrong at the start");
-    size_t before = live();
+    size_t before = live_bytes();
     churn_a_while(NULL);
-    expect(live() == before, "an account is off after a load");
+    expect(live_bytes() == before, "an account is off after a load");
     size_t freed = 0;
     for (unsigned i = 0; i < OF_PARENT; i++) {
         freed += hoard_usable_size(of_parent[i]);
         expect(*(unsigned *)of_parent[i] == i, "a block of the parent changed");
         hoard_free(of_parent[i]);
     }
-    expect(live() == before - freed, "the parent's blocks were not freed");
+    expect(live_bytes() == before - freed, "the parent's blocks were not freed");
     pthread_t more[2]; /* and threads of its own, which take over ids of those that stayed behind */
     for (uintptr_t i = 0; i < 2; i++) pthread_create(&more[i], NULL, churn_a_while, (void *)i);
     for (unsigned i = 0; i < 2; i++) {
@@ -137,7 +123,7 @@ START_TEST(a_child_goes_on)
     }
     stop_threads();
     for (unsigned i = 0; i < OF_PARENT; i++) hoard_free(of_parent[i]);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
 END_TEST
@@ -148,21 +134,6 @@ enum { KEPT = 20000, KEPT_SIZE = 1000 };
 
 static void *kept[KEPT];
 static _Atomic bool may_end;
-
-static void pin_to(unsigned i)
-{
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    if (CPU_COUNT(&set) < 2) return;
-    unsigned seen = 0;
-    for (unsigned c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &set) && seen++ == i) {
-            CPU_ZERO(&set);
-            CPU_SET(c, &set);
-            break;
-        }
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 static void *keep(void *arg)
 {
@@ -181,14 +152,14 @@ static void *keep(void *arg)
 static void use_what_was_left(void *arg)
 {
     (void)arg;
-    size_t before = held();
+    size_t before = held_bytes();
     for (unsigned i = 0; i < KEPT / 5 - 200; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
-    expect(held() <= before + 8 * SUPERBLOCK, "free blocks that were left behind are not used");
+    expect(held_bytes() <= before + 8 * SUPERBLOCK, "free blocks that were left behind are not used");
     for (unsigned i = 0; i < KEPT; i++)
         if (i % 5 != 0) hoard_free(kept[i]);
-    before = held();
+    before = held_bytes();
     for (unsigned i = 0; i < KEPT * 3 / 5; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
-    expect(held() <= before + 8 * SUPERBLOCK, "memory freed by the child is not used");
+    expect(held_bytes() <= before + 8 * SUPERBLOCK, "memory freed by the child is not used");
     expect(heap_is_valid(), "accounts are wrong");
 }
 

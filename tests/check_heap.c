@@ -12,20 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t held(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.held_bytes;
-}
-
-static size_t live(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.live_bytes;
-}
-
 /* --- accounts -------------------------------------------------------------------------------- */
 
 /* In a bin, fullness as recorded is fullness as it is: nobody else frees. */
@@ -78,9 +64,9 @@ START_TEST(accounts_add_up_under_any_load)
     }
     for (unsigned i = 0; i < OBJECTS; i++) hoard_free(objects[i]);
     assert_heaps(strcmp(path, "heaps=cpu") != 0);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
     hoard_trim(0);
-    ck_assert_uint_eq(held(), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
     assert_heaps(true);
 }
 END_TEST
@@ -107,7 +93,7 @@ START_TEST(what_is_freed_leaves_the_heap)
         for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
             ck_assert(heap->free_eighths <= 8 * slack || heap->free_eighths <= f * heap->superblocks);
     }
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
 }
 END_TEST
 
@@ -128,7 +114,7 @@ START_TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
     ck_assert_uint_gt(stats.global_superblocks, 100);
     ck_assert(heap_is_valid());
     for (unsigned i = 0; i < OBJECTS; i += 20) hoard_free(objects[i]);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
 }
 END_TEST
 
@@ -155,24 +141,6 @@ static void pass_turn(void)
     pthread_mutex_unlock(&baton.mutex);
 }
 
-static cpu_set_t allowed; /* at the start, before anybody is pinned */
-
-static unsigned allowed_cpu(unsigned i)
-{
-    unsigned cpus[CPU_SETSIZE], n = 0;
-    for (unsigned c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
-    return cpus[i % n];
-}
-
-static void pin(unsigned one)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(one, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
 enum { PLAYERS = 5, BATCH = 4000, ROUNDS = 60, BATCH_BYTES = BATCH * 320 };
 
 static void *batch[BATCH];
@@ -183,7 +151,7 @@ static size_t held_early, held_late;
 static void *play(void *arg)
 {
     unsigned mine = (unsigned)(uintptr_t)arg;
-    pin(allowed_cpu(mine));
+    pin_to(mine);
     for (unsigned round = 0; round < ROUNDS; round++) {
         wait_for_turn(mine, PLAYERS);
         for (unsigned i = 0; i < BATCH; i++) {
@@ -191,8 +159,8 @@ static void *play(void *arg)
             batch[i] = NULL;
         }
         for (unsigned i = 0; i < BATCH; i++) batch[i] = hoard_malloc(200 + (i + round) % 100);
-        if (mine == 0 && round == 5) held_early = held();
-        if (mine == 0 && round == ROUNDS - 1) held_late = held();
+        if (mine == 0 && round == 5) held_early = held_bytes();
+        if (mine == 0 && round == ROUNDS - 1) held_late = held_bytes();
         pass_turn();
     }
     return NULL;
@@ -213,7 +181,7 @@ START_TEST(round_robin_does_not_blow_up)
     ck_assert_uint_le(held_late, 4 * BATCH_BYTES + 2 * MIB);
     ck_assert(heap_is_valid());
     for (unsigned i = 0; i < BATCH; i++) hoard_free(batch[i]);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
 }
 END_TEST
 
@@ -225,7 +193,7 @@ static _Atomic(void *) ring[RING];
 static void *produce_or_consume(void *arg)
 {
     bool producer = arg == NULL;
-    pin(allowed_cpu(producer));
+    pin_to(producer);
     for (unsigned i = 0; i < MESSAGES; i++) {
         _Atomic(void *) *place = &ring[i % RING];
         if (producer) {
@@ -237,8 +205,8 @@ static void *produce_or_consume(void *arg)
             while ((message = atomic_exchange(place, NULL)) == NULL) sched_yield();
             hoard_free(message);
         }
-        if (producer && i == MESSAGES / 10) held_early = held();
-        if (producer && i == MESSAGES - 1) held_late = held();
+        if (producer && i == MESSAGES / 10) held_early = held_bytes();
+        if (producer && i == MESSAGES - 1) held_late = held_bytes();
     }
     return NULL;
 }
@@ -249,7 +217,7 @@ START_TEST(a_producer_and_a_consumer_stay_flat)
     run_players(produce_or_consume, 2);
     ck_assert_uint_le(held_late, held_early + held_early / 2 + 2 * MIB);
     ck_assert(heap_is_valid());
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
 }
 END_TEST
 
@@ -262,7 +230,7 @@ static _Atomic bool left_done;
 
 static void *leave_behind(void *size)
 {
-    pin(allowed_cpu(1));
+    pin_to(1);
     for (unsigned i = 0; i < LEFT; i++) left[i] = hoard_malloc((uintptr_t)size);
     left_done = true;
     return NULL;
@@ -272,7 +240,7 @@ static void *leave_behind(void *size)
 static void let_another_leave(size_t size)
 {
     pthread_t thread;
-    pin(allowed_cpu(0));
+    pin_to(0);
     hoard_free(hoard_malloc(1));
     pthread_create(&thread, NULL, leave_behind, (void *)(uintptr_t)size);
     while (!left_done) sched_yield();
@@ -290,10 +258,10 @@ START_TEST(memory_of_an_ended_thread_serves_others)
 {
     use_path(_i, NULL);
     let_another_leave(LEFT_SIZE);
-    size_t before = held();
+    size_t before = held_bytes();
     for (unsigned i = 0; i < LEFT; i++) hoard_free(left[i]);
     fresh_blocks(512, LEFT_BYTES);
-    ck_assert_uint_le(held(), before + before / 8 + 4 * MIB);
+    ck_assert_uint_le(held_bytes(), before + before / 8 + 4 * MIB);
 }
 END_TEST
 
@@ -303,7 +271,7 @@ START_TEST(what_is_wholly_free_is_noticed)
 {
     use_path(_i, NULL);
     let_another_leave(LEFT_SIZE);
-    size_t before = held();
+    size_t before = held_bytes();
     unsigned capacity = SUPERBLOCK / LEFT_SIZE;
     static const unsigned parts[] = {0, 20, 36, 52, 64}; /* of 64 in each superblock */
     for (unsigned part = 1; part < 5; part++) {
@@ -315,7 +283,7 @@ START_TEST(what_is_wholly_free_is_noticed)
         fresh_blocks(LEFT_SIZE, SUPERBLOCK);
     }
     fresh_blocks(512, LEFT_BYTES);
-    ck_assert_uint_le(held(), before + before / 8 + 8 * MIB);
+    ck_assert_uint_le(held_bytes(), before + before / 8 + 8 * MIB);
 }
 END_TEST
 
@@ -323,7 +291,7 @@ END_TEST
 static void *leave_each_class(void *arg)
 {
     (void)arg;
-    pin(allowed_cpu(1));
+    pin_to(1);
     for (unsigned c = 1; c < CLASS_CHUNK; c++) left[c] = hoard_malloc(sizeclasses[c].size);
     left_done = true;
     return NULL;
@@ -333,18 +301,18 @@ START_TEST(active_superblocks_of_an_ended_thread_come_back)
 {
     use_path(_i, "slack=0");
     pthread_t thread;
-    pin(allowed_cpu(0));
+    pin_to(0);
     hoard_free(hoard_malloc(1));
     pthread_create(&thread, NULL, leave_each_class, NULL);
     while (!left_done) sched_yield();
     pthread_join(thread, NULL);
-    size_t before = held();
+    size_t before = held_bytes();
     /* If this thread had no CPU just then, the other may have had its id, and so its heap. */
     const struct superblock *one = arena_slot(map_find(left[1]), left[1]);
     if (cpu.ids != 0 && one->role.heap == cpu_id()) return;
     for (unsigned c = 1; c < CLASS_CHUNK; c++) hoard_free(left[c]);
     fresh_blocks(CLASS_SIZE_MAX, 30 * SUPERBLOCK); /* as many as there are to have */
-    ck_assert_uint_le(held(), before + 4 * SUPERBLOCK);
+    ck_assert_uint_le(held_bytes(), before + 4 * SUPERBLOCK);
 }
 END_TEST
 
@@ -355,11 +323,11 @@ START_TEST(trimming_takes_all_that_is_free_everywhere)
     for (unsigned i = 0; i < LEFT; i++)
         if (i % 4096 != 0) hoard_free(left[i]);
     ck_assert_int_eq(hoard_trim(0), 1);
-    ck_assert_uint_le(held(), LEFT / 4096 * SUPERBLOCK);
+    ck_assert_uint_le(held_bytes(), LEFT / 4096 * SUPERBLOCK);
     ck_assert(heap_is_valid());
     for (unsigned i = 0; i < LEFT; i += 4096) hoard_free(left[i]);
     ck_assert_int_eq(hoard_trim(0), 1);
-    ck_assert_uint_eq(held(), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
     ck_assert_int_eq(hoard_trim(0), 0);
 }
 END_TEST
@@ -395,17 +363,16 @@ START_TEST(short_threads_leave_nothing)
             pthread_join(threads[i], NULL);
             for (unsigned j = 1; j < OF_EACH; j += 2) hoard_free(blocks[i][j]);
         }
-        if (n == SHORT_THREADS / 10) early = held();
+        if (n == SHORT_THREADS / 10) early = held_bytes();
     }
-    ck_assert_uint_le(held(), early + 4 * MIB); /* each thread a heap of its own, on one path */
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_le(held_bytes(), early + 4 * MIB); /* each thread a heap of its own, on one path */
+    ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
 END_TEST
 
 int main(void)
 {
-    sched_getaffinity(0, sizeof allowed, &allowed);
     TCase *accounts = new_case("accounts", 60), *blowup = new_case("blowup", 60),
           *ended = new_case("ended", 60);
     tcase_add_loop_test(accounts, accounts_add_up_under_any_load, 0, POLICIES);

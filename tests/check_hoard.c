@@ -215,14 +215,8 @@ START_TEST(blocks_agree_with_a_model)
     }
     release_shared(&players[0]);
     ck_assert_msg(players[0].wrong == NULL, "%s", players[0].wrong);
-    ck_assert(heap_is_valid());
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.live_bytes, 0);
-    ck_assert_uint_eq(stats.large_bytes, 0);
-    hoard_trim(0);
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.held_bytes, 0);
+    ck_assert_uint_eq(stats_now().large_bytes, 0);
+    assert_all_comes_back();
 }
 END_TEST
 

@@ -194,26 +194,17 @@ START_TEST(test_notes_end)
 }
 END_TEST
 
-/* --- two threads ----------------------------------------------------------------------------- */
+/* --- two threads: on one processor the ids are dealt by turns, and it still holds --------------- */
 
 enum { BLOCKS = 60000, SIZE = 16 };
 
 static char *mine[BLOCKS], *theirs[BLOCKS];
 static pthread_barrier_t step;
 
-static void pin(int processor)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    sched_setaffinity(0, sizeof set,
-                      &set); /* on one processor the ids are dealt by turns, and it still holds */
-}
-
 /* Keeps one block in three, and stays where it is while the other allocates. */
 static void *keep_some(void *unused)
 {
-    pin(0);
+    pin_to(0);
     for (unsigned i = 0; i < BLOCKS; i++) mine[i] = hoard_malloc(SIZE);
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (i % 30 < 10 && i % 3 != 0) continue; /* some lines stay partly live, others become free */
@@ -261,7 +252,7 @@ START_TEST(test_two_heaps)
     pthread_t other;
     pthread_barrier_init(&step, NULL, 2);
     ck_assert_int_eq(pthread_create(&other, NULL, keep_some, NULL), 0);
-    pin(1);
+    pin_to(1);
     pthread_barrier_wait(&step);
     heap_give_all();
     for (unsigned round = 0; round < 4; round++) { /* what is freed comes back by lines, too */
@@ -278,11 +269,7 @@ START_TEST(test_two_heaps)
     pthread_join(other, NULL);
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(mine[i]);
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(theirs[i]);
-    ck_assert(heap_is_valid());
-    hoard_trim(0);
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.superblocks + stats.global_superblocks, 0);
+    assert_all_comes_back();
 }
 END_TEST
 
@@ -290,7 +277,7 @@ END_TEST
 START_TEST(test_same_heap)
 {
     use_path(_i, NULL);
-    pin(0);
+    pin_to(0);
     enum { FEW = 4096 }; /* a superblock */
     for (unsigned i = 0; i < FEW; i++) mine[i] = hoard_malloc(SIZE);
     for (unsigned i = 0; i < FEW; i += 2) hoard_free(mine[i]);

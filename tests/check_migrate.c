@@ -23,7 +23,6 @@ static _Atomic(void *) mailboxes[MAILBOXES];
 static _Atomic bool stop;
 static _Atomic unsigned long signals, moves, steps;
 static pthread_t threads[THREADS];
-static cpu_set_t allowed;
 
 static void on_signal(int number)
 {
@@ -57,13 +56,7 @@ static void free_block(void *block)
 
 static void move_somewhere(uint64_t *random)
 {
-    unsigned cpus[CPU_SETSIZE], n = 0;
-    for (unsigned c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus[random_below(random, n)], &one);
-    sched_setaffinity(0, sizeof one, &one);
+    pin_to(random_below(random, cpus_at_start()));
     atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed);
 }
 
@@ -105,7 +98,6 @@ START_TEST(every_restart_is_right)
     uint64_t random = random_seed(), seeds[THREADS];
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &action, NULL);
-    sched_getaffinity(0, sizeof allowed, &allowed);
     for (unsigned i = 0; i < THREADS; i++) {
         seeds[i] = random_next(&random) | 1;
         ck_assert_int_eq(pthread_create(&threads[i], NULL, allocate_and_move, &seeds[i]), 0);
@@ -117,13 +109,7 @@ START_TEST(every_restart_is_right)
         if (mailboxes[i] != NULL) free_block(mailboxes[i]);
     fprintf(stderr, "%s: %lu steps, %lu signals, %lu moves\n", path, steps, signals, moves);
 
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.live_bytes, 0);
-    ck_assert(heap_is_valid());
-    hoard_trim(0);
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.held_bytes, 0);
+    assert_all_comes_back();
     ck_assert_uint_gt(signals, 1000);
     ck_assert_uint_gt(moves, 100);
 }
@@ -137,17 +123,6 @@ enum { ROUNDS = 30000, CLASS = 30 };
 static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;
 static _Atomic uint32_t worker_id = UINT32_MAX;
-
-static void pin_to(unsigned i)
-{
-    unsigned cpus[CPU_SETSIZE], n = 0;
-    for (unsigned c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus[i % n], &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
 
 static void *free_all_the_time(void *arg)
 {
@@ -190,7 +165,6 @@ static void set_owner(unsigned owner)
 
 static void start_worker(void *(*fn)(void *))
 {
-    sched_getaffinity(0, sizeof allowed, &allowed);
     pin_to(0);
     hoard_free(hoard_malloc(1));
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
@@ -205,7 +179,7 @@ static void start_worker(void *(*fn)(void *))
  */
 static bool goes_on(unsigned round, unsigned commits)
 {
-    if (cpu.ids == 0 || CPU_COUNT(&allowed) < 2) return false;
+    if (cpu.ids == 0 || cpus_at_start() < 2) return false;
     return round < ROUNDS || commits < ROUNDS / 100; /* or for ever, which Check ends */
 }
 
@@ -271,7 +245,6 @@ START_TEST(superblocks_are_pulled_from_under_a_thread)
 {
     use_path(_i, NULL);
     uint64_t random = random_seed();
-    sched_getaffinity(0, sizeof allowed, &allowed);
     pin_to(0);
     pthread_create(&threads[0], NULL, work, &random);
     for (unsigned round = 0; round < 20000; round++) {
@@ -283,13 +256,7 @@ START_TEST(superblocks_are_pulled_from_under_a_thread)
     pthread_join(threads[0], NULL);
     for (unsigned i = 0; i < MAILBOXES; i++)
         if (mailboxes[i] != NULL) free_block(mailboxes[i]);
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.live_bytes, 0);
-    ck_assert(heap_is_valid());
-    hoard_trim(0);
-    hoard_stats(&stats);
-    ck_assert_uint_eq(stats.held_bytes, 0);
+    assert_all_comes_back();
 }
 END_TEST
 

@@ -144,25 +144,17 @@ START_TEST(slots_that_hold_nothing)
 }
 END_TEST
 
-/* Where heaps are those of CPUs, malloc comes to the block only on the CPU that freed it. */
-static void stay_on_this_cpu(void)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
 static void write_and_allocate(void *block)
 {
     memset(block, 'x', 8);
     for (unsigned i = 0; i < 10; i++) hoard_malloc(100);
 }
 
+/* Where heaps are those of CPUs, malloc comes to the block only on the CPU that freed it. */
 START_TEST(a_write_after_free_is_found_by_malloc)
 {
     use_path(_i, NULL);
-    stay_on_this_cpu();
+    pin_to(0);
     char *p = hoard_malloc(100);
     hoard_malloc(100);
     hoard_free(p);

@@ -14,38 +14,12 @@
 enum { FULL = 64, BLOCKS = 5000 };
 
 static void *blocks[BLOCKS];
-static cpu_set_t allowed; /* at the start, before anybody is pinned */
-
-static void pin(unsigned i)
-{
-    unsigned cpus[CPU_SETSIZE], n = 0;
-    for (unsigned c = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &allowed)) cpus[n++] = c;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpus[i % n], &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
 
 static struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
 
 static unsigned pending_of(const void *block)
 {
     return atomic_load(&superblock_of(block)->pending) >> 16 & 0xffff;
-}
-
-static size_t live(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.live_bytes;
-}
-
-static size_t held(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.held_bytes;
 }
 
 /* --- another heap ---------------------------------------------------------------------------- */
@@ -59,7 +33,7 @@ static struct {
 
 static void *free_blocks(void *arg)
 {
-    pin(1);
+    pin_to(1);
     for (work.id = cpu_id();; work.wanted = false) {
         while (!work.wanted) continue;
         for (unsigned i = 0; i < work.n; i++) hoard_free(blocks[work.first + i]);
@@ -85,10 +59,9 @@ static bool setup(int path, size_t size, unsigned n)
 {
     pthread_t thread;
     use_path(path, NULL);
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    pin(0);
+    pin_to(0);
     hoard_free(hoard_malloc(1));
-    if (cpu.ids == 0 || CPU_COUNT(&allowed) < 2) return false;
+    if (cpu.ids == 0 || cpus_at_start() < 2) return false;
     ck_assert_int_eq(pthread_create(&thread, NULL, free_blocks, NULL), 0);
     bool two = free_elsewhere(0, 0);
     for (unsigned i = 0; i < n; i++) blocks[i] = hoard_malloc(size);
@@ -107,7 +80,7 @@ START_TEST(blocks_wait_until_the_outbox_is_full)
     heap_deliver_all();
     ck_assert_uint_eq(pending_of(blocks[0]), FULL + 1);
     free_elsewhere(FULL + 1, FULL);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
 END_TEST
@@ -117,7 +90,7 @@ START_TEST(big_blocks_do_not_wait)
     if (!setup(_i, 1025, 3)) return;
     if (!free_elsewhere(0, 3)) return;
     ck_assert_uint_eq(pending_of(blocks[0]), 3);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
 }
 END_TEST
 
@@ -138,11 +111,11 @@ START_TEST(blocks_of_many_superblocks_find_theirs)
             blocks[other] = block;
         }
         free_elsewhere(0, BLOCKS);
-        ck_assert_uint_eq(live(), 0);
+        ck_assert_uint_eq(live_bytes(), 0);
         ck_assert(heap_is_valid());
     }
     hoard_trim(0);
-    ck_assert_uint_eq(held(), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
 }
 END_TEST
 
@@ -151,7 +124,7 @@ START_TEST(trimming_finds_what_waits)
     if (!setup(_i, 64, FULL)) return;
     if (!free_elsewhere(0, FULL)) return;
     ck_assert_int_eq(hoard_trim(0), 1);
-    ck_assert_uint_eq(held(), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
 }
 END_TEST
 
@@ -188,7 +161,7 @@ END_TEST
 static void see_that_nothing_lives(void *arg)
 {
     (void)arg;
-    if (live() != 0) _exit(3);
+    if (live_bytes() != 0) _exit(3);
 }
 
 START_TEST(a_child_has_what_waits)
@@ -206,7 +179,7 @@ static _Atomic(void *) mailbox[16];
 
 static void *free_what_comes(void *arg)
 {
-    pin(1);
+    pin_to(1);
     for (unsigned i = 0; !stop; i++) hoard_free(atomic_exchange(&mailbox[i % 16], NULL));
     return arg;
 }
@@ -224,7 +197,7 @@ START_TEST(an_outbox_is_taken_while_it_is_filled)
     stop = true;
     pthread_join(thread, NULL);
     for (unsigned i = 0; i < 16; i++) hoard_free(mailbox[i]);
-    ck_assert_uint_eq(live(), 0);
+    ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
 END_TEST

@@ -56,15 +56,13 @@ START_TEST(what_is_held_is_at_most_a_quarter_too_much)
     static void *blocks[MOST];
     use_path(_i % PATHS, NULL);
     const struct mix *mix = &mixes[_i / PATHS];
-    struct hoard_stats stats;
     double asked = 0;
     for (unsigned i = 0, at = 0; i < mix->n; i++, at = (at + 7919) % mix->n) {
         size_t size = size_of(at, mix->n, mix->most);
         ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(size));
         asked += (double)size;
     }
-    hoard_stats(&stats);
-    double held = (double)stats.held_bytes;
+    double held = (double)held_bytes();
     for (unsigned i = 0; i < mix->n; i++) hoard_free(blocks[i]);
     fprintf(stderr, "16 to %zu: held %.3f of %.0f asked\n", mix->most, held / asked, asked);
     ck_assert_double_le(held / asked, 1.25);
@@ -73,13 +71,6 @@ START_TEST(what_is_held_is_at_most_a_quarter_too_much)
 END_TEST
 
 /* --- realloc ----------------------------------------------------------------------------------- */
-
-static size_t held_bytes(void)
-{
-    struct hoard_stats stats;
-    hoard_stats(&stats);
-    return stats.held_bytes;
-}
 
 static long faults(void)
 {
