@@ -18,7 +18,7 @@ PKG_CONFIG_LIBDIR=$tmp/root$prefix/lib/pkgconfig
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
 lib=$tmp/root$prefix/lib
 
-for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so include/reap.h include/hoard.h \
+for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so include/reap.h include/reap.hpp include/hoard.h \
     share/man/man7/reap.7; do
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
@@ -51,4 +51,10 @@ for header in reap.h hoard.h; do
     echo "#include <$header>" | $CC $strict -fsyntax-only -x c $(pkg-config --cflags reap) - ||
         wrong "$header does not compile alone"
 done
+# And so does the one for C++, if the compiler has what it is for; with its man page's example.
+if echo '#include <memory_resource>' | ${CXX:-false} -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
+    sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' "$srcdir/doc/reap.hpp.3" | sed '/^\.E[XE]/d; s/\\e/\\/g' >"$tmp/pmr.cc"
+    # shellcheck disable=SC2046,SC2086
+    try pmr $CXX -std=c++17 $strict "$tmp/pmr.cc" $(pkg-config --cflags --libs reap)
+fi
 exit $bad
