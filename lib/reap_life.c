@@ -1,0 +1,217 @@
+/* reap_life.c: how reaps begin, go back, change their parent, and end.   (floor 7) */
+#include "reap.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "reap_alloc.h"
+#include "reap_cleanup.h"
+#include "reap_limit.h"
+#include "reap_mark.h"
+#include "reap_misuse.h"
+#include "reap_remote.h"
+#include "reap_tree.h"
+#include "report.h"
+
+/* --- creating -------------------------------------------------------------------------------- */
+
+static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
+
+static void start_once(void)
+{
+    reap_watched = memtool_running();
+    reap_remote_start();
+    reap_tree_start();
+    atomic_store_explicit(&started, true, memory_order_release);
+}
+
+static NOINLINE void start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_once);
+}
+
+/* What a child has of its parent. */
+static NOINLINE void create_special(struct reap *reap, const struct reap *parent)
+{
+    reap->born = reap_depth(parent);
+    if (parent->flags & REAP_LIMITED) reap_limit_begin(reap, parent);
+}
+
+static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
+{
+    reap_tree_add(reap, parent);
+    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) create_special(reap, parent);
+}
+
+void reapCreate(void **handle, void **parent_handle)
+{
+    struct reap *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+    struct reap *reap = reap_chunk_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    *handle = reap;
+    if (LIKELY(reap != NULL)) attach(reap, parent);
+}
+
+/* --- with options ---------------------------------------------------------------------------- */
+
+static const size_t CHUNK_MAX = (size_t)1 << 30;
+
+/* A power of two at most that much, and enough for a chunk. */
+static size_t chunk_limit(size_t asked)
+{
+    if (asked == 0) return REAP_MAX_SIZE;
+    return asked < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : (size_t)1 << (63 - __builtin_clzll(asked));
+}
+
+static struct reap *create_backed(const struct reap_options *options)
+{
+    struct reap_backing backing = {.take = options->source.take,
+                                   .give = options->source.give,
+                                   .arg = options->source.arg,
+                                   .buffer = options->buffer,
+                                   .max_chunk = chunk_limit(options->max_chunk)};
+    size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
+    return reap_chunk_create_backed(&backing, options->buffer ? options->buffer_size : first);
+}
+
+static bool are_valid(const struct reap_options *options)
+{
+    if (options->size != sizeof *options || options->flags) return false;
+    if (!options->source.take != !options->source.give) return false;
+    if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
+    return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
+}
+
+int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
+{
+    struct reap *parent = NULL;
+    *handle = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreateWith");
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+    if (!are_valid(options)) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct reap *reap = create_backed(options);
+    if (!reap) return -1;
+    attach(reap, parent);
+    *handle = reap;
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
+    int saved = errno;
+    reapDestroy(handle);
+    errno = saved;
+    return -1;
+}
+
+/* --- going back and ending ------------------------------------------------------------------- */
+
+/* A function of a reap that is being destroyed must not take it away from who destroys it. */
+static void check_going(const struct reap *reap, const char *call)
+{
+    if (UNLIKELY(reap->flags & REAP_ENDING)) report_misuse(call, reap, "reap is being destroyed");
+}
+
+static void begin_end(struct reap *reap, const char *call)
+{
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED))) {
+        check_going(reap, call);
+        report_misuse(call, reap, "reap is entered");
+    }
+    reap->flags |= REAP_ENDING;
+}
+
+/* Ends one reap that has no children any more. */
+static void end_one(struct reap *reap)
+{
+    struct reap *parent = reap->parent;
+    if (parent) reap_chunk_learn(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    reap_tree_remove(reap);
+    reap_chunk_destroy(reap);
+    struct reap_chunk *first = reap_first_chunk(reap);
+    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back_first(first);
+}
+
+/* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
+ * instead of recursing, because trees may be deep; looks at the newest child anew each time, because
+ * functions may create and destroy. */
+static void empty_tree(struct reap *top, unsigned depth, const char *call)
+{
+    struct reap *reap = top, *child;
+    if (LIKELY(!reap->children && !reap->cleanups)) return;
+    for (;;) {
+        while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
+            begin_end(child, call);
+            reap = child;
+        }
+        if (reap_cleanup_run_latest(reap, reap == top ? depth : 0)) continue;
+        if (reap == top) return;
+        struct reap *parent = reap->parent;
+        end_one(reap);
+        reap = parent;
+    }
+}
+
+void reapMark(void **handle, reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapMark");
+    reap_alloc_drain(reap);
+    reap_mark_open(reap, mark);
+}
+
+void reapRewind(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapRewind");
+    reap_mark_check(reap, mark, "reapRewind");
+    check_going(reap, "reapRewind");
+    reap->flags |= REAP_ENDING;
+    empty_tree(reap, mark->depth, "reapRewind");
+    reap_alloc_drain(reap);
+    reap_mark_rewind(reap, mark);
+    reap->flags &= (uint8_t)~REAP_ENDING;
+}
+
+void reapUnmark(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = reap_of_handle(handle, "reapUnmark");
+    reap_mark_check(reap, mark, "reapUnmark");
+    reap_mark_close(reap, mark);
+}
+
+void reapFreeAll(void **handle)
+{
+    struct reap *reap = reap_of_handle(handle, "reapFreeAll");
+    begin_end(reap, "reapFreeAll");
+    empty_tree(reap, 0, "reapFreeAll");
+    reap_chunk_clear(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
+}
+
+void reapDestroy(void **handle)
+{
+    if (!*handle) return;
+    struct reap *reap = reap_of_handle(handle, "reapDestroy");
+    begin_end(reap, "reapDestroy");
+    empty_tree(reap, 0, "reapDestroy");
+    end_one(reap);
+    *handle = NULL;
+}
+
+/* --- to another parent ----------------------------------------------------------------------- */
+
+int reapAdopt(void **handle, void **parent_handle)
+{
+    struct reap *reap = reap_of_handle(handle, "reapAdopt"), *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapAdopt");
+    check_going(reap, "reapAdopt");
+    reap_tree_adopt_begin();
+    bool cycle = parent && reap_tree_is_below(parent, reap);
+    bool done = !cycle && reap_limit_adopt(reap, parent);
+    if (done) reap_tree_adopt(reap, parent);
+    reap_tree_adopt_end();
+    if (cycle) errno = EINVAL;
+    return done ? 0 : -1;
+}
