@@ -26,7 +26,7 @@ static void use_options(const char *text)
 /* The heap that a block lies on; the block is freed. */
 static unsigned heap_under(void *block)
 {
-    unsigned heap = arena_slot(map_find(block), block)->role.heap;
+    unsigned heap = superblock_of(block)->role.heap;
     hoard_free(block);
     return heap;
 }

@@ -1,5 +1,6 @@
 #include "check_backend.h"
 
+#include "arena.h"
 #include "heap.h"
 
 #include <fcntl.h>
@@ -50,6 +51,8 @@ const char *use_path(int i, const char *more)
     setenv("REAP_OPTIONS", text, 1);
     return paths[i];
 }
+
+struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
 
 struct hoard_stats stats_now(void)
 {

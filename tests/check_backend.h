@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "hoard.h"
+#include "superblock.h"
 
 /* --- chance ---------------------------------------------------------------------------------- */
 
@@ -43,6 +44,9 @@ enum { PATHS = 3, POLICIES = 10 };
 const char *use_path(int i, const char *more);
 
 /* --- what there is --------------------------------------------------------------------------- */
+
+/* Where a block lies. */
+struct superblock *superblock_of(const void *block);
 
 struct hoard_stats stats_now(void);
 size_t live_bytes(void);

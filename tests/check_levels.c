@@ -145,7 +145,7 @@ START_TEST(frees_reach_what_lies_near)
     start(_i, TWO_CACHES);
     act(1, 1);
     void *block = hoard_malloc(2000), *last = hoard_malloc(2000); /* too large for an outbox */
-    struct superblock *sb = arena_slot(map_find(block), block);
+    struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
     ck_assert_ptr_eq(global_take(sb->class, 0, heap_post), sb);

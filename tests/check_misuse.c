@@ -80,7 +80,7 @@ START_TEST(a_block_freed_twice_among_many)
         if (i % 50 != 0) hoard_free(blocks[i]);
     for (unsigned i = 1; i < 3000; i += 333) {
         if (i % 50 == 0) continue;
-        struct superblock *sb = arena_slot(map_find(blocks[i]), blocks[i]);
+        struct superblock *sb = superblock_of(blocks[i]);
         if (sb->kind == SLOT_BLOCKS) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
     }
 }

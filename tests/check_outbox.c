@@ -15,8 +15,6 @@ enum { FULL = 64, BLOCKS = 5000 };
 
 static void *blocks[BLOCKS];
 
-static struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
-
 static unsigned pending_of(const void *block)
 {
     return atomic_load(&superblock_of(block)->pending) >> 16 & 0xffff;
