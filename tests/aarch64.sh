@@ -6,8 +6,9 @@
 #     aarch64.sh all      # as in make check-aarch64: the slow ones too
 #
 # Not for qemu-user 7.2: check_fork (it asserts in a fork with threads running), check_migrate (floods of
-# signals), check_exhaustion (RLIMIT_AS counts its own memory too), most of check_heap (20,000 threads).
-quick="check_sections check_words check_superblock check_reap"
+# signals), check_exhaustion (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
+# check_heap.
+quick="check_sections check_words check_superblock check_bin check_reap"
 slow="check_os check_lock check_lines check_arena check_hoard check_chunk check_misuse check_reap_faults
     check_reap_free check_reap_life check_reap_model check_reap_threads"
 preloaded="preload_calls preload_errors"

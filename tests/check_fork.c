@@ -1,7 +1,6 @@
 /* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
 #include "check_backend.h"
 
-#include "arena.h"
 #include "heap_state.h"
 #include "hoard.h"
 
@@ -10,8 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,18 +2,15 @@
  * threads never get blocks of one line. */
 #include "check_backend.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "hoard.h"
-
 #include "arena.h"
 #include "heap.h"
+#include "hoard.h"
 #include "lines.h"
 #include "options.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* --- one superblock -------------------------------------------------------------------------- */
 

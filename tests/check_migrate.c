@@ -3,7 +3,6 @@
  * blocks: at the end every account has to add up. */
 #include "check_backend.h"
 
-#include "arena.h"
 #include "heap_state.h"
 #include "hoard.h"
 

@@ -1,12 +1,10 @@
 /* check_outbox.c: blocks freed on another heap wait in that heap's outbox, and arrive in chains. */
 #include "check_backend.h"
 
-#include "arena.h"
 #include "heap_state.h"
 #include "hoard.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
