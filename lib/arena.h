@@ -118,6 +118,7 @@ void arena_purge_if_due(void);
  * Where seven eighths of it would be passed, unused memory goes back first; with memory_limit=refuse the
  * answer is then no. */
 void arena_limit(size_t bytes);
+bool arena_nears_limit(size_t more);
 
 /* Bytes in use or dirty now, the most there were, and those of now that nobody uses. */
 struct arena_held {

@@ -131,6 +131,13 @@ void arena_limit(size_t bytes)
     lock_give(&arenas.lock);
 }
 
+bool arena_nears_limit(size_t more)
+{
+    size_t held = __atomic_load_n(&arenas.held, __ATOMIC_RELAXED);
+    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    return held >= near || more > near - held;
+}
+
 COLD bool arena_make_room(size_t more)
 {
     if (!arenas.limit_is_known)

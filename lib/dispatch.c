@@ -124,9 +124,17 @@ static COLD void make_room(void)
     arena_purge(0); /* also what it unmaps without having been dirty makes room */
 }
 
+/* Near the limit on memory what is unused goes back first. Arenas see to theirs, heaps are above them; and a
+ * block's slow path looks at other heaps anyway. */
+static void make_room_near_limit(size_t more)
+{
+    if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
+}
+
 void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
     if (size > SIZE_LIMIT) return no_memory();
+    make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
     if (object != NULL) return object;
     make_room();
@@ -321,6 +329,8 @@ static void *realloc_block(void *block, size_t size, size_t usable, const char *
 
 static void *realloc_large(struct arena *arena, void *object, size_t size, const char *call)
 {
+    size_t now = large_size(arena, object);
+    if (size > now) make_room_near_limit(size - now);
     if (large_resize(arena, object, size)) return object;
     void *moved = large_move(arena, object, size);
     return moved != NULL ? moved : realloc_block(object, size, large_size(arena, object), call);

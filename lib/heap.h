@@ -59,6 +59,10 @@ bool heap_block_is_free(struct superblock *sb, void *block);
  * heap, counts as live. */
 void heap_deliver_all(void);
 
+/* What was freed into heaps by others, and what heaps without threads have, goes to the global heap, which
+ * gives the empty ones to the arenas. Passes over heaps whose lock is held. */
+void heap_give_idle(void);
+
 /* Every heap gives all its superblocks to the global heap, which gives the empty ones to the arenas. */
 void heap_give_all(void);
 

@@ -96,8 +96,8 @@ static size_t give_posted(struct heap *heap)
     return n + heap_keep_invariant(heap);
 }
 
-/* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it holds
- * one. */
+/* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it mostly
+ * holds one. */
 bool heap_scavenge(const struct heap *mine)
 {
     if (cpu.ids != 0) heap_outbox_deliver();
@@ -115,6 +115,8 @@ bool heap_scavenge(const struct heap *mine)
     }
     return n != 0;
 }
+
+void heap_give_idle(void) { heap_scavenge(NULL); }
 
 void heap_give_all(void)
 {

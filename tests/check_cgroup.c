@@ -161,6 +161,23 @@ START_TEST(near_the_limit_unused_memory_goes_back_first)
 }
 END_TEST
 
+/* What one heap's blocks were is wanted for spans, and other CPUs have freed it. */
+START_TEST(near_the_limit_other_heaps_give_what_is_unused)
+{
+    static void *blocks[40 * MIB / 512];
+    enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
+    use_path(_i, "purge_ms=3600000");
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    arena_limit(64 * MIB);
+    for (unsigned i = 0; i < BLOCKS; i++) blocks[i] = hoard_malloc(512);
+    pin_to(1);
+    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
+    for (unsigned i = 0; i < 200; i++) ck_assert_ptr_nonnull(hoard_malloc(200000));
+    ck_assert_uint_le(held_bytes(), 64 * MIB);
+}
+END_TEST
+
 static unsigned fill(void **blocks, unsigned n, size_t size)
 {
     unsigned i = 0;
@@ -201,6 +218,7 @@ int main(void)
     tcase_add_loop_test(files, limits_are_read, 0, MADE_UP);
     tcase_add_test(files, a_path_that_is_too_long_is_no_limit);
     tcase_add_loop_test(limit, near_the_limit_unused_memory_goes_back_first, 0, PATHS);
+    tcase_add_loop_test(limit, near_the_limit_other_heaps_give_what_is_unused, 0, PATHS);
     tcase_add_loop_test(limit, past_the_limit_there_is_enomem_and_recovery, 0, PATHS);
     return run_cases("cgroup", files, limit, (TCase *)NULL);
 }
