@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "reap_closing.h"
 #include "reap_free.h"
 #include "reap_limit.h"
 #include "reap_misuse.h"
@@ -54,7 +55,7 @@ static void *bump(struct reap *reap, size_t units)
  * becomes a free block, looked at when that one is used up. */
 static NOINLINE void *grow(struct reap *reap, size_t units)
 {
-    while (reap_free_reopen(reap)) {
+    while (reap_closing_reopen(reap)) {
         void *object = reap_free_take(reap, units);
         if (object) return object;
     }

@@ -4,74 +4,14 @@
 #include <assert.h>
 #include <limits.h>
 
+#include "reap_closing.h"
+
 enum {
-    TRIES = 8,                   /* blocks looked at in a bin whose blocks may be too small */
-    BATCH = 1024,                /* bytes of free blocks cut beside an object, at most */
-    REAP_SMALL_SWEEP = 32 * 1024 /* bytes; sweeping a chunk up to this costs less than it may save */
+    TRIES = 8,   /* blocks looked at in a bin whose blocks may be too small */
+    BATCH = 1024 /* bytes of free blocks cut beside an object, at most */
 };
 
-/* --- bins ------------------------------------------------------------------------------------ */
-
-NOINLINE void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t bin)
-{
-    reap->bins_used &= ~((uint64_t)1 << bin);
-    if (!reap->bins_used) reap_region_mode(reap);
-    return block;
-}
-
-static void unlink_block(struct reap *reap, struct reap_block *block, size_t units)
-{
-    size_t bin = reap_bin(units);
-    if (reap->own.bins[bin] == block) {
-        reap_bin_pop(reap, &reap->own, block, bin);
-        return;
-    }
-    assert(block->prev->next == block);
-    block->prev->next = block->next;
-    if (block->next) block->next->prev = block->prev;
-}
-
-/* Takes a free block out of the bins and the bitmaps, because it becomes part of another. */
-static void dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
-{
-    if (!chunk->closed) unlink_block(reap, reap_address(chunk, unit), end - unit);
-    bitmap_clear(chunk->frees, unit);
-    bitmap_clear(chunk->starts, unit);
-    chunk->live_units += end - unit;
-}
-
 /* --- sweeping -------------------------------------------------------------------------------- */
-
-static void add_dirty(struct reap *reap, struct reap_chunk *chunk)
-{
-    chunk->dirty = true;
-    chunk->dirty_prev = NULL;
-    chunk->dirty_next = reap->dirty;
-    if (reap->dirty) reap->dirty->dirty_prev = chunk;
-    reap->dirty = chunk;
-}
-
-static void remove_dirty(struct reap *reap, struct reap_chunk *chunk)
-{
-    if (!chunk->dirty) return;
-    chunk->dirty = false;
-    if (chunk->dirty_next) chunk->dirty_next->dirty_prev = chunk->dirty_prev;
-    if (chunk->dirty_prev)
-        chunk->dirty_prev->dirty_next = chunk->dirty_next;
-    else
-        reap->dirty = chunk->dirty_next;
-}
-
-/* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
-static size_t join_run(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
-{
-    while (end < top && bitmap_get(chunk->frees, end)) {
-        size_t next = reap_block_end(reap, chunk, end);
-        dissolve(reap, chunk, end, next);
-        end = next;
-    }
-    return end;
-}
 
 /* Moves the bump pointer back to unit, which is where a block starts that is no more, and over the free
  * blocks before it. */
@@ -84,7 +24,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
     while (chunk->frees && unit > reap_chunk_floor(chunk)) {
         size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
         if (!bitmap_get(chunk->frees, start)) break;
-        dissolve(reap, chunk, start, unit);
+        reap_bins_dissolve(reap, chunk, start, unit);
         unit = start;
     }
     reap->bump = reap_address(chunk, unit);
@@ -97,19 +37,10 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
 {
     if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
     size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
-    size_t end = join_run(reap, chunk, unit, top);
-    unlink_block(reap, reap_address(chunk, start), unit - start);
+    size_t end = reap_bins_join(reap, chunk, unit, top);
+    reap_bins_unlink(reap, reap_address(chunk, start), unit - start);
     chunk->live_units -= end - unit;
     reap_bin_push(reap, chunk, start, end - start);
-}
-
-/* When a chunk that has been swept is due again: a small one with the next free, a big one when a
- * sixteenth of it was freed, so that a sweep is paid for by what was freed. */
-static size_t next_notice(const struct reap_chunk *chunk)
-{
-    size_t step = chunk->size / REAP_UNIT / 16;
-    if (chunk->size <= REAP_SMALL_SWEEP) return SIZE_MAX;
-    return chunk->live_units > step ? chunk->live_units - step : 1;
 }
 
 /* Joins all free neighbours of a chunk. They are found a word at a time: adding the free starts,
@@ -119,7 +50,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
-    remove_dirty(reap, chunk);
+    reap_bins_remove_dirty(reap, chunk);
     for (size_t i = 0; i * 64 < top; i++) {
         uint64_t starts = chunk->starts[i], frees = chunk->frees[i], sum;
         uint64_t over = __builtin_add_overflow(~starts, frees << 1 | carry, &sum);
@@ -129,85 +60,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
             join_at(reap, chunk, i * 64 + (size_t)__builtin_ctzll(touching), top);
     }
     if (chunk == reap->current) bump_back(reap, chunk, top);
-    chunk->notice = next_notice(chunk);
-}
-
-/* --- closing --------------------------------------------------------------------------------- */
-
-static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    return chunk == reap->current ? chunk->limit - reap_unit(chunk, reap->bump) : 0;
-}
-
-/* A chunk's free units, the hole among them. */
-static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    return chunk->limit - chunk->first - chunk->live_units + hole_in(reap, chunk);
-}
-
-/* Have the other open chunks room for what lives in this one and in the closed ones, and for an eighth of
- * what lives in them beside? */
-static bool others_have_room(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    size_t have = 0, need = chunk->live_units - hole_in(reap, chunk), live = 0;
-    for (const struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
-        if (c == chunk || c->kind != REAP_REGULAR) continue;
-        if (c->closed) {
-            need += c->live_units;
-        } else {
-            have += free_units(reap, c);
-            live += c->limit - c->first - free_units(reap, c);
-        }
-    }
-    return have >= need + live / 8;
-}
-
-/* May the reap do without the free blocks of a chunk, in which less than half lives? The one with the hole is
- * most likely to be filled, and only thought of when most of it has been used. */
-static bool may_close(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    size_t all = chunk->limit - chunk->first;
-    if (chunk->pinned || chunk == reap_first_chunk(reap) || reap->flags & REAP_MARKED) return false;
-    if (free_units(reap, chunk) < all / 2 || hole_in(reap, chunk) > all / 2) return false;
-    return others_have_room(reap, chunk);
-}
-
-static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
-{
-    chunk->notice = 0; /* nobody is to look at it meanwhile */
-    if (chunk == reap->current) reap_free_leave_hole(reap);
-    size_t limit = chunk->limit;
-    for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit; unit++)
-        unlink_block(reap, reap_address(chunk, unit), reap_block_end(reap, chunk, unit) - unit);
-    remove_dirty(reap, chunk);
-    reap_chunk_forget(reap, chunk);
-    chunk->closed = true;
-    reap->closed++;
-}
-
-/* The free blocks of a closed chunk, joined, are for use again. */
-static void reopen(struct reap *reap, struct reap_chunk *chunk)
-{
-    size_t limit = chunk->limit;
-    for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit;) {
-        size_t end = reap_block_end(reap, chunk, unit), run = join_run(reap, chunk, end, limit);
-        chunk->live_units -= run - end;
-        reap_bin_push(reap, chunk, unit, run - unit);
-        unit = run;
-    }
-    chunk->closed = false;
-    reap->closed--;
-    chunk->notice = next_notice(chunk);
-}
-
-bool reap_free_reopen(struct reap *reap)
-{
-    struct reap_chunk *best = NULL;
-    if (LIKELY(reap->closed == 0) || reap->flags & REAP_MARKED) return false;
-    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
-        if (chunk->closed && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
-    reopen(reap, best);
-    return true;
+    chunk->notice = reap_bins_next_notice(chunk);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -275,7 +128,7 @@ static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct re
     if (rest > 0 && reap_bin(rest) == reap_bin(have)) {
         block->units = rest;
     } else {
-        unlink_block(reap, block, have);
+        reap_bins_unlink(reap, block, have);
         if (rest > 0)
             reap_bin_push(reap, chunk, unit, rest);
         else
@@ -318,20 +171,27 @@ void reap_free_settle(struct reap *reap)
     if (reap->bump != reap_address(chunk, chunk->first)) return;
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
-    remove_dirty(reap, chunk);
+    reap_bins_remove_dirty(reap, chunk);
     reap_chunk_release(reap, chunk);
+}
+
+static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->notice = 0; /* nobody is to look at it meanwhile */
+    if (chunk == reap->current) reap_free_leave_hole(reap);
+    reap_closing_close(reap, chunk);
 }
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t step = chunk->size / REAP_UNIT / 16;
-    if (!chunk->dirty && !chunk->closed) add_dirty(reap, chunk);
-    if (chunk->live_units > 0 && !chunk->closed && may_close(reap, chunk)) close_chunk(reap, chunk);
+    if (!chunk->dirty && !chunk->closed) reap_bins_add_dirty(reap, chunk);
+    if (chunk->live_units > 0 && !chunk->closed && reap_closing_is_due(reap, chunk)) close_chunk(reap, chunk);
     chunk->notice = !chunk->closed && chunk->live_units > step ? chunk->live_units - step : 1;
     if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
-        join_run(reap, chunk, chunk->first, chunk->limit);
-        remove_dirty(reap, chunk);
+        reap_bins_join(reap, chunk, chunk->first, chunk->limit);
+        reap_bins_remove_dirty(reap, chunk);
         reap_chunk_release(reap, chunk);
         reap_choose_mode(reap);
     }
@@ -374,7 +234,7 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
     bool at_hole = after == top && chunk == reap->current;
     if (at_hole) room += (size_t)(reap->limit - reap->bump) / REAP_UNIT;
     if (room < extra) return false;
-    join_run(reap, chunk, end, after);
+    reap_bins_join(reap, chunk, end, after);
     if (end + extra > after)
         reap->bump = reap_address(chunk, end + extra);
     else if (end + extra < after)
@@ -415,7 +275,7 @@ void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
     size_t limit = chunk->limit, unit = from;
     while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
         size_t end = reap_block_end(reap, chunk, unit);
-        dissolve(reap, chunk, unit, end);
+        reap_bins_dissolve(reap, chunk, unit, end);
         unit = end;
     }
     for (unit = from; (unit = bitmap_next(chunk->starts, unit, limit)) < limit; unit++)
@@ -426,7 +286,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 {
     if (chunk->kind == REAP_REGULAR) {
         reap_free_unwind(reap, chunk, chunk->first);
-        remove_dirty(reap, chunk);
+        reap_bins_remove_dirty(reap, chunk);
     }
     reap_chunk_release(reap, chunk);
 }

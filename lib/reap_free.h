@@ -1,9 +1,6 @@
 /* reap_free.h: a reap as a heap: its free blocks.   (floor 6)
  *
- * Free blocks are kept in bins by size, linked through their own memory:
- *
- *     bins     0   1   2  ...  31 | 32        33        34        35
- *     units    1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
+ * Free blocks are kept in bins by size (reap_bins.h).
  *
  * A bit in bins_used for each bin that holds something makes finding the smallest fit one count of
  * zeros. Freeing puts a block in its bin and is done; most are asked for again at the same size. Free
@@ -11,10 +8,6 @@
  * sixteenth was, wait on the `dirty` list to be swept, and the bitmaps tell neighbours without reading
  * them. A block that ends at the bump pointer moves the pointer back at once, and a chunk in which
  * nothing lives goes back at once.
- *
- * Where objects die here and there, chunks grow emptier and none goes. So when less than half of a chunk
- * lives, and the others have room for that and some more, it is closed: its free blocks are in no bins, so it
- * only loses objects, and goes with the last one. Before a reap grows, closed chunks are opened again.
  *
  * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
  * 10,000 objects of 16 to 512 bytes, against 130 this way (73 and 21 ns).
@@ -29,69 +22,12 @@
 #ifndef REAP_FREE_H
 #define REAP_FREE_H
 
-#include "reap_chunk.h"
-
-/* --- bins ------------------------------------------------------------------------------------ */
-
-/* The bin for a block of so many units. */
-static inline size_t reap_bin(size_t units)
-{
-    if (LIKELY(units <= REAP_EXACT_BINS)) return units - 1;
-    size_t log = 63 - (size_t)__builtin_clzll(units);
-    size_t bin = REAP_EXACT_BINS + (log - 5) * 2 + (units >> (log - 1) & 1);
-    return bin < REAP_BINS ? bin : REAP_BINS - 1;
-}
-
-/* Puts a block in a bin. The first one there has no prev to speak of: so taking it does not touch the
- * second one. */
-static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
-                                 struct reap_block *block, size_t bin)
-{
-    struct reap_block *head = heap->bins[bin];
-    block->next = head;
-    if (bin > 0) block->chunk = chunk;
-    if (LIKELY(head != NULL))
-        head->prev = block;
-    else
-        reap->bins_used |= (uint64_t)1 << bin;
-    heap->bins[bin] = block;
-    reap_heap_mode(reap);
-}
-
-static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
-{
-    struct reap_block *block = reap_address(chunk, unit);
-    if (units > REAP_EXACT_BINS) block->units = units;
-    reap_bin_link(reap, &reap->own, chunk, block, reap_bin(units));
-}
-
-/* Notes that a bin holds nothing any more, and returns the block that was the last. */
-void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t bin);
-
-static inline void *reap_bin_pop(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
-                                 size_t bin)
-{
-    struct reap_block *next = block->next;
-    heap->bins[bin] = next;
-    return LIKELY(next != NULL) ? block : reap_bin_emptied(reap, block, bin);
-}
-
-/* Heap mode while something is free. */
-static inline void reap_choose_mode(struct reap *reap)
-{
-    if (reap->bins_used)
-        reap_heap_mode(reap);
-    else
-        reap_region_mode(reap);
-}
+#include "reap_bins.h"
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
-
-/* Opens a closed chunk: more may be free then. False: there is none. */
-bool reap_free_reopen(struct reap *reap);
 
 /* The same for the first block of a bin of one size. */
 static inline void *reap_free_take_exact(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,

@@ -6,6 +6,7 @@
 
 #include "reap_alloc.h"
 #include "reap_cleanup.h"
+#include "reap_first.h"
 #include "reap_limit.h"
 #include "reap_mark.h"
 #include "reap_misuse.h"
@@ -49,7 +50,7 @@ void reapCreate(void **handle, void **parent_handle)
     struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
-    struct reap *reap = reap_chunk_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
 }
@@ -73,7 +74,7 @@ static struct reap *create_backed(const struct reap_options *options)
                                    .buffer = options->buffer,
                                    .max_chunk = chunk_limit(options->max_chunk)};
     size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
-    return reap_chunk_create_backed(&backing, options->buffer ? options->buffer_size : first);
+    return reap_first_create_backed(&backing, options->buffer ? options->buffer_size : first);
 }
 
 static bool are_valid(const struct reap_options *options)
@@ -126,12 +127,12 @@ static void begin_end(struct reap *reap, const char *call)
 static void end_one(struct reap *reap)
 {
     struct reap *parent = reap->parent;
-    if (parent) reap_chunk_learn(reap);
+    if (parent) reap_first_learn(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
     reap_tree_remove(reap);
-    reap_chunk_destroy(reap);
+    reap_first_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back_first(first);
+    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
 }
 
 /* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
@@ -185,7 +186,7 @@ void reapFreeAll(void **handle)
     struct reap *reap = reap_of_handle(handle, "reapFreeAll");
     begin_end(reap, "reapFreeAll");
     empty_tree(reap, 0, "reapFreeAll");
-    reap_chunk_clear(reap);
+    reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
     reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
 }
