@@ -52,6 +52,12 @@ const char *use_path(int i, const char *more)
     return paths[i];
 }
 
+bool all_bytes(const void *bytes, size_t n, unsigned char value)
+{
+    const unsigned char *first = bytes;
+    return n == 0 || (*first == value && memcmp(first, first + 1, n - 1) == 0);
+}
+
 struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
 
 struct hoard_stats stats_now(void)
@@ -119,6 +125,13 @@ struct outcome run_child(void (*fn)(void *arg), void *arg)
     if (emulators != NULL) *emulators = '\0';
     waitpid(pid, &outcome.status, 0);
     return outcome;
+}
+
+void expect(bool right, const char *what)
+{
+    if (right) return;
+    fprintf(stderr, "child: %s\n", what);
+    _exit(1);
 }
 
 unsigned lines_of(const char *text)

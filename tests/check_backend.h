@@ -1,4 +1,4 @@
-/* check_backend.h: what the Check programs for the backend share.
+/* check_backend.h: what the Check programs share, those for reaps too.
  *
  * Options are read once in a process, so a test that chooses a path must be the first in its process
  * to allocate: those programs need Check's fork mode, which is the default. */
@@ -45,6 +45,9 @@ const char *use_path(int i, const char *more);
 
 /* --- what there is --------------------------------------------------------------------------- */
 
+/* Has each of n bytes the value? */
+bool all_bytes(const void *bytes, size_t n, unsigned char value);
+
 /* Where a block lies. */
 struct superblock *superblock_of(const void *block);
 
@@ -72,6 +75,9 @@ struct outcome {
 
 /* Runs fn in a child; one that returns has ended well. */
 struct outcome run_child(void (*fn)(void *arg), void *arg);
+
+/* In a child: ends it with a word when something is not as it should be. */
+void expect(bool right, const char *what);
 
 /* The number of lines in the text. */
 unsigned lines_of(const char *text);

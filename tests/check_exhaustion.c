@@ -15,13 +15,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void expect(bool right, const char *what)
-{
-    if (right) return;
-    fprintf(stderr, "child: %s\n", what);
-    _exit(1);
-}
-
 static size_t address_space(void)
 {
     unsigned long pages = 0;

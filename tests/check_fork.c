@@ -34,14 +34,6 @@ static void *churn(void *arg)
     return NULL;
 }
 
-/* Ends the child with a word when something is not as it should be. */
-static void expect(bool right, const char *what)
-{
-    if (right) return;
-    fprintf(stderr, "child: %s\n", what);
-    _exit(1);
-}
-
 static void *churn_a_while(void *arg)
 {
     uint64_t random = (uintptr_t)arg + 1;

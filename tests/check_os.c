@@ -13,13 +13,6 @@
 
 /* --- pages ----------------------------------------------------------------------------------- */
 
-static bool is_zero(const char *at, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (at[i] != 0) return false;
-    return true;
-}
-
 START_TEST(mappings_are_aligned_and_zero)
 {
     char *held[64];
@@ -30,7 +23,7 @@ START_TEST(mappings_are_aligned_and_zero)
             char *p = pages_map(size, alignment);
             ck_assert_ptr_nonnull(p);
             ck_assert_uint_eq((uintptr_t)p % alignment, 0);
-            ck_assert(is_zero(p, size));
+            ck_assert(all_bytes(p, size, 0));
             memset(p, 0x55, size);
             held[n] = p;
             sizes[n++] = size;
@@ -69,8 +62,8 @@ START_TEST(purged_memory_reads_as_zero)
     errno = 99;
     ck_assert(pages_purge(p + PAGE, 4 * PAGE));
     ck_assert_int_eq(errno, 99);
-    ck_assert(!is_zero(p, PAGE));
-    ck_assert(is_zero(p + PAGE, 4 * PAGE));
+    ck_assert(!all_bytes(p, PAGE, 0));
+    ck_assert(all_bytes(p + PAGE, 4 * PAGE, 0));
     ck_assert_int_eq(p[5 * PAGE], 1);
     ck_assert(!pages_purge(p + 1, PAGE)); /* a refusal is told */
     ck_assert_int_eq(errno, 99);
@@ -84,7 +77,7 @@ START_TEST(moves_and_resizes_keep_contents)
     memset(to, 8, 8 * PAGE);
     ck_assert(pages_move(from, 4 * PAGE, to, 8 * PAGE));
     for (unsigned i = 0; i < 4 * PAGE; i++) ck_assert_int_eq(to[i], 7);
-    ck_assert(is_zero(to + 4 * PAGE, 4 * PAGE));
+    ck_assert(all_bytes(to + 4 * PAGE, 4 * PAGE, 0));
     ck_assert(pages_resize(to, 8 * PAGE, 2 * PAGE));
     ck_assert_int_eq(to[2 * PAGE - 1], 7);
 
@@ -109,7 +102,7 @@ START_TEST(metadata_is_zero_aligned_and_apart)
         all[i] = pages_metadata(size);
         ck_assert_ptr_nonnull(all[i]);
         ck_assert_uint_eq((uintptr_t)all[i] % 64, 0);
-        ck_assert(is_zero((char *)all[i], size));
+        ck_assert(all_bytes(all[i], size, 0));
         memset(all[i], (int)(i % 251 + 1), size);
     }
     for (unsigned i = 0; i < N; i++) {

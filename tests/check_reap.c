@@ -1,13 +1,7 @@
 /* check_reap.c: allocating, and the examples of the thesis. */
 #define REAP_NO_INLINE /* the other tests have reapMalloc inline */
+#include "expect.h"
 #include "reap_fixture.h"
-
-/* Hides a size from the compiler, which would warn of it. */
-static size_t opaque(size_t size)
-{
-    volatile size_t hidden = size;
-    return hidden;
-}
 
 /* --- the thesis ------------------------------------------------------------------------------ */
 
@@ -88,7 +82,7 @@ START_TEST(no_size_is_too_big_to_refuse)
         }
         object = reapMalloc(&reap, 10);
         void *behind = reapMalloc(&reap, 10);
-        ck_assert_ptr_null(reapRealloc(&reap, object, opaque(SIZE_MAX)));
+        ck_assert_ptr_null(reapRealloc(&reap, object, OPAQUE(SIZE_MAX)));
         ck_assert_uint_eq(reapUsableSize(object), 16);
         reapFree(&reap, object);
         reapFree(&reap, behind);
@@ -125,7 +119,7 @@ START_TEST(calloc_zeroes_used_memory)
     }
     ck_assert_ptr_nonnull(reapCalloc(&reap, 0, 8));
     errno = 0;
-    ck_assert_ptr_null(reapCalloc(&reap, opaque(SIZE_MAX / 2), 3));
+    ck_assert_ptr_null(reapCalloc(&reap, OPAQUE(SIZE_MAX / 2), 3));
     ck_assert_int_eq(errno, ENOMEM);
 }
 END_TEST

@@ -2,11 +2,9 @@
 #ifndef CHECK_REAP_H
 #define CHECK_REAP_H
 
-#include <check.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "check_backend.h"
+
 #include <stdlib.h>
-#include <time.h>
 
 #include "reap.h"
 #include "reap_valid.h"
@@ -17,24 +15,15 @@
         ck_assert_msg(reap_is_valid(handle, &why_), "does not hold: %s", why_);                              \
     } while (0)
 
-/* Another one in each run; never 0. */
-static inline uint64_t fresh_seed(void)
+static inline struct reap_stats stats_of(void *handle)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return ((uint64_t)now.tv_sec * 1000000007 + (uint64_t)now.tv_nsec) | 1;
+    struct reap_stats stats;
+    assert_valid(handle);
+    ck_assert_int_eq(reapStats(&handle, &stats), 0);
+    return stats;
 }
 
 /* Runs the tests of a program that has one case; the exit status. */
-static inline int run(const char *name, TCase *tests)
-{
-    Suite *suite = suite_create(name);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+static inline int run(const char *name, TCase *tests) { return run_cases(name, tests, (TCase *)NULL); }
 
 #endif

@@ -130,16 +130,6 @@ END_TEST
 
 /* --- the equations --------------------------------------------------------------------------- */
 
-#define BREAKS(statement, back)                                                                              \
-    do {                                                                                                     \
-        const char *why = NULL;                                                                              \
-        statement;                                                                                           \
-        ck_assert_msg(!reap_is_valid(reap, &why), "not noticed: %s", #statement);                            \
-        ck_assert_ptr_nonnull(why);                                                                          \
-        back;                                                                                                \
-        assert_valid(reap);                                                                                  \
-    } while (0)
-
 START_TEST(validity_notices_each_broken_equation)
 {
     struct reap *r = reap;

@@ -186,16 +186,15 @@ END_TEST
 static size_t child_with(int objects)
 {
     void *child;
-    struct reap_stats stats;
     reapCreate(&child, &reap);
-    reapStats(&child, &stats);
+    size_t bytes = stats_of(child).chunk_bytes;
     for (int round = 0; round < 2; round++) {
         reapFreeAll(&child);
         for (int i = 0; i < objects; i++) reapMalloc(&child, 100);
         assert_valid(child);
     }
     reapDestroy(&child);
-    return stats.chunk_bytes;
+    return bytes;
 }
 
 /* Children begin with what the ones before them needed, between 8 and 32 KiB. */
@@ -210,10 +209,8 @@ START_TEST(children_learn_from_each_other)
     ck_assert_uint_eq(child_with(3), 8192);
     ck_assert_uint_eq(child_with(0), 8192);
     void *root;
-    struct reap_stats stats;
     reapCreate(&root, NULL);
-    reapStats(&root, &stats);
-    ck_assert_uint_eq(stats.chunk_bytes, 8192);
+    ck_assert_uint_eq(stats_of(root).chunk_bytes, 8192);
     reapDestroy(&root);
 }
 END_TEST

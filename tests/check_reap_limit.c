@@ -6,13 +6,6 @@
 
 enum { LIMIT = 1 << 20 };
 
-static size_t live_of(void **handle)
-{
-    struct reap_stats stats;
-    ck_assert_int_eq(reapStats(handle, &stats), 0);
-    return stats.live_bytes;
-}
-
 /* Fills a reap with objects of one size until it is refused. */
 static size_t fill(void **handle, size_t size)
 {
@@ -126,7 +119,7 @@ START_TEST(a_limit_holds_for_those_below)
     all += fill(&grandchild, 1000);
     ck_assert_uint_le(all, LIMIT);
     ck_assert_uint_ge(all + 1008, LIMIT - LIMIT / 16);
-    ck_assert_uint_eq(live_of(&grandchild), all - (size_t)20 * 100 * 112);
+    ck_assert_uint_eq(stats_of(grandchild).live_bytes, all - (size_t)20 * 100 * 112);
     reapDestroy(&grandchild);
     ck_assert_uint_ge(fill(&children[3], 10000), LIMIT - LIMIT / 16 - (size_t)20 * 100 * 112 - 10000);
     reapFreeAll(&children[3]);
@@ -145,8 +138,8 @@ START_TEST(limits_nest)
     reapCreate(&outside, &reap);
     ck_assert_int_eq(reapSetLimit(&inner, LIMIT / 4), 0);
     ck_assert_uint_le(fill(&below, 100), LIMIT / 4);
-    ck_assert_uint_ge(live_of(&below), LIMIT / 4 - LIMIT / 64 - 112);
-    size_t bytes = fill(&outside, 100) + live_of(&below);
+    ck_assert_uint_ge(stats_of(below).live_bytes, LIMIT / 4 - LIMIT / 64 - 112);
+    size_t bytes = fill(&outside, 100) + stats_of(below).live_bytes;
     ck_assert_uint_le(bytes, LIMIT);
     ck_assert_uint_ge(bytes, LIMIT - LIMIT / 16 - 112);
     reapFreeAll(&below);
@@ -155,7 +148,7 @@ START_TEST(limits_nest)
     assert_valid(reap);
     assert_valid(below);
     reapDestroy(&outside);
-    ck_assert_uint_ge(fill(&below, 1000) + live_of(&below), LIMIT / 2);
+    ck_assert_uint_ge(fill(&below, 1000) + stats_of(below).live_bytes, LIMIT / 2);
     ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
     assert_valid(below);
     ck_assert_ptr_nonnull(reapMalloc(&below, LIMIT));
@@ -279,15 +272,6 @@ START_TEST(threads_share_a_limit)
 END_TEST
 
 /* --- the equations --------------------------------------------------------------------------- */
-
-#define BREAKS(statement, back)                                                                              \
-    do {                                                                                                     \
-        const char *why = NULL;                                                                              \
-        statement;                                                                                           \
-        ck_assert_msg(!reap_is_valid(reap, &why), "not noticed: %s", #statement);                            \
-        back;                                                                                                \
-        assert_valid(reap);                                                                                  \
-    } while (0)
 
 START_TEST(validity_notices_each_broken_equation)
 {

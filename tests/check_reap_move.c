@@ -6,14 +6,6 @@
 
 static void *other;
 
-static struct reap_stats stats_of(void *handle)
-{
-    struct reap_stats stats;
-    assert_valid(handle);
-    ck_assert_int_eq(reapStats(&handle, &stats), 0);
-    return stats;
-}
-
 static void *owner_of(const void *pointer)
 {
     void *owner;

@@ -39,12 +39,9 @@ static void *make_children(void *parent)
 START_TEST(threads_make_children_of_one_parent)
 {
     void *parent;
-    struct reap_stats stats;
     reapCreate(&parent, NULL);
     in_threads(make_children, parent);
-    assert_valid(parent);
-    reapStats(&parent, &stats);
-    ck_assert_uint_eq(stats.children, THREADS * 3);
+    ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
 }
 END_TEST

@@ -11,14 +11,6 @@
 
 static void *with;
 
-static struct reap_stats stats_of(void *handle)
-{
-    struct reap_stats stats;
-    assert_valid(handle);
-    ck_assert_int_eq(reapStats(&handle, &stats), 0);
-    return stats;
-}
-
 /* --- sizes, limit, name ---------------------------------------------------------------------- */
 
 START_TEST(options_are_followed)

@@ -229,11 +229,6 @@ END_TEST
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-static bool is_filled(const unsigned char *block, size_t size, unsigned char fill)
-{
-    return size == 0 || (block[0] == fill && memcmp(block, block + 1, size - 1) == 0);
-}
-
 /* One thread that is on another id every few calls: frees are others' mostly, superblocks pass on. */
 START_TEST(a_thread_that_moves_all_the_time)
 {
@@ -247,7 +242,7 @@ START_TEST(a_thread_that_moves_all_the_time)
     for (unsigned step = 0, steps = steps_of(200000); step < steps; step++) {
         unsigned i = random_below(&random, LIVE);
         if (step % 3 == 0) act_as(random_below(&random, IDS));
-        ck_assert(is_filled(live[i].block, live[i].size, live[i].fill));
+        ck_assert(all_bytes(live[i].block, live[i].size, live[i].fill));
         hoard_free(live[i].block);
         live[i].size = random_below(&random, random_below(&random, 50) != 0 ? 200 : 40000);
         live[i].fill = (unsigned char)step;

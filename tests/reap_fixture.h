@@ -30,6 +30,17 @@ static struct reap_stats stats(void)
     return stats;
 }
 
+/* Is it noticed when a statement breaks the reap, until another one mends it? */
+#define BREAKS(statement, back)                                                                              \
+    do {                                                                                                     \
+        const char *why = NULL;                                                                              \
+        statement;                                                                                           \
+        ck_assert_msg(!reap_is_valid(reap, &why), "not noticed: %s", #statement);                            \
+        ck_assert_ptr_nonnull(why);                                                                          \
+        back;                                                                                                \
+        assert_valid(reap);                                                                                  \
+    } while (0)
+
 /* A case whose tests have that reap. */
 static TCase *case_create(const char *name)
 {

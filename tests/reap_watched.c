@@ -2,17 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "expect.h"
 #include "reap.h"
 
 static void *reap;
 static volatile char sink;
-
-/* Hides a number from the compiler, which would warn of what is done with it. */
-static size_t opaque(size_t n)
-{
-    volatile size_t hidden = n;
-    return hidden;
-}
 
 static void nothing_wrong(void)
 {
@@ -51,13 +45,13 @@ static void after_clear(void)
 static void past_the_end(void)
 {
     volatile char *object = reapMalloc(&reap, 100);
-    sink = object[opaque(120)] = 1;
+    sink = object[OPAQUE(120)] = 1;
 }
 
 static void past_a_large_one(void)
 {
     volatile char *object = reapMalloc(&reap, 100000);
-    sink = object[opaque(100010)] = 1;
+    sink = object[OPAQUE(100010)] = 1;
 }
 
 static void undefined(void)
@@ -72,7 +66,7 @@ static void undefined(void)
 static void after_shrinking(void)
 {
     volatile char *object = reapMalloc(&reap, 1000);
-    object = reapRealloc(&reap, (void *)object, opaque(100));
+    object = reapRealloc(&reap, (void *)object, OPAQUE(100));
     sink = object[500] = 1;
 }
 
