@@ -45,6 +45,16 @@ strict='-Wall -Wextra -pedantic -Werror'
     [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
         try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
 }
+# Each example compiles as its first comment says.
+cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the examples are not installed"
+# shellcheck disable=SC2086
+cc() { $CC $strict "$@"; }
+for example in http_server huge_pages phases sandbox; do
+    [ $example != http_server ] || pkg-config --exists libmicrohttpd || continue
+    lines=$(sed -n 's/^ \*     \(.*\bcc .*\)/\1/p' "$tmp/examples/$example.c")
+    (cd "$tmp/examples" && eval "$lines" && [ -x $example ]) >"$tmp/log" 2>&1 ||
+        { wrong "$example: $lines"; cat "$tmp/log"; }
+done
 # A header stands alone.
 for header in reap.h hoard.h; do
     # shellcheck disable=SC2086,SC2046

@@ -1,0 +1,75 @@
+#!/bin/sh
+# doc/examples/http_server: right answers, both limits refuse and leave room for others, a client that goes
+# away leaves nothing, and after a stop in order nothing is held.
+server=${top_builddir:-.}/doc/examples/http_server
+[ -x "$server" ] || { echo "skipped: no libmicrohttpd when this was built"; exit 77; }
+command -v curl >/dev/null || { echo "skipped: no curl"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+pid=
+trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; touch "$tmp/go"; wait; rm -rf "$tmp"' EXIT
+trap 'exit 99' HUP INT TERM
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+"$server" 0 >"$tmp/said" 2>&1 &
+pid=$!
+# until N COMMAND...: asks ten times a second, N seconds long.
+until_true() {
+    tenths=$(($1 * 10))
+    shift
+    while ! "$@" 2>/dev/null; do
+        tenths=$((tenths - 1))
+        [ $tenths -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+until_true 10 grep -q '^listening' "$tmp/said" || { cat "$tmp/said"; exit 1; }
+url=http://127.0.0.1:$(sed -n 's/^listening on port //p' "$tmp/said")
+
+ask() { curl -s -S -m 60 --noproxy '*' -w '%{http_code} ' "$@" 2>&1 | tr '\n' ' '; }
+# answers EXPECTED ARGUMENTS...: what curl gets, and the status.
+answers() {
+    expected=$1
+    shift
+    answer=$(ask "$@")
+    [ "$answer" = "$expected " ] || wrong "$answer in the place of $expected: $*"
+}
+
+answers '7 words, 4 distinct 200' --data-binary 'a b c a  b
+a d' "$url"
+answers '0 words, 0 distinct 200' --data-binary '  ' "$url"
+answers 'POST a text 404' "$url/nowhere"
+seq 20000 >"$tmp/text" # 109 KB, and as a table of words 256 KB more
+answers 'refused 413' --data-binary "@$tmp/text" "$url"
+head -c 250000 /dev/zero | tr '\0' x >"$tmp/word"
+answers '1 words, 1 distinct 200' --data-binary "@$tmp/word" "$url"
+cat "$tmp/word" "$tmp/word" >"$tmp/words"
+answers 'refused 413' --data-binary "@$tmp/words" "$url"
+for i in 1 2 3 4 5 6 7 8 9 10; do answers "$((i * 100)) words, $((i * 100)) distinct 200" --data-binary "$(seq $((i * 100)))" "$url"; done
+ask "$url/status" >"$tmp/status"
+grep -q '^2 refused .*server.* request.* receiving.* 200 $' "$tmp/status" || wrong "status: $(cat "$tmp/status")"
+
+# A client that goes away in the middle.
+(cat "$tmp/word"; sleep 2) | curl -s -m 1 --noproxy '*' -T - "$url" >/dev/null
+
+# Eight at once, all of them halfway: together they want twice what the server may hold.
+for i in 1 2 3 4 5 6 7 8; do
+    (cat "$tmp/word"; until_true 60 test -e "$tmp/go") | ask -T - "$url" >"$tmp/answer.$i" &
+    clients="$clients $!"
+done
+some_refused() { ask "$url/status" | grep -qE '^([3-9]|1[0-9]) refused .* 200 $'; }
+until_true 30 some_refused || wrong "nobody is refused: $(ask "$url/status")"
+touch "$tmp/go"
+wait $clients
+count() { cat "$tmp"/answer.* | tr ' ' '\n' | grep -c "^$1$"; }
+[ "$(count 503)" -ge 1 ] && [ "$(count 200)" -ge 1 ] && [ $(($(count 503) + $(count 200))) = 8 ] ||
+    wrong "eight at once: $(cat "$tmp"/answer.*)"
+answers '3 words, 2 distinct 200' --data-binary 'as good as' "$url"
+
+kill -TERM $pid
+wait $pid || wrong "the server ends with $?"
+pid=
+grep -q '; 0 requests and 0 bytes left$' "$tmp/said" || wrong "at the end: $(cat "$tmp/said")"
+[ "$(wc -l <"$tmp/said")" = 2 ] || wrong "the server says more: $(cat "$tmp/said")"
+cat "$tmp/status" "$tmp/said"
+exit $bad
