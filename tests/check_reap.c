@@ -1,45 +1,7 @@
-/* check_reap.c: allocating, and the examples of the thesis. */
+/* check_reap.c: allocating. (interface.c has the examples of the thesis.) */
 #define REAP_NO_INLINE /* the other tests have reapMalloc inline */
 #include "expect.h"
 #include "reap_fixture.h"
-
-/* --- the thesis ------------------------------------------------------------------------------ */
-
-/* Figure 6.1: four objects side by side; the third is freed, and its place is used again. */
-START_TEST(figure_6_1)
-{
-    char *x1 = reapMalloc(&reap, 8);
-    char *x2 = reapMalloc(&reap, 8);
-    char *x3 = reapMalloc(&reap, 16);
-    char *x4 = reapMalloc(&reap, 8);
-    ck_assert_ptr_eq(x2, x1 + 16);
-    ck_assert_ptr_eq(x3, x2 + 16);
-    ck_assert_ptr_eq(x4, x3 + 16);
-    reapFree(&reap, x3);
-    ck_assert_ptr_eq(reapMalloc(&reap, 16), x3); /* heap mode, until this is exhausted */
-    ck_assert_ptr_eq(reapMalloc(&reap, 16), x4 + 16);
-}
-END_TEST
-
-/* Figure 6.2: regions with nesting on one side, single frees on the other, reaps both. */
-START_TEST(figure_6_2)
-{
-    void *child, *grandchild;
-    reapCreate(&child, &reap);
-    reapCreate(&grandchild, &child);
-    void *object = reapMalloc(&grandchild, 100), *owner;
-    reapFree(&grandchild, object);
-    object = reapMalloc(&grandchild, 100);
-    ck_assert_int_eq(reapOf(object, &owner), 0);
-    ck_assert_ptr_eq(owner, grandchild);
-    reapFreeAll(&child);
-    ck_assert_uint_eq(stats().children, 1);
-    ck_assert_ptr_eq(reapParent(&child), reap);
-    ck_assert_ptr_nonnull(reapMalloc(&child, 100));
-    reapDestroy(&child);
-    ck_assert_uint_eq(stats().children, 0);
-}
-END_TEST
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
@@ -221,8 +183,6 @@ END_TEST
 int main(void)
 {
     TCase *tests = case_create("reap");
-    tcase_add_test(tests, figure_6_1);
-    tcase_add_test(tests, figure_6_2);
     tcase_add_test(tests, objects_are_aligned_and_apart);
     tcase_add_test(tests, no_size_is_too_big_to_refuse);
     tcase_add_test(tests, the_bigger_hole_stays);
