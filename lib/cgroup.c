@@ -1,25 +1,13 @@
 #include "cgroup.h"
 
+#include "file.h"
 #include "report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PATH_SIZE = 1024, LIST_SIZE = 4096 };
-
-/* The file's text, terminated; false when there is no such file. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t n = read(fd, text, size - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
 
 /* A number at *text, which goes behind it; SIZE_MAX for "max", "-1" and what does not fit. */
 static size_t number(const char **text)
@@ -40,7 +28,7 @@ static bool read_file(const char *directory, const char *name, char *text, size_
 {
     char path[PATH_SIZE];
     report_format(path, sizeof path, "%s/%s", directory, name);
-    return read_text(path, text, size);
+    return file_read(path, text, size) != 0;
 }
 
 static void lower_memory(const char *directory, const char *name, struct cgroup *group)
@@ -146,7 +134,7 @@ void cgroup_read(const char *root, struct cgroup *group)
     char path[PATH_SIZE], text[LIST_SIZE];
     *group = (struct cgroup){.memory = SIZE_MAX, .cpus = UINT_MAX};
     report_format(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (read_text(path, text, sizeof text)) {
+    if (file_read(path, text, sizeof text) != 0) {
         for (const char *line = text; *line != '\0';) {
             size_t size = strcspn(line, "\n");
             read_line(root, line, size, group);

@@ -1,7 +1,8 @@
 #include "cpu.h"
 
+#include "file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/auxv.h>
@@ -40,20 +41,18 @@ static unsigned allowed_cpus(void)
 
 #if CPU_HAS_RSEQ
 
-/* Possible CPUs, from the last number in the list "0-127" or "0,2-3"; opening it must not allocate. */
+/* Possible CPUs, from the last number in the list "0-127" or "0,2-3". */
 static unsigned possible_cpus(void)
 {
     char text[256];
-    int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
-    if (fd >= 0) close(fd);
+    size_t n = file_read("/sys/devices/system/cpu/possible", text, sizeof text);
     unsigned last = 0, number = 0;
-    for (ssize_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool digit = text[i] >= '0' && text[i] <= '9';
         number = digit ? number * 10 + (unsigned)(text[i] - '0') : 0;
         if (digit) last = number;
     }
-    return n > 0 ? last + 1 : IDS_MAX;
+    return n != 0 ? last + 1 : IDS_MAX;
 }
 
 #ifndef AT_RSEQ_FEATURE_SIZE

@@ -1,10 +1,10 @@
 #include "topology.h"
 
 #include "bitmap.h"
+#include "file.h"
 #include "report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,13 +84,11 @@ static void parse_list(const char *text, const char *end, struct topology_cpus *
 static bool read_list(const char *path, struct topology_cpus *cpus)
 {
     char text[1024];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t n = read(fd, text, sizeof text);
-    close(fd);
+    size_t n = file_read(path, text, sizeof text);
+    if (n == 0) return false;
     memset(cpus, 0, sizeof *cpus);
-    if (n > 0) parse_list(text, text + n, cpus);
-    return n > 0;
+    parse_list(text, text + n, cpus);
+    return true;
 }
 
 static bool read_siblings(unsigned cpu, struct topology_cpus *cpus)

@@ -1,7 +1,8 @@
-/* check_os.c: floor 1: pages, the processor, size classes. */
+/* check_os.c: small files, and floor 1: pages, the processor, size classes. */
 #include "check_backend.h"
 
 #include "cpu.h"
+#include "file.h"
 #include "map.h"
 #include "pages.h"
 #include "sizeclass.h"
@@ -10,6 +11,24 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+START_TEST(a_file_is_read_as_far_as_there_is_room)
+{
+    char text[16], little[4] = "xyz";
+    ck_assert_uint_eq(file_read("/proc/sys/kernel/ostype", text, sizeof text), 6);
+    ck_assert_str_eq(text, "Linux\n");
+    ck_assert_uint_eq(file_read("/proc/sys/kernel/ostype", little, sizeof little), 3);
+    ck_assert_str_eq(little, "Lin");
+    ck_assert_uint_eq(file_read("/dev/null", text, sizeof text), 0);
+    ck_assert_str_eq(text, "");
+    errno = 0;
+    ck_assert_uint_eq(file_read("/dev/null/none", little, sizeof little), 0);
+    ck_assert_int_eq(errno, ENOTDIR);
+    ck_assert_str_eq(little, "");
+}
+END_TEST
 
 /* --- pages ----------------------------------------------------------------------------------- */
 
@@ -281,8 +300,9 @@ END_TEST
 
 int main(void)
 {
-    TCase *memory = new_case("pages", 20), *processor = new_case("cpu", 20),
+    TCase *files = new_case("files", 20), *memory = new_case("pages", 20), *processor = new_case("cpu", 20),
           *classes = new_case("sizeclass", 60);
+    tcase_add_test(files, a_file_is_read_as_far_as_there_is_room);
     tcase_add_test(memory, mappings_are_aligned_and_zero);
     tcase_add_test(memory, what_cannot_be_mapped_is_null_and_enomem);
     tcase_add_test(memory, purged_memory_reads_as_zero);
@@ -298,5 +318,5 @@ int main(void)
     tcase_add_loop_test(classes, aligned_classes, 0, SPACINGS);
     tcase_add_loop_test(classes, chunk_classes, 0, SPACINGS);
     tcase_add_loop_test(classes, the_fast_table_is_closed_until_opened, 0, SPACINGS);
-    return run_cases("os", memory, processor, classes, (TCase *)NULL);
+    return run_cases("os", files, memory, processor, classes, (TCase *)NULL);
 }

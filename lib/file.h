@@ -1,0 +1,14 @@
+/* file.h: what the kernel says in files of a line or two.   (floor 0)
+ *
+ * Neither stdio nor malloc: this runs inside of malloc's start. Threads: any.
+ */
+#ifndef FILE_H
+#define FILE_H
+
+#include <stddef.h>
+
+/* Reads the first size - 1 bytes of a file, or all of it, into text, and terminates it. How many they were:
+ * 0, with errno, where it cannot be read, and also where it is empty. */
+size_t file_read(const char *path, char *text, size_t size);
+
+#endif
