@@ -7,12 +7,19 @@ trap 'rm -rf "$tmp"' EXIT
 bad=0
 wrong() { echo "wrong: $*"; bad=1; }
 
-calls=$(sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' "$srcdir/include/reap.h" | grep -oE '\breap[A-Z][A-Za-z]*\(' | tr -d '(' | sort -u)
-[ "$(echo "$calls" | wc -l)" -gt 20 ] || wrong "reap.h could not be read"
-for call in $calls; do
-    grep -q "^\.B.*[ *]$call(" "$srcdir/doc/reap.3" || wrong "reap.3 has no synopsis of $call"
-    [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man3/reap.3" ] || wrong "$call.3 does not lead to reap.3"
-done
+# documented HEADER PATTERN AT_LEAST PAGE: each call that a header declares is in the page's synopsis, and a page
+# of its own name leads there.
+documented() {
+    calls=$(sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' "$srcdir/include/$1" | grep -oE "\\b$2\\(" | tr -d '(' | sort -u)
+    [ "$(echo "$calls" | wc -l)" -ge "$3" ] || wrong "$1 could not be read"
+    for call in $calls; do
+        grep -q "^\.B.*[ *]$call(" "$srcdir/doc/$4" || wrong "$4 has no synopsis of $call"
+        [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] || wrong "$call.3 does not lead to $4"
+    done
+}
+documented reap.h 'reap[A-Z][A-Za-z]*' 30 reap.3
+documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
+documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
 
 # libreap-malloc.7 has every option of the table in options.c, and every probe; and no other.
 page=$srcdir/doc/libreap-malloc.7
