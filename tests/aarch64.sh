@@ -47,7 +47,7 @@ bad=0
 run() {
     what=$1
     shift
-    if timeout 250 "$@" >run.log 2>&1 </dev/null; then
+    if timeout 600 "$@" >run.log 2>&1 </dev/null; then
         echo "passed: $what"
     else
         echo "failed, status $?: $what"

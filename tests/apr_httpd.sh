@@ -95,7 +95,7 @@ graceful_restart() {
     n=0
     while printf '%s\n' "$before" | grep -qxF "$(httpd_children)"; do
         n=$((n + 1))
-        [ $n -lt 150 ] || fail "$mpm: old children after a graceful restart"
+        [ $n -lt 600 ] || fail "$mpm: old children after a graceful restart"
         sleep 0.1
     done
     libraries_are_mapped "$1"

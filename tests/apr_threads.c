@@ -74,7 +74,7 @@ static void *churn(void *arg)
  * stays half destroyed, so the parent itself is left alone. */
 static void use_in_child(void)
 {
-    alarm(20);
+    alarm(100);
     for (unsigned i = 0; i < 100; i++) {
         apr_pool_t *pool = child_of(parent);
 

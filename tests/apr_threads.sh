@@ -4,5 +4,5 @@ srcdir=${srcdir:-.}
 . "$srcdir/tests/httpd_lib.sh"
 
 [ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
-LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 120 \
+LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 300 \
     "${top_builddir:-.}/tests/apr_threads" || fail "status $?"

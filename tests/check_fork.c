@@ -103,7 +103,7 @@ START_TEST(a_child_goes_on)
         pid_t pid = fork();
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
-            alarm(30); /* a lock that stayed taken */
+            alarm(100); /* a lock that stayed taken */
             be_a_child();
         }
         int status;

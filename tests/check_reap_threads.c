@@ -93,7 +93,7 @@ static void *fork_often(void *parent)
     for (int i = 0; i < 50; i++) {
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(10);
+            alarm(100);
             void *children[3];
             for (int k = 0; k < 3; k++) reapCreate(&children[k], &parent);
             for (int k = 0; k < 3; k++) reapDestroy(&children[k * 2 % 3]);
@@ -131,7 +131,7 @@ START_TEST(a_lock_that_nobody_holds)
     o->prev = lost;
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(10);
+        alarm(100);
         reapDestroy(&old);
         bool valid = reap_is_valid(parent, NULL) && p->lock == 0 && !p->children;
         reapCreate(&child, &parent);

@@ -53,7 +53,7 @@ check_interrupted() {
     n=0
     until grep -q 'round 1' "$tmp/progress"; do
         n=$((n + 1))
-        [ $n -lt 200 ] || fail "the demo does not begin"
+        [ $n -lt 900 ] || fail "the demo does not begin"
         sleep 0.1
     done
     kill -TERM "$pid"

@@ -198,7 +198,7 @@ httpd_start() {
     n=0
     until curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html"; do
         n=$((n + 1))
-        if [ $n -gt 100 ] || ! kill -0 "$httpd_pid" 2>/dev/null; then
+        if [ $n -gt 600 ] || ! kill -0 "$httpd_pid" 2>/dev/null; then
             cat "$dir/stderr" "$dir/error.log" 2>/dev/null
             fail "httpd does not answer on port $httpd_port"
         fi
@@ -225,7 +225,7 @@ httpd_stop() {
         n=0
         while kill -0 "$child" 2>/dev/null; do
             n=$((n + 1))
-            [ $n -lt 50 ] || fail "child $child outlives the server"
+            [ $n -lt 300 ] || fail "child $child outlives the server"
             sleep 0.1
         done
     done

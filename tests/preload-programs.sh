@@ -26,7 +26,7 @@ for program in "$top_builddir"/tests/preload_*; do
     [ "${program##*/}" != preload_misuse ] || continue # see preload-misuse.sh
     ran=$program
     for path in $paths; do
-        if (under "$path" timeout 120 "$program") >"$tmp/out" 2>&1; then
+        if (under "$path" timeout 300 "$program") >"$tmp/out" 2>&1; then
             echo "$path: ${program##*/}"
         else
             echo "$path: ${program##*/} ends with status $?"

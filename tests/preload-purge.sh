@@ -12,7 +12,7 @@ try() {
         if (
             REAP_OPTIONS=${options:+$options,}$more LD_PRELOAD=$preload
             export REAP_OPTIONS LD_PRELOAD
-            timeout 100 "$@"
+            timeout 300 "$@"
         ) >"$tmp/out" 2>&1; then
             echo "$path,$more: ${1##*/}"
         else

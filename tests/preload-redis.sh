@@ -17,7 +17,7 @@ start() {
         --appendonly no --io-threads 2 &
     server=$!
     echo "$server" >"$tmp/pid"
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [ "$(ask ping 2>/dev/null)" = PONG ] && return
         sleep 0.1
     done
@@ -51,7 +51,7 @@ work() {
     redis-benchmark -s "$PWD/socket" -q -n 10000 -r 2000 -d 300 -t set,get,lpush,lrange_100,zadd >benchmark.txt || return
     ask del mylist myzset >/dev/null
     ask bgsave
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         ask info persistence | grep -q 'rdb_bgsave_in_progress:0' && break
         sleep 0.1
     done

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SLOTS = 2000, FORKS = 50, MICROSECONDS = 300, CHILD_SECONDS = 20, THREADS = 2 };
+enum { SLOTS = 2000, FORKS = 50, MICROSECONDS = 300, CHILD_SECONDS = 100, THREADS = 2 };
 
 static volatile sig_atomic_t forks, may_fork, in_child, signals;
 static pid_t children[FORKS];
