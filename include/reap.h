@@ -62,7 +62,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the
- * memory. Sets *reap to NULL. A NULL handle is allowed. */
+ * memory. Sets *reap to NULL; copies of the handle, and the handles of children, are dead, and to use one is
+ * misuse. A NULL handle is allowed. */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
@@ -86,12 +87,12 @@ struct reap_source {
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* bytes that chunks double up to, a power of two; 0: 1 MiB */
+    size_t max_chunk;          /* bytes that chunks double up to, rounded down to a power of two; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0 */
     void *buffer;              /* the first chunk lies in here; NULL: in none */
-    size_t buffer_size;        /* bytes, 4096 at least; 1.4 KiB and 1.6 % are the reap's own */
+    size_t buffer_size;        /* bytes, 4096 at least; 1.5 KiB and 1.6 % are the reap's own */
     struct reap_source source; /* all chunks (but a buffer) come from here; take NULL: from none */
 };
 
@@ -115,6 +116,7 @@ void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
     REAP_ATTRIBUTE(nonnull(1), malloc, alloc_align(2), alloc_size(3));
 
+/* Copies: of a string, of its first n bytes at most, terminated, and of n bytes. */
 char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
 char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
 void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
@@ -125,27 +127,27 @@ char *reapPrintf(void **reap, const char *format, ...)
 char *reapVprintf(void **reap, const char *format, va_list args)
     REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
 
-/* The bytes that may be used in an object: its size rounded up to 16. 0 for NULL. */
+/* The bytes that may be used in an object: its size rounded up to 16. 0 for NULL. From any thread. */
 size_t reapUsableSize(const void *object);
 
 /* Sets *reap to the handle of the reap that owns a pointer, which may be interior: 0, or -1 and
- * ENOENT when it lies in no reap's live memory (*reap is NULL then). */
+ * ENOENT when it lies in no reap's live memory (*reap is NULL then). From any thread. */
 int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Names a reap for reports; the name is copied (into the reap) and NULL takes it away. 0, or -1
- * and ENOMEM. */
+ * and ENOMEM, or ENAMETOOLONG above 4095 bytes. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
-/* Its name, or NULL. */
+/* Its name, or NULL; valid until it gets another one. */
 const char *reapName(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- when a reap ends ------------------------------------------------------------------------ */
 
 /* Has fn(arg) called when the reap is cleared or destroyed: last in, first out, after the children
- * and before the memory goes. Functions may allocate in the reap and register others. */
+ * and before the memory goes. Functions may allocate in the reap and register others. 0, or -1 and ENOMEM. */
 int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* Takes back the latest registration of fn with arg: 0, or -1 and ENOENT. */
@@ -232,13 +234,15 @@ void reapLeave(void);
  * that would exceed it is NULL with ENOMEM; so is one that would exceed the limit of a reap further up. A
  * limit is never exceeded; where several reaps share one, a refusal may come early by a sixteenth of the
  * limit. Resizing costs the difference; functions, names and chunks cost nothing. 0, or -1 and ENOMEM when
- * more than that lives already: then nothing has changed. No other thread may be in this reap or below it. */
+ * more than that lives already: then nothing has changed. During this call no other thread may be in this reap
+ * or below it; afterwards reaps below it are their threads' as always. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
 /* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with
  * this reap, which need not be the one that is asked. It may free objects of this reap and must not touch
  * other reaps of the tree; then the allocation is tried once more. What fn itself asks for in vain does not
- * call it again. One function at a time; NULL: none. */
+ * call it again. Where reaps below are in several threads, it is called in each of them, at the same time
+ * perhaps, and this reap is not theirs: then it may only take note. One function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
