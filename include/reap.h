@@ -234,8 +234,8 @@ void reapLeave(void);
  * that would exceed it is NULL with ENOMEM; so is one that would exceed the limit of a reap further up. A
  * limit is never exceeded; where several reaps share one, a refusal may come early by a sixteenth of the
  * limit. Resizing costs the difference; functions, names and chunks cost nothing. 0, or -1 and ENOMEM when
- * more than that lives already: then nothing has changed. During this call no other thread may be in this reap
- * or below it; afterwards reaps below it are their threads' as always. */
+ * more than that lives already: then nothing has changed. During this call no other thread may be in this
+ * reap or below it; afterwards reaps below it are their threads' as always. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
 /* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with
