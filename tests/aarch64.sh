@@ -39,7 +39,7 @@ programs=
 for program in $checks $preloaded; do programs="$programs tests/$program"; done
 mkdir -p "$build" && cd "$build" || exit 99
 {
-    [ -f config.status ] || "$srcdir/configure" --host=$host --enable-werror
+    [ -f config.status ] || "$srcdir/configure" --host=$host --enable-werror --disable-static
     make -s -j 2 libreap.la libreap-malloc.la $programs
 } >build.log 2>&1 || { tail -n 30 build.log; exit 1; }
 

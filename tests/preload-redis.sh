@@ -48,7 +48,7 @@ work() {
         seq -f 'hset hash field%.0f %.0f' 1 600
         seq -f 'del key%.0f' 7 7 2000
     } | ask | sort | uniq -c
-    redis-benchmark -s "$PWD/socket" -q -n 10000 -r 2000 -d 300 -t set,get,lpush,lrange_100,zadd >benchmark.txt || return
+    redis-benchmark -s "$PWD/socket" -q -n 3000 -r 2000 -d 300 -t set,get,lpush,lrange_100,zadd >benchmark.txt || return
     ask del mylist myzset >/dev/null
     ask bgsave
     for _ in $(seq 600); do
