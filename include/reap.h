@@ -69,14 +69,15 @@ void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
 void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2));
 
-/* Frees one object of this reap. NULL is allowed. */
+/* Frees one object of this reap, whose memory is used again before the bump pointer moves on (6.3.1). NULL is
+ * allowed. */
 void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- with options ---------------------------------------------------------------------------- */
 
-/* Where a reap gets its chunks from, and where they go back to. take is asked for a multiple of 4096 bytes,
- * aligned to 4096, and gives NULL when there is none; give gets back what take gave, with the same size. Both
- * are called by the reap's own thread, and must not use the reap. */
+/* Where a reap gets its chunks from, and where they go back to: the lowest heap layer (thesis, chapter 4). take
+ * is asked for a multiple of 4096 bytes, aligned to 4096, and gives NULL when there is none; give gets back
+ * what take gave, with the same size. Both are called by the reap's own thread, and must not use the reap. */
 struct reap_source {
     void *(*take)(size_t size, void *arg);
     void (*give)(void *chunk, size_t size, void *arg);
@@ -155,7 +156,8 @@ int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTR
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-/* A moment in a reap's life, to go back to (obstack order). The fields are the library's. */
+/* A moment in a reap's life, to go back to: obstack order (thesis 5.2.2), which its reaps leave out (6.2). The
+ * fields are the library's. */
 typedef struct reap_mark {
     void *reap;
     void *chunk;
@@ -224,7 +226,8 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
  * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
  * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
- * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse. */
+ * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse. (Thesis 6.4.4 changed the
+ * calls of such a library by hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 
