@@ -75,7 +75,7 @@ void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- with options ---------------------------------------------------------------------------- */
 
-/* Where a reap gets its chunks from, and where they go back to: the lowest heap layer (thesis, chapter 4). take
+/* Where a reap gets its chunks from, and where they go back to: the lowest heap layer (thesis, ch. 4). take
  * is asked for a multiple of 4096 bytes, aligned to 4096, and gives NULL when there is none; give gets back
  * what take gave, with the same size. Both are called by the reap's own thread, and must not use the reap. */
 struct reap_source {
@@ -156,8 +156,8 @@ int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTR
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-/* A moment in a reap's life, to go back to: obstack order (thesis 5.2.2), which its reaps leave out (6.2). The
- * fields are the library's. */
+/* A moment in a reap's life, to go back to: obstack order (thesis 5.2.2), which its reaps leave out (6.2).
+ * The fields are the library's. */
 typedef struct reap_mark {
     void *reap;
     void *chunk;
