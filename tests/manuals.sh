@@ -21,6 +21,13 @@ documented reap.h 'reap[A-Z][A-Za-z]*' 30 reap.3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
 documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
 
+# reap.7 explains every message of misuse that there is a program for.
+sed -n 's/^ *expect(.*, "\([^",]*\).*/\1/p' "$srcdir"/tests/misuse/*.c | sort -u >"$tmp/messages"
+[ "$(wc -l <"$tmp/messages")" -ge 9 ] || wrong "tests/misuse could not be read"
+while read -r message; do
+    grep -q "^\.B $message" "$srcdir/doc/reap.7" || wrong "reap.7 does not explain '$message'"
+done <"$tmp/messages"
+
 # libreap-malloc.7 has every option of the table in options.c, and every probe; and no other.
 page=$srcdir/doc/libreap-malloc.7
 same_names() {
