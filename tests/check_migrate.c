@@ -123,21 +123,18 @@ static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;
 static _Atomic uint32_t worker_id = UINT32_MAX;
 
-static void *free_all_the_time(void *arg)
-{
-    (void)arg;
-    pin_to(1);
-    worker_id = cpu_id();
-    while (!stop) heap_free(&sb, memory);
-    return NULL;
-}
+static void free_once(void) { heap_free(&sb, memory); }
 
-static void *carve_all_the_time(void *arg)
+static void carve_once(void) { heap_carve(CLASS); }
+
+/* On a busy machine it gets another id now and then. */
+static void *go_on(void *what)
 {
-    (void)arg;
     pin_to(1);
-    worker_id = cpu_id();
-    while (!stop) heap_carve(CLASS);
+    do {
+        atomic_store_explicit(&worker_id, cpu_id(), memory_order_relaxed);
+        (*(void (**)(void))what)();
+    } while (!stop);
     return NULL;
 }
 
@@ -156,22 +153,25 @@ static void wait_for_commit(uint64_t before)
     for (unsigned i = 0; i < 2000 && word_read(&sb) == before; i++) continue;
 }
 
-static void set_owner(unsigned owner)
+/* Has frees of an id reach the superblock; or mallocs. */
+static void set_owner(unsigned id, bool on)
 {
-    superblock_set_role(
-        &sb, (union superblock_role){.owner = (uint16_t)owner, .heap = HEAP_NONE, .regroup_at = UINT16_MAX});
+    superblock_set_role(&sb, (union superblock_role){.owner = (uint16_t)(on ? id : OWNER_NONE),
+                                                     .heap = HEAP_NONE,
+                                                     .regroup_at = UINT16_MAX});
 }
 
-static void start_worker(void *(*fn)(void *))
+static void set_active(unsigned id, bool on)
 {
-    pin_to(0);
-    hoard_free(hoard_malloc(1));
+    __atomic_store_n(&heap_rows[id].active[CLASS], on ? &sb : NULL, __ATOMIC_RELEASE);
+}
+
+static void make_superblock(void)
+{
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
     sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .posted = 1};
+    set_owner(0, false);
     superblock_format(&sb, CLASS);
-    set_owner(OWNER_NONE);
-    pthread_create(&threads[0], NULL, fn, NULL);
-    while (worker_id == UINT32_MAX) sched_yield();
 }
 
 /* The other has to have been there for a round to mean something: on a busy machine it may wait for its CPU.
@@ -182,16 +182,21 @@ static bool goes_on(unsigned round, unsigned commits)
     return round < ROUNDS || commits < ROUNDS / 100; /* or for ever, which Check ends */
 }
 
-START_TEST(after_the_fence_no_free_commits)
+static void assert_fence_ends(void (*what)(void), void (*let)(unsigned id, bool on))
 {
-    use_path(_i, NULL);
-    start_worker(free_all_the_time);
     unsigned seen = 0, commits = 0;
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    make_superblock();
+    pthread_create(&threads[0], NULL, go_on, &what);
+    while (worker_id == UINT32_MAX) sched_yield();
     for (unsigned round = 0; goes_on(round, commits); round++) {
+        superblock_format(&sb, CLASS);
         uint64_t before = word_read(&sb);
-        set_owner(worker_id);
+        unsigned id = worker_id;
+        let(id, true);
         wait_for_commit(before);
-        set_owner(OWNER_NONE);
+        let(id, false);
         cpu_fence();
         seen += !stays_quiet();
         commits += word_read(&sb) != before;
@@ -200,26 +205,18 @@ START_TEST(after_the_fence_no_free_commits)
     pthread_join(threads[0], NULL);
     ck_assert_uint_eq(seen, 0);
 }
+
+START_TEST(after_the_fence_no_free_commits)
+{
+    use_path(_i, NULL);
+    assert_fence_ends(free_once, set_owner);
+}
 END_TEST
 
 START_TEST(after_the_fence_nothing_is_carved)
 {
     use_path(_i, NULL);
-    start_worker(carve_all_the_time);
-    unsigned seen = 0, commits = 0;
-    for (unsigned round = 0; goes_on(round, commits); round++) {
-        superblock_format(&sb, CLASS);
-        uint64_t before = word_read(&sb);
-        __atomic_store_n(&heap_rows[worker_id].active[CLASS], &sb, __ATOMIC_RELEASE);
-        wait_for_commit(before);
-        __atomic_store_n(&heap_rows[worker_id].active[CLASS], NULL, __ATOMIC_RELEASE);
-        cpu_fence();
-        seen += !stays_quiet();
-        commits += word_read(&sb) != before;
-    }
-    stop = true;
-    pthread_join(threads[0], NULL);
-    ck_assert_uint_eq(seen, 0);
+    assert_fence_ends(carve_once, set_active);
 }
 END_TEST
 
