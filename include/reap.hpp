@@ -137,6 +137,18 @@ public:
     void release() noexcept { reapFreeAll(handle()); }
 };
 
+/* reapEnter for a scope, which exceptions leave too: under libreap-malloc what new and malloc give this
+ * thread in it comes from the reap. Exceptions that pass through have their memory in there as well: who
+ * catches one outside has to be done with it before the reap ends. */
+class entered
+{
+public:
+    explicit entered(void **reap) { reapEnter(reap); }
+    entered(const entered &) = delete;
+    entered &operator=(const entered &) = delete;
+    ~entered() { reapLeave(); }
+};
+
 /* Ends one object before its reap does: destructor, then reapFree. */
 template <class T> struct deleter {
     void *reap;

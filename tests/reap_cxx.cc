@@ -1,5 +1,5 @@
 // reap.hpp: memory resources in containers, objects with destructors, exceptions, limits. Only what is
-// public: it is linked to the library as it is installed.
+// public: it is linked to the libraries as they are installed, once to each.
 #include "expect.h"
 #include "reap.hpp"
 
@@ -332,6 +332,30 @@ static void test_unwinding()
     }
 }
 
+// An exception leaves the scope, and then the reap is nobody's.
+static void test_entered()
+{
+    reap::resource memory;
+    std::string *leaked = nullptr;
+    EXPECT(throws<int>([&] {
+        reap::entered entered(memory.handle());
+        leaked = new std::string(5000, 'l');
+        throw 7;
+    }));
+    EXPECT(leaked->size() == 5000);
+#ifdef ON_LIBREAP_MALLOC
+    EXPECT(is_in(leaked, memory) && is_in(leaked->data(), memory));
+#else
+    delete leaked; // on another malloc it is as always
+#endif
+    EXPECT(!is_in(std::make_unique<int>(7).get(), memory));
+    memory.release();
+    EXPECT(aborts([&] {
+        reap::entered entered(memory.handle());
+        memory.release();
+    }));
+}
+
 int main()
 {
     test_alignment();
@@ -346,5 +370,6 @@ int main()
     test_make();
     test_unique();
     test_unwinding();
+    test_entered();
     return expect_status();
 }
