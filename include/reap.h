@@ -84,6 +84,9 @@ struct reap_source {
     void *arg;
 };
 
+/* For flags: any thread may use the reap at any time. */
+#define REAP_SHARED 1u
+
 /* All zero, apart from size, is what reapCreate does. */
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
@@ -91,7 +94,7 @@ struct reap_options {
     size_t max_chunk;          /* bytes that chunks double up to, rounded down to a power of two; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
-    unsigned flags;            /* 0 */
+    unsigned flags;            /* 0, or REAP_SHARED */
     void *buffer;              /* the first chunk lies in here; NULL: in none */
     size_t buffer_size;        /* bytes, 4096 at least; 1.5 KiB and 1.6 % are the reap's own */
     struct reap_source source; /* all chunks (but a buffer) come from here; take NULL: from none */

@@ -2,7 +2,6 @@
 
 #include "dispatch.h"
 #include "large.h"
-#include "lent.h"
 #include "probe.h"
 
 static void *small(size_t size, size_t *got, bool *zeroed)
@@ -56,31 +55,9 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
     return done || size <= *got;
 }
 
-static void *block_around(const struct superblock *sb, const void *pointer)
-{
-    size_t size = superblock_class(sb)->size;
-    size_t offset = (size_t)((const char *)pointer - slot_start(sb));
-    return slot_start(sb) + offset / size * size;
-}
-
 void *chunk_of(const void *pointer, size_t *got)
 {
-    void *chunk = lent_find(pointer, got);
-    if (UNLIKELY(chunk != NULL)) return chunk;
-    struct arena *arena = map_find(pointer);
-    if (arena == NULL) return NULL;
-    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
-    size_t size = 0;
-    if (head->kind == SLOT_CHUNKS) {
-        chunk = block_around(head, pointer);
-        size = superblock_class(head)->size;
-    } else if (head->kind == SLOT_SPAN_CHUNK) {
-        chunk = slot_start(head);
-        size = large_size(arena, chunk);
-        if ((const char *)pointer >= (char *)chunk + size) return NULL;
-    }
-    if (got != NULL) *got = size;
-    return chunk;
+    return dispatch_chunk_of(map_find(pointer), pointer, got);
 }
 
 static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)

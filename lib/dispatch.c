@@ -27,6 +27,7 @@ static _Atomic bool started;
 static void fork_prepare(void)
 {
     lock_fork_begin();
+    if (chunk_client != NULL) chunk_client->fork_prepare();
     heap_fork_prepare();
     arena_fork_prepare();
     lent_fork_prepare();
@@ -39,6 +40,7 @@ static void fork_parent(void)
     lent_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
+    if (chunk_client != NULL) chunk_client->fork_parent();
     lock_fork_end();
 }
 
@@ -48,6 +50,7 @@ static void fork_child(void)
     lent_fork_child();
     arena_fork_child();
     heap_fork_child();
+    if (chunk_client != NULL) chunk_client->fork_child();
     lock_fork_end();
     atomic_store(&purger_is_due, options.purge_thread != 0);
 }
@@ -232,25 +235,30 @@ void chunk_set_client(const struct chunk_client *client)
     __atomic_store_n(&chunk_client, client, __ATOMIC_RELEASE);
 }
 
+void *dispatch_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got)
+{
+    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+    if (head->kind != SLOT_SPAN_CHUNK) return NULL;
+    char *chunk = slot_start(head);
+    size_t size = large_size(arena, chunk);
+    if ((const char *)pointer >= chunk + size) return NULL;
+    if (got != NULL) *got = size;
+    return chunk;
+}
+
 /* --- whose is it? ---------------------------------------------------------------------------- */
 
 /* What a pointer that a program hands back turns out to be. */
 enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
 
-static enum owner owner_of(struct arena *arena, const void *pointer, const char *call)
+static enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk)
 {
-    if (UNLIKELY(lent_find(pointer, NULL) != NULL)) return OWNER_CHUNK;
+    *chunk = dispatch_chunk_of(arena, pointer, NULL);
+    if (*chunk != NULL) return OWNER_CHUNK;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
-    if (arena->mapping == 0) {
-        const struct superblock *head = arena_head(arena, pointer);
-        if (head->kind == SLOT_CHUNKS || head->kind == SLOT_SPAN_CHUNK) return OWNER_CHUNK;
-        if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
-        if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
-    } else if (arena->slots[0].kind == SLOT_FREE) {
-        report_misuse(call, pointer, "freed before, or never allocated");
-    } else if (arena->slots[0].kind == SLOT_SPAN_CHUNK) {
-        return OWNER_CHUNK;
-    }
+    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+    if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
+    if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
     if (large_starts_at(arena, pointer)) return OWNER_LARGE;
     report_misuse(call, pointer, "not the start of a block");
 }
@@ -270,8 +278,9 @@ void dispatch_free_slow(void *block, const char *call)
 {
     if (block == NULL) return;
     int saved = errno;
+    void *chunk;
     struct arena *arena = map_find(block);
-    switch (owner_of(arena, block, call)) {
+    switch (owner_of(arena, block, call, &chunk)) {
     case OWNER_BLOCKS:
         if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
         free_block(arena_slot(arena, block), block, call);
@@ -280,7 +289,7 @@ void dispatch_free_slow(void *block, const char *call)
         large_free(arena, block);
         break;
     case OWNER_CHUNK:
-        chunk_client->free_object(block, call);
+        chunk_client->free_object(chunk, block, call);
         break;
     }
     errno = saved;
@@ -289,15 +298,16 @@ void dispatch_free_slow(void *block, const char *call)
 size_t dispatch_usable_size(const void *block, const char *call)
 {
     if (block == NULL) return 0;
+    void *chunk;
     struct arena *arena = map_find(block);
-    switch (owner_of(arena, block, call)) {
+    switch (owner_of(arena, block, call, &chunk)) {
     case OWNER_BLOCKS:
         if (block_looks_free(block)) break;
         return superblock_class(arena_slot(arena, block))->size;
     case OWNER_LARGE:
         return large_size(arena, block);
     case OWNER_CHUNK:
-        return chunk_client->usable_size(block, call);
+        return chunk_client->usable_size(chunk, block, call);
     }
     if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
         report_misuse(call, block, "used after it was freed");
@@ -340,13 +350,14 @@ void *dispatch_realloc(void *block, size_t size, const char *call)
 {
     if (block == NULL) return dispatch_malloc(size);
     struct arena *arena = map_find(block);
-    enum owner owner = owner_of(arena, block, call);
+    void *chunk;
+    enum owner owner = owner_of(arena, block, call, &chunk);
     if (size > SIZE_LIMIT) return no_memory();
     switch (owner) {
     case OWNER_LARGE:
         return realloc_large(arena, block, size, call);
     case OWNER_CHUNK:
-        return chunk_client->realloc_object(block, size, call);
+        return chunk_client->realloc_object(chunk, block, size, call);
     case OWNER_BLOCKS:
         break;
     }

@@ -13,6 +13,7 @@
 
 #include "arena.h"
 #include "heap_fast.h"
+#include "lent.h"
 
 #include <errno.h>
 
@@ -31,6 +32,19 @@ void dispatch_free_slow(void *block, const char *call);
  * as zero. NULL and ENOMEM when the OS refuses although it was given what is unused. After the start. */
 void *dispatch_block_slow(unsigned class);
 void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
+
+/* The chunk of a reap that holds a pointer, whose arena is known (NULL: none); *got, if wanted, its bytes. */
+void *dispatch_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got);
+static inline void *dispatch_chunk_of(struct arena *arena, const void *pointer, size_t *got)
+{
+    void *lent = lent_find(pointer, got);
+    if (UNLIKELY(lent != NULL) || arena == NULL) return lent;
+    const struct superblock *sb = arena_slot(arena, pointer);
+    if (UNLIKELY(sb->kind != SLOT_CHUNKS)) return dispatch_chunk_elsewhere(arena, pointer, got);
+    size_t size = superblock_class(sb)->size; /* a power of two */
+    if (got != NULL) *got = size;
+    return (void *)align_down((uintptr_t)pointer, size);
+}
 
 static ALWAYS_INLINE void *dispatch_block(unsigned class)
 {

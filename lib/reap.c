@@ -10,7 +10,7 @@
 #include "reap_cleanup.h"
 #include "reap_free.h"
 #include "reap_limit.h"
-#include "reap_misuse.h"
+#include "reap_shared.h"
 #include "report.h"
 
 const char *reapVersion(void) { return REAP_VERSION; }
@@ -22,9 +22,16 @@ static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
 
+static NOINLINE void *malloc_shared(void **handle, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapMalloc");
+    return reap_alloc_any(reap, size);
+}
+
 static NOINLINE void *malloc_checked(void **handle, size_t size)
 {
-    return reap_alloc(reap_of_handle(handle, "reapMalloc"), size);
+    struct reap *reap = *handle;
+    return reap_is_plain(reap) ? reap_alloc(reap, size) : malloc_shared(handle, size);
 }
 
 /* Who has reapMalloc inline has tried to bump before. So this begins with what heap mode needs: a free block
@@ -53,7 +60,7 @@ void *reapCalloc(void **handle, size_t n, size_t size)
 {
     bool zeroed;
     size_t bytes;
-    struct reap *reap = reap_of_handle(handle, "reapCalloc");
+    reap_check(handle, "reapCalloc");
     if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
         errno = ENOMEM;
         return NULL;
@@ -62,13 +69,14 @@ void *reapCalloc(void **handle, size_t n, size_t size)
         void *object = reapMalloc(handle, bytes);
         return object ? memset(object, 0, bytes) : NULL;
     }
+    HELD struct reap *reap = reap_hold(handle, "reapCalloc");
     void *object = reap_alloc_zeroed(reap, bytes, &zeroed);
     return object && !zeroed ? memset(object, 0, bytes) : object;
 }
 
 void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
 {
-    struct reap *reap = reap_of_handle(handle, "reapAlignedAlloc");
+    HELD struct reap *reap = reap_hold(handle, "reapAlignedAlloc");
     if (alignment == 0 || alignment & (alignment - 1)) {
         errno = EINVAL;
         return NULL;
@@ -76,19 +84,44 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
     return reap_alloc_aligned(reap, alignment, size);
 }
 
+static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
+{
+    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
+}
+
+static NOINLINE void *realloc_shared(void **handle, void *object, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
+    return resize(reap, object, size);
+}
+
 void *reapRealloc(void **handle, void *object, size_t size)
 {
     if (!object) return reapMalloc(handle, size);
-    struct reap *reap = reap_of_handle(handle, "reapRealloc");
-    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
+    struct reap *reap = *handle;
+    return reap_is_plain(reap) ? resize(reap, object, size) : realloc_shared(handle, object, size);
 }
 
 /* What is not a plain free of a plain object: misuse, a chunk that the reap's table does not know (after this
  * it does), the first free in a chunk, a large object. */
+static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
+{
+    if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
+}
+
+static NOINLINE void free_shared(void **handle, void *object)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapFree");
+    if (!reap_free_fast(reap, object)) free_checked(reap, object);
+}
+
 static NOINLINE void free_slow(void **handle, void *object)
 {
-    struct reap *reap = reap_of_handle(handle, "reapFree");
-    if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
+    struct reap *reap = *handle;
+    if (reap_is_plain(reap))
+        free_checked(reap, object);
+    else
+        free_shared(handle, object);
 }
 
 /* What is rare ends in a tail call, so that nothing is saved for it. */
@@ -103,9 +136,10 @@ void reapFree(void **handle, void *object)
 size_t reapUsableSize(const void *object)
 {
     if (!object) return 0;
-    const struct reap_chunk *chunk = reap_chunk_of_any(object, "reapUsableSize");
+    const struct reap_chunk *chunk = chunk_of(object, NULL);
+    HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
     size_t unit = reap_unit(chunk, object);
-    return (reap_block_end(chunk->owner, chunk, unit) - unit) * REAP_UNIT;
+    return (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
 }
 
 /* Does a unit of a live chunk belong to a live object? */
@@ -120,25 +154,31 @@ static bool in_object(const struct reap_chunk *chunk, size_t unit)
 int reapOf(const void *pointer, void **handle)
 {
     const struct reap_chunk *chunk = chunk_of(pointer, NULL);
-    bool live = chunk && reap_chunk_is_live(chunk) && in_object(chunk, reap_unit(chunk, pointer));
-    *handle = live ? chunk->owner : NULL;
+    HELD struct reap *reap = chunk && reap_chunk_is_live(chunk) ? chunk->owner : NULL;
+    if (reap && UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
+    bool live = reap && in_object(chunk, reap_unit(chunk, pointer));
+    *handle = live ? reap_handle(reap) : NULL;
     if (!live) errno = ENOENT;
     return live ? 0 : -1;
 }
 
 /* --- name, parent, functions ----------------------------------------------------------------- */
 
-void *reapParent(void **handle) { return reap_of_handle(handle, "reapParent")->parent; }
+void *reapParent(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapParent");
+    return reap->parent ? reap_handle(reap->parent) : NULL;
+}
 
 const char *reapName(void **handle)
 {
-    const struct reap *reap = reap_of_handle(handle, "reapName");
+    HELD struct reap *reap = reap_hold(handle, "reapName");
     return reap->name ? reap->name->text : NULL;
 }
 
 int reapSetName(void **handle, const char *name)
 {
-    struct reap *reap = reap_of_handle(handle, "reapSetName");
+    HELD struct reap *reap = reap_hold(handle, "reapSetName");
     if (!name) {
         reap->name = NULL;
         return 0;
@@ -159,12 +199,14 @@ int reapSetName(void **handle, const char *name)
 
 int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 {
-    return reap_cleanup_add(reap_of_handle(handle, "reapOnDestroy"), fn, arg) ? 0 : -1;
+    HELD struct reap *reap = reap_hold(handle, "reapOnDestroy");
+    return reap_cleanup_add(reap, fn, arg) ? 0 : -1;
 }
 
 int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 {
-    if (reap_cleanup_cancel(reap_of_handle(handle, "reapCancelOnDestroy"), fn, arg)) return 0;
+    HELD struct reap *reap = reap_hold(handle, "reapCancelOnDestroy");
+    if (reap_cleanup_cancel(reap, fn, arg)) return 0;
     errno = ENOENT;
     return -1;
 }
@@ -173,17 +215,41 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 
 void *reapMove(void *object, void **from_handle, void **to_handle)
 {
-    struct reap *from = reap_of_handle(from_handle, "reapMove"), *to = reap_of_handle(to_handle, "reapMove");
+    HELD struct reap *from = NULL, *to = NULL;
+    reap_hold_both(from_handle, &from, to_handle, &to, "reapMove");
     struct reap_chunk *chunk = reap_chunk_of_object(from, object, "reapMove");
     return from == to ? object : reap_alloc_move(from, chunk, object, to);
 }
 
 /* --- ambient reaps --------------------------------------------------------------------------- */
 
-void reapEnter(void **handle)
+/* Where a thread is in: TLS, as several may be in one shared reap. A thread is in one of these at a time. */
+static __thread struct reap *shared_outer; /* what was entered before the shared reap */
+static __thread size_t shared_entered;     /* how often it is entered */
+
+static void enter_shared(struct reap *reap)
 {
-    struct reap *reap = reap_of_handle(handle, "reapEnter");
-    ambient_start();
+    if (shared_entered > 0 && reap != ambient_reap)
+        report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
+    if (shared_entered++ > 0) return;
+    if (!(reap->flags & REAP_ENTERED)) reap->entered = 0;
+    reap->flags |= REAP_ENTERED;
+    reap->entered++;
+    shared_outer = ambient_reap;
+    ambient_reap = reap;
+}
+
+static void leave_shared(struct reap *shared)
+{
+    if (--shared_entered > 0) return;
+    reap_shared_hold_again(shared);
+    HELD struct reap *reap = shared;
+    if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
+    ambient_reap = shared_outer;
+}
+
+static void enter(struct reap *reap)
+{
     if (reap->flags & REAP_ENTERED) {
         if (reap != ambient_reap) report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
         reap->entered++;
@@ -195,10 +261,24 @@ void reapEnter(void **handle)
     ambient_reap = reap;
 }
 
+void reapEnter(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapEnter");
+    ambient_start();
+    if (UNLIKELY(reap_is_shared(reap)))
+        enter_shared(reap);
+    else
+        enter(reap);
+}
+
 void reapLeave(void)
 {
     struct reap *reap = ambient_reap;
     if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
+    if (UNLIKELY(reap_is_shared(reap))) {
+        leave_shared(reap);
+        return;
+    }
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
     ambient_reap = reap->outer;
@@ -208,12 +288,13 @@ void reapLeave(void)
 
 int reapSetLimit(void **handle, size_t bytes)
 {
-    struct reap *reap = reap_of_handle(handle, "reapSetLimit");
+    HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
     reap_alloc_drain(reap);
     return reap_limit_set(reap, bytes) ? 0 : -1;
 }
 
 void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
-    reap_limit_notify(reap_of_handle(handle, "reapOnLimit"), fn, arg);
+    HELD struct reap *reap = reap_hold(handle, "reapOnLimit");
+    reap_limit_notify(reap, fn, arg);
 }

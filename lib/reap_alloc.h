@@ -9,12 +9,25 @@
 #ifndef REAP_ALLOC_H
 #define REAP_ALLOC_H
 
-#include "reap_chunk.h"
+#include "reap_free.h"
 
 /* An object of size bytes. NULL: no memory (ENOMEM). */
 void *reap_alloc(struct reap *reap, size_t size);
 
-/* The same, telling whether its bytes are known to be zero. */
+/* The same with the fast path before it. */
+static inline void *reap_alloc_any(struct reap *reap, size_t size)
+{
+    size_t last = size - 1, bin = last / REAP_UNIT;
+    struct reap_block *block = bin - 1 < REAP_EXACT_BINS - 1 ? reap->heap->bins[bin] : NULL;
+    if (block) return reap_free_take_exact(reap, reap->heap, block->chunk, block, bin);
+    if (last >= (size_t)(reap->end - reap->bump)) return reap_alloc(reap, size);
+    char *object = reap->bump;
+    reap_mark_start(reap, object);
+    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
+    return object;
+}
+
+/* The same as reap_alloc, telling whether its bytes are known to be zero. */
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed);
 
 /* An object at an alignment, which is a power of two. */

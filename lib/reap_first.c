@@ -205,6 +205,8 @@ void reap_first_clear(struct reap *reap)
     reap->bins_used = 0;
     reap->heap = &reap_no_heap;
     reap->cleanups = reap->spare_cleanups = NULL;
+    if (UNLIKELY(reap->flags & REAP_BACKED) && reap->tag == reap_shared_tag(reap))
+        reap_chunk_record(reap, REAP_FACE); /* where it is */
     if (reap->name) {
         const struct reap_name *name = reap->name;
         if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *name);

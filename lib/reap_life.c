@@ -9,8 +9,8 @@
 #include "reap_first.h"
 #include "reap_limit.h"
 #include "reap_mark.h"
-#include "reap_misuse.h"
 #include "reap_remote.h"
+#include "reap_shared.h"
 #include "reap_tree.h"
 #include "report.h"
 
@@ -45,14 +45,27 @@ static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
     if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) create_special(reap, parent);
 }
 
-void reapCreate(void **handle, void **parent_handle)
+static ALWAYS_INLINE void create(void **handle, struct reap *parent)
 {
-    struct reap *parent = NULL;
-    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreate");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
     struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
+}
+
+static NOINLINE void create_below_shared(void **handle, void **parent_handle)
+{
+    HELD struct reap *parent = reap_hold(parent_handle, "reapCreate");
+    create(handle, parent);
+}
+
+void reapCreate(void **handle, void **parent_handle)
+{
+    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    if (parent && UNLIKELY(!reap_is_plain(parent)))
+        create_below_shared(handle, parent_handle);
+    else
+        create(handle, parent);
 }
 
 /* --- with options ---------------------------------------------------------------------------- */
@@ -79,7 +92,7 @@ static struct reap *create_backed(const struct reap_options *options)
 
 static bool are_valid(const struct reap_options *options)
 {
-    if (options->size != sizeof *options || options->flags) return false;
+    if (options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
     return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
@@ -87,9 +100,9 @@ static bool are_valid(const struct reap_options *options)
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
-    struct reap *parent = NULL;
+    HELD struct reap *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;
-    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapCreateWith");
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
     if (!are_valid(options)) {
         errno = EINVAL;
@@ -97,8 +110,9 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     }
     struct reap *reap = create_backed(options);
     if (!reap) return -1;
+    if (options->flags & REAP_SHARED) reap_shared_begin(reap);
     attach(reap, parent);
-    *handle = reap;
+    *handle = reap_handle(reap);
     if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
     int saved = errno;
     reapDestroy(handle);
@@ -108,19 +122,35 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
 
 /* --- going back and ending ------------------------------------------------------------------- */
 
-/* A function of a reap that is being destroyed must not take it away from who destroys it. */
-static void check_going(const struct reap *reap, const char *call)
+static COLD _Noreturn void misused(struct reap *reap, const char *call, const char *what)
 {
-    if (UNLIKELY(reap->flags & REAP_ENDING)) report_misuse(call, reap, "reap is being destroyed");
+    report_misuse(call, reap_handle(reap), what);
+}
+
+/* A function of a reap that is being destroyed must not take it away from who destroys it. */
+static void check_going(struct reap *reap, const char *call)
+{
+    if (UNLIKELY(reap->flags & REAP_ENDING)) misused(reap, call, "reap is being destroyed");
 }
 
 static void begin_end(struct reap *reap, const char *call)
 {
     if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED))) {
         check_going(reap, call);
-        report_misuse(call, reap, "reap is entered");
+        misused(reap, call, "reap is entered");
     }
     reap->flags |= REAP_ENDING;
+}
+
+/* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
+ * tree any more. */
+static NOINLINE void end_special(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    if (!reap_is_shared(reap)) return;
+    reap_tree_remove(reap);
+    reap->parent = NULL;
+    reap_shared_end(reap);
 }
 
 /* Ends one reap that has no children any more. */
@@ -128,7 +158,7 @@ static void end_one(struct reap *reap)
 {
     struct reap *parent = reap->parent;
     if (parent) reap_first_learn(reap);
-    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED))) end_special(reap);
     reap_tree_remove(reap);
     reap_first_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
@@ -157,14 +187,14 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
 
 void reapMark(void **handle, reap_mark *mark)
 {
-    struct reap *reap = reap_of_handle(handle, "reapMark");
+    HELD struct reap *reap = reap_hold(handle, "reapMark");
     reap_alloc_drain(reap);
     reap_mark_open(reap, mark);
 }
 
 void reapRewind(void **handle, const reap_mark *mark)
 {
-    struct reap *reap = reap_of_handle(handle, "reapRewind");
+    HELD struct reap *reap = reap_hold(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
     check_going(reap, "reapRewind");
     reap->flags |= REAP_ENDING;
@@ -176,28 +206,52 @@ void reapRewind(void **handle, const reap_mark *mark)
 
 void reapUnmark(void **handle, const reap_mark *mark)
 {
-    struct reap *reap = reap_of_handle(handle, "reapUnmark");
+    HELD struct reap *reap = reap_hold(handle, "reapUnmark");
     reap_mark_check(reap, mark, "reapUnmark");
     reap_mark_close(reap, mark);
 }
 
-void reapFreeAll(void **handle)
+static ALWAYS_INLINE void clear(struct reap *reap)
 {
-    struct reap *reap = reap_of_handle(handle, "reapFreeAll");
     begin_end(reap, "reapFreeAll");
     empty_tree(reap, 0, "reapFreeAll");
     reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
-    reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
+    reap->flags &= (uint8_t)~(REAP_ENDING | REAP_MARKED);
 }
 
-void reapDestroy(void **handle)
+static NOINLINE void clear_shared(void **handle)
 {
-    if (!*handle) return;
-    struct reap *reap = reap_of_handle(handle, "reapDestroy");
+    HELD struct reap *reap = reap_hold(handle, "reapFreeAll");
+    clear(reap);
+}
+
+void reapFreeAll(void **handle)
+{
+    struct reap *reap = *handle;
+    if (reap_is_plain(reap))
+        clear(reap);
+    else
+        clear_shared(handle);
+}
+
+static ALWAYS_INLINE void destroy(struct reap *reap)
+{
     begin_end(reap, "reapDestroy");
     empty_tree(reap, 0, "reapDestroy");
     end_one(reap);
+}
+
+static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy")); }
+
+void reapDestroy(void **handle)
+{
+    struct reap *reap = *handle;
+    if (!reap) return;
+    if (reap_is_plain(reap))
+        destroy(reap);
+    else
+        destroy_shared(handle);
     *handle = NULL;
 }
 
@@ -205,8 +259,11 @@ void reapDestroy(void **handle)
 
 int reapAdopt(void **handle, void **parent_handle)
 {
-    struct reap *reap = reap_of_handle(handle, "reapAdopt"), *parent = NULL;
-    if (parent_handle && *parent_handle) parent = reap_of_handle(parent_handle, "reapAdopt");
+    HELD struct reap *reap = NULL, *parent = NULL;
+    if (parent_handle && *parent_handle)
+        reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
+    else
+        reap = reap_hold(handle, "reapAdopt");
     check_going(reap, "reapAdopt");
     reap_tree_adopt_begin();
     bool cycle = parent && reap_tree_is_below(parent, reap);

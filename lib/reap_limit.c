@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "reap_free.h"
+#include "reap_shared.h"
 #include "reap_tree.h"
 
 enum {
@@ -107,7 +108,7 @@ static struct reap *draw_for(struct reap_share *share, size_t bytes)
 /* The function may use the reap, so this one stands as between two calls meanwhile. */
 static bool notify(struct reap *reap, struct reap *met, size_t asked)
 {
-    void *handle = met;
+    void *handle = reap_handle(met);
     if (!met->share.fn || notifying) return false;
     notifying = true;
     reap_limit_close(reap);

@@ -38,13 +38,10 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
     return !reap_is_free(chunk, unit);
 }
 
-/* The reap of a handle that `call` was given. */
-static inline struct reap *reap_of_handle(void **handle, const char *call)
+/* Is it a handle of an ordinary reap? Of a shared one see reap_shared.h. */
+static inline bool reap_is_plain(const struct reap *reap)
 {
-    struct reap *reap = *handle;
-    if (UNLIKELY(!reap || (uintptr_t)reap % LENT_ALIGN != REAP_HEADER || reap->tag != reap_tag(reap)))
-        reap_misuse_handle(call, reap);
-    return reap;
+    return LIKELY(reap && (uintptr_t)reap % LENT_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
 /* The chunk of an object that `call` was given for this reap. */
@@ -52,15 +49,6 @@ static inline struct reap_chunk *reap_chunk_of_object(struct reap *reap, const v
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
     if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, reap, object);
-    return chunk;
-}
-
-/* The same for calls that know no reap: the chunk tells whose it is. */
-static inline struct reap_chunk *reap_chunk_of_any(const void *object, const char *call)
-{
-    struct reap_chunk *chunk = chunk_of(object, NULL);
-    if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
-        reap_misuse_object(call, NULL, object);
     return chunk;
 }
 

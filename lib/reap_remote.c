@@ -9,7 +9,7 @@
 #include "reap_alloc.h"
 #include "reap_chunk.h"
 #include "reap_limit.h"
-#include "reap_misuse.h"
+#include "reap_shared.h"
 #include "report.h"
 
 static void push(struct reap *reap, void *object, const char *call)
@@ -67,26 +67,30 @@ static size_t usable(const struct reap_chunk *chunk, const void *object)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* This thread is in the reap, so it is the reap's. */
-static void free_own(struct reap_chunk *chunk, void *object, const char *call)
+/* The thread's own, since it is in the reap or holds it. */
+static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object, const char *call)
 {
     void **words = object;
     if (words[1] == reap_pending(object)) report_misuse(call, object, "freed twice");
-    reap_alloc_free(chunk->owner, chunk, object);
+    reap_alloc_free(reap, chunk, object);
 }
 
-static void *alloc(void *reap, size_t alignment, size_t size)
+static void *alloc(void *entered, size_t alignment, size_t size)
 {
-    return reap_alloc_aligned(reap, alignment, size);
+    HELD struct reap *reap = entered;
+    if (UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
+    return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
 }
 
-static void free_object(void *object, const char *call)
+static bool is_own(const struct reap *reap) { return reap == ambient_reap || reap_is_shared(reap); }
+
+static void free_object(void *chunk, void *object, const char *call)
 {
-    struct reap_chunk *chunk = reap_chunk_of_any(object, call);
-    if (UNLIKELY(chunk->owner == ambient_reap))
-        free_own(chunk, object, call);
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    if (UNLIKELY(is_own(reap)))
+        free_own(reap, chunk, object, call);
     else
-        push(chunk->owner, object, call);
+        push(reap, object, call);
 }
 
 /* A chunk with an object of the reap, which does not know of it yet. */
@@ -105,11 +109,11 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
     return whole;
 }
 
-static void *realloc_object(void *object, size_t size, const char *call)
+static void *realloc_object(void *in, void *object, size_t size, const char *call)
 {
-    struct reap_chunk *chunk = reap_chunk_of_any(object, call);
-    struct reap *reap = chunk->owner;
-    if (UNLIKELY(reap == ambient_reap)) return reap_alloc_resize(reap, chunk, object, size);
+    struct reap_chunk *chunk = in;
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    if (UNLIKELY(is_own(reap))) return reap_alloc_resize(reap, chunk, object, size);
     size_t have = usable(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
@@ -122,13 +126,21 @@ static void *realloc_object(void *object, size_t size, const char *call)
     return copy;
 }
 
-static size_t usable_size(const void *object, const char *call)
+static size_t usable_size(void *chunk, const void *object, const char *call)
 {
-    return usable(reap_chunk_of_any(object, call), object);
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    (void)reap;
+    return usable(chunk, object);
 }
 
 void reap_remote_start(void)
 {
-    static const struct chunk_client client = {free_object, realloc_object, usable_size, alloc};
+    static const struct chunk_client client = {.free_object = free_object,
+                                               .realloc_object = realloc_object,
+                                               .usable_size = usable_size,
+                                               .alloc = alloc,
+                                               .fork_prepare = reap_shared_fork_prepare,
+                                               .fork_parent = reap_shared_fork_parent,
+                                               .fork_child = reap_shared_fork_child};
     chunk_set_client(&client);
 }

@@ -72,6 +72,7 @@ enum {
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
+    REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
     REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
     REAP_NEAR = 64,                  /* entries of the table of chunks by address */
     REAP_NEAR_SHIFT = 16,            /* and there is one for each 64 KiB: chunks that share it are alike */
@@ -180,7 +181,7 @@ struct reap {
     char *limit;
     uint64_t bins_used;     /* bit i: bins[i] is not empty */
     struct reap_heap *heap; /* own, or one that knows nothing */
-    uintptr_t tag;          /* reap_tag() while live */
+    uintptr_t tag;          /* reap_tag() while live, or reap_shared_tag() */
 
     /* memory */
     struct reap_chunk *current; /* NULL: there is no hole */
@@ -254,6 +255,9 @@ static inline uintptr_t reap_tag(const struct reap *reap)
 {
     return (uintptr_t)reap ^ (uintptr_t)0x9e3779b97f4a7c15;
 }
+
+/* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
+static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
 
 static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
 {

@@ -6,7 +6,7 @@
 
 #include "reap_alloc.h"
 #include "reap_limit.h"
-#include "reap_misuse.h"
+#include "reap_shared.h"
 #include "reap_tree.h"
 
 enum { BATCH = 64, INDENT = 2 };
@@ -53,7 +53,7 @@ static void count(const struct reap *reap, struct reap_stats *stats)
 
 int reapStats(void **handle, struct reap_stats *stats)
 {
-    struct reap *reap = reap_of_handle(handle, "reapStats");
+    HELD struct reap *reap = reap_hold(handle, "reapStats");
     reap_alloc_drain(reap);
     count(reap, stats);
     stats->children = reap_tree_count(reap);
@@ -90,7 +90,7 @@ static bool find_object(const struct reap *reap, struct place *place)
  * may change, and its chunk go, but not a chunk in which another object lives. */
 int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
 {
-    struct reap *reap = reap_of_handle(handle, "reapWalk");
+    HELD struct reap *reap = reap_hold(handle, "reapWalk");
     reap_alloc_drain(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next);
@@ -112,22 +112,23 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
 static bool is_reap(const struct reap *reap)
 {
     const struct reap_chunk *chunk = chunk_of(reap, NULL);
-    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap && reap->tag == reap_tag(reap);
+    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap &&
+           (reap->tag == reap_tag(reap) || reap_is_shared(reap));
 }
 
-static void print_reap(const struct reap *reap, int depth, FILE *out)
+static void print_reap(struct reap *reap, int depth, FILE *out)
 {
     struct reap_stats stats;
     count(reap, &stats);
     fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
-            reap->name ? reap->name->text : "", reap->name ? " " : "", (const void *)reap, stats.live_objects,
+            reap->name ? reap->name->text : "", reap->name ? " " : "", reap_handle(reap), stats.live_objects,
             stats.live_bytes, stats.chunks, stats.chunk_bytes, stats.peak_chunk_bytes);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */
-static void print_tree(const struct reap *top, FILE *out)
+static void print_tree(struct reap *top, FILE *out)
 {
-    const struct reap *reap = top;
+    struct reap *reap = top;
     int depth = 0;
     while (is_reap(reap)) {
         print_reap(reap, depth, out);
@@ -149,7 +150,7 @@ static void print_tree(const struct reap *top, FILE *out)
 /* Roots found by one walk over the chunks, from number `skip` on. Nothing is printed during the
  * walk: printing may allocate, and the walk may hold locks. */
 struct roots {
-    const struct reap *reaps[BATCH];
+    struct reap *reaps[BATCH];
     size_t count;
     size_t skip;
 };
@@ -184,8 +185,10 @@ static void print_all(FILE *out)
 
 void reapReport(void **handle, FILE *out)
 {
-    if (handle)
-        print_tree(reap_of_handle(handle, "reapReport"), out);
-    else
+    if (!handle) {
         print_all(out);
+        return;
+    }
+    HELD struct reap *reap = reap_hold(handle, "reapReport");
+    print_tree(reap, out);
 }

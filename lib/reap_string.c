@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "reap_misuse.h"
+#include "reap_shared.h"
 
 enum { GUESS = 256 }; /* bytes on the stack for what most formats make */
 
@@ -15,19 +15,19 @@ static void *copy(void **handle, const void *bytes, size_t n)
 
 void *reapMemdup(void **handle, const void *bytes, size_t n)
 {
-    reap_of_handle(handle, "reapMemdup");
+    reap_check(handle, "reapMemdup");
     return copy(handle, bytes, n);
 }
 
 char *reapStrdup(void **handle, const char *s)
 {
-    reap_of_handle(handle, "reapStrdup");
+    reap_check(handle, "reapStrdup");
     return copy(handle, s, strlen(s) + 1);
 }
 
 char *reapStrndup(void **handle, const char *s, size_t n)
 {
-    reap_of_handle(handle, "reapStrndup");
+    reap_check(handle, "reapStrndup");
     size_t length = strnlen(s, n);
     char *string = reapMalloc(handle, length + 1);
     if (!string) return NULL;
@@ -53,13 +53,13 @@ static char *print(void **handle, const char *format, va_list args)
 
 char *reapVprintf(void **handle, const char *format, va_list args)
 {
-    reap_of_handle(handle, "reapVprintf");
+    reap_check(handle, "reapVprintf");
     return print(handle, format, args);
 }
 
 char *reapPrintf(void **handle, const char *format, ...)
 {
-    reap_of_handle(handle, "reapPrintf");
+    reap_check(handle, "reapPrintf");
     va_list args;
     va_start(args, format);
     char *string = print(handle, format, args);

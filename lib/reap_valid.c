@@ -2,6 +2,7 @@
 #include "reap_valid.h"
 
 #include "reap_free.h"
+#include "reap_shared.h"
 #include "reap_tree.h"
 
 /* What the walks add up. */
@@ -134,7 +135,7 @@ static void check_children(const struct reap *reap, struct sums *sums)
     const struct reap *prev = NULL;
     for (const struct reap *child = reap->children; child && !sums->wrong;
          prev = child, child = child->next) {
-        HOLDS(sums, child->tag == reap_tag(child));
+        HOLDS(sums, child->tag == reap_tag(child) || reap_is_shared(child));
         HOLDS(sums, child->parent == reap);
         HOLDS(sums, child->born <= (prev ? prev->born : reap_depth(reap)));
         HOLDS(sums, !prev || child->prev == prev);
@@ -169,10 +170,20 @@ static void check_share(const struct reap *reap, struct sums *sums)
     if (share->bytes && !sums->wrong) check_accounts(reap, sums);
 }
 
+static void check_face(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_face *face = reap_face(reap);
+    HOLDS(sums, face->reap == reap && list_holds(&face->node));
+    HOLDS(sums, !face->bump && !face->end && !face->bins_used);
+    HOLDS(sums, (face->depth > 0) == (face->owner == &lock_depth));
+    HOLDS(sums, (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->limit));
+}
+
 bool reap_is_valid(const struct reap *reap, const char **why)
 {
     struct sums sums = {0};
-    HOLDS(&sums, reap->tag == reap_tag(reap));
+    HOLDS(&sums, reap->tag == reap_tag(reap) || reap_is_shared(reap));
+    if (!sums.wrong && reap_is_shared(reap)) check_face(reap, &sums);
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_bins(reap, &sums);

@@ -163,13 +163,19 @@ START_TEST(a_write_after_free_is_found_by_malloc)
 }
 END_TEST
 
-static void no_object(void *object, const char *call) { report_misuse(call, object, "a chunk"); }
+static void no_object(void *chunk, void *object, const char *call)
+{
+    report_misuse(call, object, chunk ? "a chunk" : "none");
+}
+
+static void no_work(void) {}
 
 /* A reap's chunk is no block, also where blocks nearby have been freed and are found without the map. */
 START_TEST(a_chunk_is_no_block)
 {
     use_path(_i, NULL);
-    static const struct chunk_client client = {.free_object = no_object};
+    static const struct chunk_client client = {
+        .free_object = no_object, .fork_prepare = no_work, .fork_parent = no_work, .fork_child = no_work};
     chunk_set_client(&client);
     for (size_t size = 8 * KIB; size <= 256 * KIB; size *= 2) {
         hoard_free(hoard_malloc(100));

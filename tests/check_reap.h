@@ -7,12 +7,19 @@
 #include <stdlib.h>
 
 #include "reap.h"
+#include "reap_shared.h"
 #include "reap_valid.h"
+
+/* The reap itself, also of a shared one. */
+static inline const struct reap *reap_behind(void *handle)
+{
+    return reap_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
+}
 
 #define assert_valid(handle)                                                                                 \
     do {                                                                                                     \
         const char *why_;                                                                                    \
-        ck_assert_msg(reap_is_valid(handle, &why_), "does not hold: %s", why_);                              \
+        ck_assert_msg(reap_is_valid(reap_behind(handle), &why_), "does not hold: %s", why_);                 \
     } while (0)
 
 static inline struct reap_stats stats_of(void *handle)

@@ -74,8 +74,9 @@ static void do_create(struct model *model)
     unsigned reap = model_random(model, REAPS);
     if (model->reaps[reap]) return;
     int parent = model_reap(model);
-    struct reap_options options = {.size = sizeof options, .source = {take, give, NULL}};
-    if (model_random(model, 4) == 0)
+    struct reap_options options = {.size = sizeof options, .flags = model_random(model, 2) ? REAP_SHARED : 0};
+    if (model_random(model, 2)) options.source = (struct reap_source){take, give, NULL};
+    if (model_random(model, 2))
         reapCreateWith(&model->reaps[reap], parent < 0 ? NULL : &model->reaps[parent], &options);
     else
         reapCreate(&model->reaps[reap], parent < 0 ? NULL : &model->reaps[parent]);
