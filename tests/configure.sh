@@ -29,11 +29,13 @@ case $(builds no_apxs) in
     *) wrong "no_apxs does not build libreap" ;;
 esac
 
-# No library but libc is known to pkg-config.
+# No library but libc is known to pkg-config, and there is no C++.
 rm -f "$tmp/cache"
-configured bare ac_cv_path_APXS=no PKG_CONFIG_LIBDIR=/nowhere ac_cv_header_mimalloc_h=no
+configured bare CXX=false ac_cv_path_APXS=no PKG_CONFIG_LIBDIR=/nowhere ac_cv_header_mimalloc_h=no
 says bare libreap-apr 'no: .*apr-1'
 says bare 'unit tests' 'no: .*check'
+says bare 'C\+\+ tests' no
+says bare examples 'but http_server: .*libmicrohttpd'
 case $(builds bare) in *libreap-apr* | *mod_*) wrong "bare builds for Apache" ;; esac
 
 (cd "$tmp" && "$srcdir/configure" --with-apache-moduledir) >"$tmp/out" 2>&1 && wrong "--with-apache-moduledir without a directory is taken"
