@@ -16,13 +16,18 @@ static struct {
 static void begin_change(void)
 {
     lock_take(&lent.lock);
-    atomic_store_explicit(&lent.version, lent.version + 1, memory_order_relaxed);
+    atomic_store_explicit(&lent.version, lent.version | 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
+}
+
+static void make_even(void)
+{
+    atomic_store_explicit(&lent.version, (lent.version | 1) + 1, memory_order_release);
 }
 
 static void end_change(void)
 {
-    atomic_store_explicit(&lent.version, lent.version + 1, memory_order_release);
+    make_even();
     lock_give(&lent.lock);
 }
 
@@ -98,4 +103,11 @@ int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg)
 
 void lent_fork_prepare(void) { lock_for_fork(&lent.lock); }
 void lent_fork_parent(void) { lock_after_fork(&lent.lock); }
-void lent_fork_child(void) { lock_reset(&lent.lock); }
+
+/* A handler may have forked within a change (lock.h), which goes on when the handler returns. What that looks
+ * for meanwhile it may not find, but it must not wait for the end of the change. */
+void lent_fork_child(void)
+{
+    make_even();
+    lock_reset(&lent.lock);
+}

@@ -1,11 +1,14 @@
 /* check_reap_with.c: reaps made with options: in buffers and shared memory, on a source of chunks, on huge
  * pages. */
+#include <signal.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lent.h"
 #include "reap_chunk.h"
 #include "reap_fixture.h"
 
@@ -154,6 +157,48 @@ START_TEST(a_reap_in_shared_memory)
     ck_assert_uint_eq(stats_of(with).live_objects, 1);
     reapDestroy(&with);
     munmap(shared, size);
+}
+END_TEST
+
+/* --- a fork within a change of the table ------------------------------------------------------ */
+
+static volatile sig_atomic_t forks, am_child;
+static char pieces[2000][LENT_ALIGN] __attribute__((aligned(LENT_ALIGN)));
+
+static void fork_and_look(int number)
+{
+    (void)number;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60); /* one that waits for itself */
+        lent_find(pieces[1999], NULL);
+        am_child = true;
+        return;
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    forks++;
+}
+
+/* A handler forks in the middle of it, looks something up there, and returns to what it interrupted. */
+START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
+{
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    if (reap_watched) return;
+    reapFree(&reap, reapMalloc(&reap, 100000));
+    for (int i = 1; i < 2000; i++) ck_assert(lent_add(pieces[i], LENT_ALIGN));
+    signal(SIGPROF, fork_and_look);
+    setitimer(ITIMER_PROF, &often, NULL);
+    while (forks < 100 && !am_child) { /* each time all others move */
+        lent_add(pieces[0], LENT_ALIGN);
+        lent_remove(pieces[0]);
+    }
+    for (int i = 1; am_child && i < 2000; i++)
+        if (lent_find(pieces[i] + i % LENT_ALIGN, NULL) != pieces[i]) _exit(1);
+    if (am_child) _exit(0);
+    setitimer(ITIMER_PROF, &never, NULL);
+    for (int i = 1; i < 2000; i++) lent_remove(pieces[i]);
 }
 END_TEST
 
@@ -331,6 +376,7 @@ int main(void)
     tcase_add_test(tests, options_that_make_no_sense);
     tcase_add_test(tests, a_reap_in_a_buffer);
     tcase_add_test(tests, a_reap_in_shared_memory);
+    tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
     tcase_add_test(tests, a_reap_on_a_source);
     tcase_add_test(tests, a_source_runs_dry);
     tcase_add_test(tests, a_buffer_then_a_source);
