@@ -6,9 +6,10 @@
  *     char *line = reapPrintf(request.handle(), "%d", 7);         // all calls of reap.h serve
  *
  * A resource owns its reap and destroys it at the end of its scope, with what containers left there; a
- * resource_ref stands for a reap that is owned elsewhere. Neither has a lock: one thread at a time in a reap,
- * as in reap.h. A container must end before its reap is cleared or destroyed, or never be used again, its
- * destructor included: what it frees then is misuse, and ends the program with one line.
+ * resource_ref stands for a reap that is owned elsewhere. Threads: as in reap.h, one at a time in a reap and
+ * the containers there, or any, if its options say REAP_SHARED. A container must end before its reap is
+ * cleared or destroyed, or never be used again, its destructor included: what it frees then is misuse, and
+ * ends the program with one line.
  *
  * Errors: exhaustion, a limit that is met included, throws std::bad_alloc and changes nothing; options that
  * reapCreateWith refuses throw std::system_error. Where exceptions are off both end the program.

@@ -4,6 +4,7 @@
 #include "reap.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <list>
@@ -203,6 +204,32 @@ static void test_threads()
     EXPECT(stats_of(server.handle()).children == 0);
 }
 
+// One resource for all threads, which free each other's strings.
+static void test_shared()
+{
+    reap::options options;
+    options.flags = REAP_SHARED;
+    reap::resource memory(options);
+    std::array<std::pmr::vector<std::pmr::string>, 4> words = {
+        std::pmr::vector<std::pmr::string>(&memory), std::pmr::vector<std::pmr::string>(&memory),
+        std::pmr::vector<std::pmr::string>(&memory), std::pmr::vector<std::pmr::string>(&memory)};
+    for (std::size_t round = 0; round < 20; round++) {
+        std::vector<std::thread> threads;
+        std::atomic<int> here = 0;
+        for (std::size_t i = 0; i < 4; i++)
+            threads.emplace_back([&memory, &here, &mine = words[(i + round) % 4]] {
+                for (here++; here < 4;) std::this_thread::yield(); // at once, or little happens at once
+                mine.clear();
+                for (int word = 0; word < 1000; word++) mine.emplace_back(100, 'w');
+                std::pmr::map<int, int> numbers(&memory);
+                for (int n = 0; n < 1000; n++) numbers[n] = n;
+                EXPECT(numbers[999] == 999 && mine[999] == std::pmr::string(100, 'w'));
+            });
+        for (auto &thread : threads) thread.join();
+    }
+    EXPECT(live_objects(memory) == 4 + 4 * 1000);
+}
+
 // --- limits and exhaustion ----------------------------------------------------------------------
 
 static void test_limit()
@@ -365,6 +392,7 @@ int main()
     test_release();
     test_children();
     test_threads();
+    test_shared();
     test_limit();
     test_exhaustion();
     test_make();
