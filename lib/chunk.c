@@ -4,6 +4,8 @@
 #include "large.h"
 #include "probe.h"
 
+void chunk_start(void) { dispatch_start(); }
+
 static void *small(size_t size, size_t *got, bool *zeroed)
 {
     dispatch_start();

@@ -26,6 +26,9 @@ enum {
     CHUNK_CLOBBERED = 16  /* bytes at the start of a free chunk that the backend writes to */
 };
 
+/* Reads the options, as the first chunk_alloc would. */
+void chunk_start(void);
+
 /* A chunk of at least size bytes (rounded up to 8, 16 or 32 KiB, or to a multiple of 64 KiB),
  * aligned to CHUNK_MIN, contents undefined. Sets *got to the chunk's bytes. *zeroed tells whether
  * all of it is known to be zero. NULL: no memory (errno ENOMEM). Either out pointer may be NULL. */

@@ -1,12 +1,14 @@
 /* lent.c: memory of the user that reaps live in. */
 #include "lent.h"
 
+#include "apart_map.h"
 #include "lock.h"
 
-_Atomic unsigned lent_count;
+_Atomic unsigned lent_any;
 
 static struct {
     struct lock lock;
+    _Atomic unsigned count;
     _Atomic unsigned version; /* odd while the table changes */
     struct {
         _Atomic uintptr_t start, end;
@@ -54,13 +56,14 @@ static void copy(unsigned to, unsigned from)
 bool lent_add(void *start, size_t size)
 {
     begin_change();
-    unsigned count = lent_count, i = search((uintptr_t)start, count);
+    unsigned count = lent.count, i = search((uintptr_t)start, count);
     bool room = count < LENT_MAX;
     if (room) {
         for (unsigned k = count; k > i; k--) copy(k, k - 1);
         atomic_store_explicit(&lent.at[i].start, (uintptr_t)start, memory_order_relaxed);
         atomic_store_explicit(&lent.at[i].end, (uintptr_t)start + size, memory_order_relaxed);
-        atomic_store_explicit(&lent_count, count + 1, memory_order_relaxed);
+        atomic_store_explicit(&lent.count, count + 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&lent_any, 1, memory_order_relaxed);
     }
     end_change();
     return room;
@@ -69,9 +72,10 @@ bool lent_add(void *start, size_t size)
 void lent_remove(const void *start)
 {
     begin_change();
-    unsigned count = lent_count;
+    unsigned count = lent.count;
     for (unsigned k = search((uintptr_t)start, count) + 1; k < count; k++) copy(k - 1, k);
-    atomic_store_explicit(&lent_count, count - 1, memory_order_relaxed);
+    atomic_store_explicit(&lent.count, count - 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&lent_any, 1, memory_order_relaxed);
     end_change();
 }
 
@@ -79,13 +83,13 @@ void *lent_search(const void *pointer, size_t *size)
 {
     for (;;) {
         unsigned version = atomic_load_explicit(&lent.version, memory_order_acquire);
-        unsigned count = atomic_load_explicit(&lent_count, memory_order_relaxed);
+        unsigned count = atomic_load_explicit(&lent.count, memory_order_relaxed);
         unsigned i = search((uintptr_t)pointer, count);
         uintptr_t start = atomic_load_explicit(&lent.at[i % LENT_MAX].start, memory_order_relaxed);
         uintptr_t end = atomic_load_explicit(&lent.at[i % LENT_MAX].end, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&lent.version, memory_order_relaxed)) continue;
-        if (i == count || (uintptr_t)pointer < start) return NULL;
+        if (i == count || (uintptr_t)pointer < start) return apart_map_find(pointer, size);
         if (size != NULL) *size = end - start;
         return (void *)start;
     }
@@ -95,19 +99,31 @@ int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg)
 {
     int result = 0;
     lock_take(&lent.lock);
-    for (unsigned i = 0; i < lent_count && result == 0; i++)
+    for (unsigned i = 0; i < lent.count && result == 0; i++)
         result = fn((void *)lent.at[i].start, lent.at[i].end - lent.at[i].start, arg);
     lock_give(&lent.lock);
     return result;
 }
 
-void lent_fork_prepare(void) { lock_for_fork(&lent.lock); }
-void lent_fork_parent(void) { lock_after_fork(&lent.lock); }
+void lent_begin_apart(void) { atomic_fetch_add_explicit(&lent_any, 1, memory_order_relaxed); }
+
+void lent_fork_prepare(void)
+{
+    lock_for_fork(&lent.lock);
+    apart_map_fork_prepare();
+}
+
+void lent_fork_parent(void)
+{
+    apart_map_fork_parent();
+    lock_after_fork(&lent.lock);
+}
 
 /* A handler may have forked within a change (lock.h), which goes on when the handler returns. What that looks
  * for meanwhile it may not find, but it must not wait for the end of the change. */
 void lent_fork_child(void)
 {
+    apart_map_fork_child();
     make_even();
     lock_reset(&lent.lock);
 }

@@ -22,13 +22,18 @@ bool lent_add(void *start, size_t size);
 /* Takes it out. */
 void lent_remove(const void *start);
 
-extern HIDDEN _Atomic unsigned lent_count;
+/* Objects may be apart from now on: they are looked for in their map (apart_map.h) as well. */
+void lent_begin_apart(void);
 
-/* The piece that holds a pointer, and its bytes; NULL for any other value. */
+/* 0: there is nothing to search. */
+extern HIDDEN _Atomic unsigned lent_any;
+
+/* The piece that holds a pointer, and its bytes; NULL for any other value. Of an object apart its chunk's
+ * header, which lies elsewhere, and the object's bytes. */
 void *lent_search(const void *pointer, size_t *size);
 static inline void *lent_find(const void *pointer, size_t *size)
 {
-    if (LIKELY(atomic_load_explicit(&lent_count, memory_order_relaxed) == 0)) return NULL;
+    if (LIKELY(atomic_load_explicit(&lent_any, memory_order_relaxed) == 0)) return NULL;
     return lent_search(pointer, size);
 }
 

@@ -1,10 +1,16 @@
-/* memtool.h: telling Valgrind what is an object and what is not.   (floor 0)
+/* memtool.h: telling Valgrind's Memcheck and AddressSanitizer what is an object and what is not.   (floor 0)
  *
- * Memcheck knows malloc; of memory that an allocator carves up itself it has to be told. A pool is
- * known by an address, its objects by theirs: what is in no object must not be touched, what was
- * just allocated is undefined. Callers ask memtool_running() once, and make these calls only then:
- * they are a few instructions each even where no Valgrind runs. Without Valgrind's header when the
- * library is built they are empty, and memtool_running() is false.
+ * Both know malloc; of memory that an allocator carves up itself they have to be told. A pool is known by
+ * an address, its objects by theirs: what is in no object must not be touched, what was just allocated is
+ * undefined. Objects are told with the size that was asked for; the rest of their last 16 bytes is theirs,
+ * too, but not to be touched until memtool_widen. With the pool NULL an object is a block of the tool's own
+ * malloc, which knows it: then the rest is all that there is to tell.
+ *
+ * AddressSanitizer is found in the process by its functions, so nothing is built for it. It checks what
+ * instrumented code touches, and what its own memcpy and the like do for the library; Memcheck checks all.
+ *
+ * Callers ask memtool_running() once, and make these calls only then. Without Valgrind's header when the
+ * library is built it does not know Valgrind.
  */
 #ifndef MEMTOOL_H
 #define MEMTOOL_H
@@ -12,64 +18,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#if defined(__has_include)
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
-#define MEMTOOL_VALGRIND 1
-#endif
-#endif
+/* Is one of them watching? */
+bool memtool_running(void);
 
-#ifdef MEMTOOL_VALGRIND
+/* Begins a pool; ends it: what was in its objects must not be touched any more. */
+void memtool_pool_begin(void *pool);
+void memtool_pool_end(void *pool);
 
-/* Memcheck answers such a request with something else than 0; other tools, callgrind for one, do not,
- * and are to see what runs without them. */
-static inline bool memtool_running(void)
-{
-    char probe = 0;
-    return VALGRIND_MAKE_MEM_DEFINED(&probe, sizeof probe) != 0;
-}
+void memtool_alloc(void *pool, void *object, size_t size, bool zeroed);
 
-static inline void memtool_pool_begin(void *pool) { VALGRIND_CREATE_MEMPOOL(pool, 0, 0); }
+/* Frees an object that has so many bytes, the rest included. */
+void memtool_free(void *pool, void *object, size_t size);
 
-/* Ends a pool; what was in its objects must not be touched any more. */
-static inline void memtool_pool_end(void *pool) { VALGRIND_DESTROY_MEMPOOL(pool); }
+/* An object of `from` bytes, all of them in use, has `to` now, in the same place. */
+void memtool_resize(void *pool, void *object, size_t from, size_t to);
 
-static inline void memtool_alloc(void *pool, void *object, size_t size, bool zeroed)
-{
-    VALGRIND_MEMPOOL_ALLOC(pool, object, size);
-    if (zeroed) (void)VALGRIND_MAKE_MEM_DEFINED(object, size);
-}
+/* All `size` bytes of an object, a multiple of 16, are in use. */
+void memtool_widen(void *pool, void *object, size_t size);
 
-static inline void memtool_free(void *pool, void *object) { VALGRIND_MEMPOOL_FREE(pool, object); }
+/* Memory that nobody may touch; that anybody may; that only its allocator's own code touches. */
+void memtool_hide(void *at, size_t size);
+void memtool_show(void *at, size_t size);
+void memtool_use(void *at, size_t size);
 
-/* An object of size `from` has size `to` now, in the same place. */
-static inline void memtool_resize(void *pool, void *object, size_t from, size_t to)
-{
-    VALGRIND_MEMPOOL_CHANGE(pool, object, object, to);
-    if (to > from) (void)VALGRIND_MAKE_MEM_UNDEFINED((char *)object + from, to - from);
-    if (to < from) (void)VALGRIND_MAKE_MEM_NOACCESS((char *)object + to, from - to);
-}
+/* Has the tool say on standard error what it knows of an address: who allocated and freed it. */
+void memtool_describe(const void *at);
 
-/* Memory that nobody may touch; memory that its allocator uses. */
-static inline void memtool_hide(void *at, size_t size) { (void)VALGRIND_MAKE_MEM_NOACCESS(at, size); }
-static inline void memtool_show(void *at, size_t size) { (void)VALGRIND_MAKE_MEM_DEFINED(at, size); }
-
-#else
-
-static inline bool memtool_running(void) { return false; }
-static inline void memtool_pool_begin(void *pool) { (void)pool; }
-static inline void memtool_pool_end(void *pool) { (void)pool; }
-static inline void memtool_alloc(void *pool, void *object, size_t size, bool zeroed)
-{
-    (void)pool, (void)object, (void)size, (void)zeroed;
-}
-static inline void memtool_free(void *pool, void *object) { (void)pool, (void)object; }
-static inline void memtool_resize(void *pool, void *object, size_t size)
-{
-    (void)pool, (void)object, (void)size;
-}
-static inline void memtool_hide(void *at, size_t size) { (void)at, (void)size; }
-static inline void memtool_show(void *at, size_t size) { (void)at, (void)size; }
-
-#endif
 #endif

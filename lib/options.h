@@ -37,6 +37,9 @@ struct options {
     unsigned purge_thread;   /* 1: a thread of ours gives it back */
     unsigned thp;            /* enum option_thp */
     unsigned memory_limit;   /* enum option_memory_limit */
+    unsigned bypass;         /* 1: each object of a reap is one of the process's malloc */
+    unsigned redzone;        /* bytes around each object of a reap that nobody may touch */
+    unsigned harden;         /* 1: these, and freed objects of reaps are looked through later */
 };
 
 extern struct options options;

@@ -11,6 +11,7 @@
 #include "reap_free.h"
 #include "reap_limit.h"
 #include "reap_shared.h"
+#include "reap_watch.h"
 #include "report.h"
 
 const char *reapVersion(void) { return REAP_VERSION; }
@@ -139,7 +140,9 @@ size_t reapUsableSize(const void *object)
     const struct reap_chunk *chunk = chunk_of(object, NULL);
     HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
     size_t unit = reap_unit(chunk, object);
-    return (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    if (UNLIKELY(reap_watched)) reap_watch_widen(reap, (void *)(uintptr_t)object, bytes);
+    return bytes;
 }
 
 /* Does a unit of a live chunk belong to a live object? */

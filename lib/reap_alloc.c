@@ -8,6 +8,7 @@
 #include "reap_free.h"
 #include "reap_limit.h"
 #include "reap_misuse.h"
+#include "reap_watch.h"
 
 /* --- what other threads freed ---------------------------------------------------------------- */
 
@@ -117,10 +118,17 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
     return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
 }
 
-/* An object as the user gets it: all of its units may be used. */
+/* The same where objects may be apart. */
+static void *allocate_any(struct reap *reap, size_t size, bool *zeroed)
+{
+    if (UNLIKELY(apart_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    return allocate(reap, size, zeroed);
+}
+
+/* An object as the user gets it. */
 static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
 {
-    if (UNLIKELY(reap_watched && object)) memtool_alloc(reap, object, reap_units(size) * REAP_UNIT, zeroed);
+    if (UNLIKELY(reap_watched && object)) reap_watch_alloc(reap, object, size, zeroed);
     return object;
 }
 
@@ -148,7 +156,7 @@ static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(siz
 static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
 {
     if (!begin_more(reap, cost(size), size)) return NULL;
-    void *object = allocate(reap, size, zeroed);
+    void *object = allocate_any(reap, size, zeroed);
     end_more(reap, object ? 0 : cost(size));
     return watched(reap, object, size, *zeroed);
 }
@@ -189,7 +197,7 @@ static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
     size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
     bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
     size_t both = size > PTRDIFF_MAX ? size : size + alignment;
-    if (large && reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, NULL);
+    if (apart_on || (large && reap_is_large(reap, both))) return alloc_whole(reap, alignment, size, NULL);
     void *object = allocate(reap, have * REAP_UNIT, &zeroed);
     return object ? trim(reap, object, have, alignment, units) : NULL;
 }
@@ -222,7 +230,7 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
 {
     size_t unit = reap_unit(chunk, object);
     size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
-    if (reap_watched) memtool_free(reap, object);
+    if (reap_watched) reap_watch_free(reap, object, bytes);
     reap_open(reap);
     release(reap, chunk, object);
     end_more(reap, bytes);
@@ -239,25 +247,26 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
 {
     bool zeroed;
-    void *copy = allocate(reap, size, &zeroed);
+    void *copy = allocate_any(reap, size, &zeroed);
     if (!copy) return NULL;
     watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
-    if (UNLIKELY(reap_watched)) memtool_free(reap, object);
+    if (UNLIKELY(reap_watched)) reap_watch_free(reap, object, have * REAP_UNIT);
     release(reap, chunk, object);
     return copy;
 }
 
-/* An object's new size in its place, both in units: told before the rest is freed, and after it has grown. */
-static void resized(struct reap *reap, void *object, size_t from, size_t to)
+/* An object of so many units has a new size in its place: told before the rest is freed, and after it has
+ * grown. */
+static void resized(struct reap *reap, void *object, size_t units, size_t size)
 {
-    if (UNLIKELY(reap_watched)) memtool_resize(reap, object, from * REAP_UNIT, to * REAP_UNIT);
+    if (UNLIKELY(reap_watched)) reap_watch_resize(reap, object, units * REAP_UNIT, size);
 }
 
 /* The same for a large object, whose chunk may have lost what lay behind it. */
-static void whole_resized(struct reap *reap, struct reap_chunk *chunk, void *object, size_t from, size_t held)
+static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size, size_t held)
 {
-    resized(reap, object, from, chunk->limit - chunk->first);
+    resized(reap, reap_address(chunk, chunk->first), units, size);
     if (UNLIKELY(reap_watched && chunk->size < held))
         memtool_show((char *)chunk + chunk->size, held - chunk->size);
 }
@@ -270,7 +279,7 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
-    if (done) whole_resized(reap, chunk, object, have, held);
+    if (done) whole_resized(reap, chunk, have, size, held);
     if (done && !small && chunk->size / 2 <= size) return object;
     void *copy = move(reap, chunk, object, have, size);
     return copy || !done ? copy : object;
@@ -283,10 +292,10 @@ static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, s
     if (size > have * REAP_UNIT) {
         bool grown = !reap_is_large(reap, size) && reap_free_grow(reap, chunk, end, reap_units(size) - have);
         if (!grown) return move(reap, chunk, object, have, size);
-        resized(reap, object, have, reap_units(size));
+        resized(reap, object, have, size);
         return object;
     }
-    resized(reap, object, have, reap_units(size));
+    resized(reap, object, have, size);
     if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
     return object;
 }
@@ -298,6 +307,7 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
     if (!begin_more(reap, more, size)) return NULL;
+    if (reap_watched) reap_watch_widen(reap, object, have);
     void *resized = resize(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
     return resized;
@@ -315,10 +325,11 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
 static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     reap_chunk_adopt(from); /* it may be one of these */
-    if (UNLIKELY(reap_watched)) memtool_free(from, object);
+    size_t bytes = (chunk->limit - chunk->first) * REAP_UNIT;
+    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);
     reap_free_settle(from);
-    if (UNLIKELY(reap_watched)) memtool_alloc(to, object, (chunk->limit - chunk->first) * REAP_UNIT, true);
+    if (UNLIKELY(reap_watched)) reap_watch_alloc(to, object, bytes, true);
     return object;
 }
 
@@ -326,10 +337,10 @@ static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object
 {
     bool zeroed;
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
-    void *copy = watched(to, allocate(to, bytes, &zeroed), bytes, false);
+    void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
     if (!copy) return NULL;
     memcpy(copy, object, bytes);
-    if (UNLIKELY(reap_watched)) memtool_free(from, object);
+    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
     release(from, chunk, object);
     return copy;
 }
@@ -346,7 +357,9 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (!reap_limit_pass(from, to, bytes)) return NULL;
     reap_open(from);
     reap_open(to);
-    bool whole = chunk->kind == REAP_WHOLE && has_hoards_chunks(from) && has_hoards_chunks(to);
+    if (UNLIKELY(reap_watched)) reap_watch_widen(from, object, bytes);
+    bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
+    bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
     void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
     if (moved)
         reap_limit_passed(from, to, bytes);

@@ -52,13 +52,17 @@ void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
 /* The reap itself may be in it. */
 static NOINLINE void give_lent(struct reap_chunk *chunk)
 {
+    if (reap_chunk_is_apart(chunk)) {
+        apart_free(chunk);
+        return;
+    }
     struct reap_backing backing = chunk->owner->backing;
     reap_backing_give(&backing, chunk, chunk->size);
 }
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
-    if (UNLIKELY(reap_watched)) memtool_show(chunk, chunk->size);
+    if (UNLIKELY(reap_watched) && !reap_chunk_is_apart(chunk)) memtool_show(chunk, chunk->size);
     if (UNLIKELY(chunk->lent))
         give_lent(chunk);
     else
@@ -164,8 +168,29 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
     return chunk;
 }
 
+/* Counted from the header to the object, modulo the end of all addresses. */
+static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_t units)
+{
+    void *object;
+    size_t size;
+    struct reap_chunk *chunk = apart_alloc(alignment, units * REAP_UNIT, &object, &size);
+    if (!chunk) return NULL;
+    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .lent = true, .apart = true};
+    chunk->size = size;
+    chunk->first = reap_unit(chunk, object);
+    chunk->limit = chunk->first + units;
+    chunk->live_units = units;
+    chunk->tag = reap_chunk_tag(chunk);
+    return chunk;
+}
+
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
 {
+    if (UNLIKELY(apart_on)) {
+        if (zeroed) *zeroed = false;
+        size_t max = PTRDIFF_MAX / REAP_UNIT; /* which fails */
+        return whole_apart(reap, alignment, units < max ? units : max);
+    }
     size_t size, aligned = UNLIKELY(reap->flags & REAP_BACKED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
     size_t room = alignment <= aligned ? 0 : alignment;
     size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
@@ -206,13 +231,14 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
 static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 {
     *size = chunk->size;
+    if (reap_chunk_is_apart(chunk)) return units * REAP_UNIT <= apart_room(chunk);
     return (chunk->first + units) * REAP_UNIT <= chunk->size;
 }
 
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
     size_t size;
-    if (units > PTRDIFF_MAX / REAP_UNIT - chunk->first) return false;
+    if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->lent ? 0 : chunk->first)) return false;
     bool done = chunk->lent ? fits(chunk, units, &size)
                             : chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
     reap->held -= chunk->size;

@@ -5,8 +5,17 @@
 #ifndef REAP_CHUNK_H
 #define REAP_CHUNK_H
 
+#include "apart.h"
 #include "memtool.h"
 #include "reap_state.h"
+
+static_assert(sizeof(struct reap_chunk) <= APART_HEADER, "an object's chunk may be apart from it");
+
+/* Is the chunk no more than the header of an object that lies elsewhere? */
+static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
+{
+    return chunk->kind == REAP_WHOLE && chunk->apart;
+}
 
 /* A chunk with room for units, linked but not current. NULL: no memory. */
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);

@@ -202,8 +202,8 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 {
     size_t size = (end - unit) * REAP_UNIT;
-    memtool_show(reap_address(chunk, unit),
-                 size < sizeof(struct reap_block) ? size : sizeof(struct reap_block));
+    memtool_use(reap_address(chunk, unit),
+                size < sizeof(struct reap_block) ? size : sizeof(struct reap_block));
 }
 
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)

@@ -12,6 +12,7 @@
 #include "reap_remote.h"
 #include "reap_shared.h"
 #include "reap_tree.h"
+#include "reap_watch.h"
 #include "report.h"
 
 /* --- creating -------------------------------------------------------------------------------- */
@@ -20,7 +21,7 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
-    reap_watched = memtool_running();
+    reap_watch_start();
     reap_remote_start();
     reap_tree_start();
     atomic_store_explicit(&started, true, memory_order_release);
@@ -133,12 +134,17 @@ static void check_going(struct reap *reap, const char *call)
     if (UNLIKELY(reap->flags & REAP_ENDING)) misused(reap, call, "reap is being destroyed");
 }
 
+/* What keeps a reap from being cleared or destroyed. */
+static NOINLINE void check_end(struct reap *reap, const char *call)
+{
+    check_going(reap, call);
+    if (reap->flags & REAP_ENTERED) misused(reap, call, "reap is entered");
+    reap_watch_check(reap, call);
+}
+
 static void begin_end(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED))) {
-        check_going(reap, call);
-        misused(reap, call, "reap is entered");
-    }
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call);
     reap->flags |= REAP_ENDING;
 }
 
@@ -197,6 +203,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     HELD struct reap *reap = reap_hold(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
     check_going(reap, "reapRewind");
+    if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
     reap->flags |= REAP_ENDING;
     empty_tree(reap, mark->depth, "reapRewind");
     reap_alloc_drain(reap);

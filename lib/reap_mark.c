@@ -5,6 +5,7 @@
 #include "reap_free.h"
 #include "reap_limit.h"
 #include "reap_tree.h"
+#include "reap_watch.h"
 #include "report.h"
 
 /* Numbers of one thread's marks; another thread's begin elsewhere, so nobody has to wait for a number. */
@@ -61,14 +62,22 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
 
 /* --- rewind ---------------------------------------------------------------------------------- */
 
-/* Has Memcheck know the objects of a chunk from a unit on as freed. */
+static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+{
+    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    reap_watch_free(reap, reap_address(chunk, unit), bytes);
+}
+
+/* Tells that the objects of a chunk from a unit on are freed. */
 static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from)
 {
     size_t top = reap_chunk_top(reap, chunk);
-    if (chunk->kind == REAP_WHOLE) memtool_free(reap, reap_address(chunk, chunk->first));
-    if (chunk->kind == REAP_WHOLE) return;
+    if (chunk->kind == REAP_WHOLE) {
+        watch_freed_at(reap, chunk, chunk->first);
+        return;
+    }
     for (size_t unit = from; (unit = bitmap_next(chunk->starts, unit, top)) < top; unit++)
-        if (!reap_is_free(chunk, unit)) memtool_free(reap, reap_address(chunk, unit));
+        if (!reap_is_free(chunk, unit)) watch_freed_at(reap, chunk, unit);
 }
 
 /* Nothing is left in the current chunk: emptied first, because the hole bounds its last block. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apart_map.h"
 #include "report.h"
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
@@ -12,6 +13,11 @@ static const char *freed(const char *call)
 {
     bool frees = strcmp(call, "reapFree") == 0 || strcmp(call, "free") == 0;
     return frees ? "freed twice" : "not a live object";
+}
+
+bool reap_is_whole(const struct reap_chunk *chunk)
+{
+    return chunk->kind == REAP_WHOLE && (!chunk->apart || apart_is_intact(chunk));
 }
 
 /* Says what is wrong with a pointer into a regular chunk. */
@@ -33,6 +39,8 @@ static const char *in_live_chunk(const struct reap_chunk *chunk, const void *obj
     case REAP_REGULAR:
         return in_regular(chunk, object, call);
     case REAP_WHOLE:
+        if ((uintptr_t)object % REAP_UNIT == 0 && reap_unit(chunk, object) == chunk->first)
+            return "memory around it was written to";
         return "not the start of an object";
     default:
         return "not a live object";
@@ -51,6 +59,7 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
 {
     const struct reap_chunk *chunk = chunk_of(object, NULL);
+    if (!chunk) chunk = apart_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) report_misuse(call, object, in_dead_chunk(chunk, object, call));
     if (reap && chunk->owner != reap && chunk->owner->name)

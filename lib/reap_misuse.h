@@ -10,6 +10,7 @@
  *     an object of another reap
  *     not the start of an object   an interior pointer
  *     freed twice
+ *     memory around it was written to
  *     not a live object            freed before (in other calls than free), or its reap was cleared
  *                                  or destroyed
  *
@@ -28,12 +29,15 @@ void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn,
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
     __attribute__((noreturn, cold));
 
+/* Is a chunk a large object's, with nothing written around it? */
+bool reap_is_whole(const struct reap_chunk *chunk);
+
 /* Is a unit the start of a live object in this chunk? */
 static inline bool reap_is_object(const struct reap_chunk *chunk, const void *object)
 {
     size_t unit = reap_unit(chunk, object);
     if ((uintptr_t)object % REAP_UNIT) return false;
-    if (UNLIKELY(chunk->kind != REAP_REGULAR)) return chunk->kind == REAP_WHOLE && unit == chunk->first;
+    if (UNLIKELY(chunk->kind != REAP_REGULAR)) return unit == chunk->first && reap_is_whole(chunk);
     if (!bitmap_get(chunk->starts, unit)) return false;
     return !reap_is_free(chunk, unit);
 }

@@ -10,6 +10,7 @@
 #include "reap_chunk.h"
 #include "reap_limit.h"
 #include "reap_shared.h"
+#include "reap_watch.h"
 #include "report.h"
 
 static void push(struct reap *reap, void *object, const char *call)
@@ -65,6 +66,14 @@ static size_t usable(const struct reap_chunk *chunk, const void *object)
     return measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
 }
 
+/* The same for who may touch all of it then. */
+static size_t usable_at(const struct reap_chunk *chunk, const void *object)
+{
+    size_t bytes = usable(chunk, object);
+    if (UNLIKELY(reap_watched)) reap_watch_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
+    return bytes;
+}
+
 /* --- the calls ------------------------------------------------------------------------------- */
 
 /* The thread's own, since it is in the reap or holds it. */
@@ -87,6 +96,7 @@ static bool is_own(const struct reap *reap) { return reap == ambient_reap || rea
 static void free_object(void *chunk, void *object, const char *call)
 {
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    if (UNLIKELY(reap_watched)) usable_at(chunk, object); /* its first two words are written to */
     if (UNLIKELY(is_own(reap)))
         free_own(reap, chunk, object, call);
     else
@@ -114,12 +124,12 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     struct reap_chunk *chunk = in;
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(reap))) return reap_alloc_resize(reap, chunk, object, size);
-    size_t have = usable(chunk, object);
+    size_t have = usable_at(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
     void *copy = reap_address(whole, whole->first);
-    if (UNLIKELY(reap_watched)) memtool_alloc(reap, copy, reap_units(size) * REAP_UNIT, false);
+    if (UNLIKELY(reap_watched)) reap_watch_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     push_chunk(reap, whole);
     push(reap, object, call);
@@ -130,7 +140,7 @@ static size_t usable_size(void *chunk, const void *object, const char *call)
 {
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
-    return usable(chunk, object);
+    return usable_at(chunk, object);
 }
 
 void reap_remote_start(void)

@@ -33,8 +33,9 @@
  * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
  * end == bump, so that the same test sends every allocation to the free blocks first.
  *
- * Under Valgrind (reap_watched) all reaps stay in heap mode and show empty tables, so that each object
- * takes a slow path, where Memcheck is told of it; the fast paths know nothing of this.
+ * Where somebody watches (reap_watch.h) all reaps stay in heap mode and show empty tables, so that each
+ * object takes a slow path; the fast paths know nothing of this. Objects that are apart then are large ones
+ * by their chunks, whose headers lie elsewhere: units are counted from the header on, modulo all addresses.
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
@@ -94,7 +95,7 @@ enum reap_kind {
 /* What is out of the ordinary with a reap. */
 enum reap_flag {
     REAP_ENDING = 1,  /* being cleared or destroyed */
-    REAP_WATCHED = 2, /* each object is one to Memcheck */
+    REAP_WATCHED = 2, /* somebody is told of each object: see reap_watch.h */
     REAP_LIMITED = 4,  /* has a limit, or is below one: see reap_limit.h */
     REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
@@ -124,7 +125,8 @@ struct reap_chunk {
     struct reap_chunk *dirty_next;
     struct reap_chunk *dirty_prev;
     uint8_t kind;               /* enum reap_kind */
-    bool lent;                  /* the user's memory */
+    bool lent;                  /* the user's memory, or apart */
+    bool apart;                 /* its object is: see apart.h; of REAP_WHOLE alone */
     bool closed;                /* its free blocks are in no bins: see reap_closing.h */
     bool dirty;                 /* on the dirty list */
     uint8_t pinned;             /* enum reap_pin */

@@ -8,6 +8,7 @@
 #include "reap_limit.h"
 #include "reap_shared.h"
 #include "reap_tree.h"
+#include "reap_watch.h"
 
 enum { BATCH = 64, INDENT = 2 };
 
@@ -100,7 +101,10 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         size_t end = reap_block_end(reap, here.chunk, here.unit);
         next.unit = end;
         more = find_object(reap, &next);
-        result = fn(reap_address(here.chunk, here.unit), (end - here.unit) * REAP_UNIT, arg);
+        void *object = reap_address(here.chunk, here.unit);
+        size_t size = (end - here.unit) * REAP_UNIT;
+        if (UNLIKELY(reap_watched)) reap_watch_widen(reap, object, size);
+        result = fn(object, size, arg);
     }
     return result;
 }

@@ -51,7 +51,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->owner == reap);
     HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
     HOLDS(sums, chunk->first <= chunk->limit);
-    HOLDS(sums, chunk->limit <= chunk->size / REAP_UNIT);
+    HOLDS(sums, chunk->limit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
     sums->dirty += chunk->dirty;

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "memtool.h"
 #include "probe.h"
 
 #include <errno.h>
@@ -127,6 +128,7 @@ void report_misuse(const char *call, const void *pointer, const char *what)
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s", call, pointer, what);
+    memtool_describe(pointer);
     abort();
 }
 
@@ -134,5 +136,6 @@ void report_misuse_of(const char *call, const void *pointer, const char *what, c
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s %s", call, pointer, what, name);
+    memtool_describe(pointer);
     abort();
 }

@@ -1,4 +1,5 @@
-/* reap_watched.c: what Memcheck is to see in reaps; run by reap_watched.sh, one mistake at a time. */
+/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_watched.sh and
+ * reap_asan.sh, one mistake at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,35 @@
 
 static void *reap;
 static volatile char sink;
+
+static int fill(void *object, size_t size, void *arg)
+{
+    (void)arg;
+    memset(object, 1, size);
+    return 0;
+}
+
+/* Who asks for the usable size may use it; who walks is told it. */
+static void all_that_is_usable(void)
+{
+    char *object = reapMalloc(&reap, 5);
+    memset(object, 1, reapUsableSize(object));
+    reapFree(&reap, object);
+    object = reapMalloc(&reap, 50000);
+    memset(object, 1, reapUsableSize(object));
+    reapMalloc(&reap, 0);
+    reapWalk(&reap, fill, NULL);
+    void *child;
+    reapCreate(&child, &reap);
+    memset(reapMove(object, &reap, &child), 1, 50000);
+    reap_mark mark;
+    reapMark(&child, &mark);
+    memset(reapMalloc(&child, 1001), 1, 1001);
+    reapRewind(&child, &mark);
+    memset(reapMalloc(&child, 1001), 1, 1001);
+    reapUnmark(&child, &mark);
+    reapDestroy(&child);
+}
 
 static void nothing_wrong(void)
 {
@@ -19,6 +49,7 @@ static void nothing_wrong(void)
             for (int k = 0; k < i * 7; k++) sink = objects[i][k];
         }
         memset(reapCalloc(&reap, 10, 10), 1, 100);
+        all_that_is_usable();
         sink = *(char *)reapAlignedAlloc(&reap, 4096, 100) = 1;
         reapSetName(&reap, "request");
         reapFreeAll(&reap);
@@ -48,6 +79,40 @@ static void past_the_end(void)
     sink = object[OPAQUE(120)] = 1;
 }
 
+static void just_past_the_end(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    sink = object[OPAQUE(100)] = 1;
+}
+
+static void after_destroy(void)
+{
+    void *child;
+    reapCreate(&child, &reap);
+    volatile char *object = reapMalloc(&child, 100);
+    object[5] = 1;
+    reapDestroy(&child);
+    sink = object[5];
+}
+
+static void after_rewind(void)
+{
+    reap_mark mark;
+    reapMark(&reap, &mark);
+    volatile char *object = reapMalloc(&reap, 100);
+    object[5] = 1;
+    reapRewind(&reap, &mark);
+    sink = object[5];
+}
+
+static void after_growing(void)
+{
+    volatile char *object = reapMalloc(&reap, 100), *next = reapMalloc(&reap, 100);
+    next = reapRealloc(&reap, (void *)object, OPAQUE(1000));
+    sink = next[500] = 1;
+    sink = object[50];
+}
+
 static void past_a_large_one(void)
 {
     volatile char *object = reapMalloc(&reap, 100000);
@@ -70,13 +135,23 @@ static void after_shrinking(void)
     sink = object[500] = 1;
 }
 
+static void freed_twice(void)
+{
+    void *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    reapFree(&reap, OPAQUE(object));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } mistakes[] = {{"nothing_wrong", nothing_wrong},       {"after_free", after_free},
                 {"after_clear", after_clear},           {"past_the_end", past_the_end},
                 {"past_a_large_one", past_a_large_one}, {"undefined", undefined},
-                {"after_shrinking", after_shrinking}};
+                {"after_shrinking", after_shrinking},   {"just_past_the_end", just_past_the_end},
+                {"after_destroy", after_destroy},       {"after_rewind", after_rewind},
+                {"after_growing", after_growing},       {"freed_twice", freed_twice}};
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,209 @@
+#include "apart.h"
+
+#include "ambient.h"
+#include "apart_map.h"
+#include "dispatch.h"
+#include "lent.h"
+#include "memtool.h"
+#include "options.h"
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEAD_MAX = 16384,             /* headers of freed objects */
+    KEPT_MAX = 4 * 1024 * 1024,   /* bytes of freed objects */
+    HARDENED_ZONE = 16,           /* bytes; harden has a zone */
+    ZONE_BYTE = 0xa5,
+    FREED_BYTE = 0xdf
+};
+
+struct apart {
+    char header[APART_HEADER];
+    struct apart_node node; /* the object */
+    char *block;
+    size_t size; /* bytes that were asked for */
+};
+
+bool apart_on;
+static bool foreign;  /* the process's malloc */
+static bool keep;     /* freed objects for a while */
+static size_t zone;   /* bytes behind each object */
+static bool watched;  /* by a tool */
+
+/* libreap-malloc is the process's malloc itself: then there is nobody to show blocks to. */
+void apart_start(void)
+{
+    zone = align_up(options.redzone, BLOCK_UNIT);
+    if (options.harden && zone < HARDENED_ZONE) zone = HARDENED_ZONE;
+    apart_on = options.bypass || zone != 0;
+    foreign = options.bypass && ambient_learn == NULL;
+    watched = memtool_running();
+    keep = watched ? !foreign : options.harden; /* tools keep what is theirs themselves */
+    if (apart_on) lent_begin_apart();
+}
+
+bool apart_is_foreign(void) { return foreign; }
+
+static struct apart *of_node(struct apart_node *node)
+{
+    return (struct apart *)((char *)node - offsetof(struct apart, node));
+}
+
+static char *object_of(const struct apart *apart) { return (char *)apart->node.start; }
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static void *take_block(size_t alignment, size_t size)
+{
+    if (!foreign) return dispatch_aligned(alignment, size, NULL);
+    return alignment <= BLOCK_UNIT ? malloc(size) : aligned_alloc(alignment, align_up(size, alignment));
+}
+
+static void give_block(char *block)
+{
+    if (foreign)
+        free(block);
+    else
+        dispatch_free(block, "reapFree");
+}
+
+/* Bytes before an object. */
+static size_t front(size_t alignment)
+{
+    if (foreign && zone == 0) return 0;
+    return align_up(zone > BLOCK_UNIT ? zone : BLOCK_UNIT, alignment);
+}
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
+{
+    size_t before = front(alignment);
+    if (size > SIZE_LIMIT - zone - before - alignment) return no_memory();
+    struct apart *apart = dispatch_malloc(sizeof *apart);
+    char *block = apart ? take_block(alignment, before + size + zone) : NULL;
+    if (!block) {
+        if (apart) dispatch_free(apart, "reapMalloc");
+        return no_memory();
+    }
+    *apart = (struct apart){.block = block, .size = size};
+    apart->node.start = (uintptr_t)block + before;
+    apart->node.end = apart->node.start + size;
+    apart->node.chunk = apart->header;
+    apart_map_add(&apart->node);
+    *object = block + before;
+    *held = before + size + zone;
+    return apart->header;
+}
+
+size_t apart_room(const void *header)
+{
+    const struct apart *apart = header;
+    return apart->node.end - apart->node.start;
+}
+
+/* --- zones ----------------------------------------------------------------------------------- */
+
+static bool is_filled(const char *at, size_t size, int byte)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)at[i] != byte) return false;
+    return true;
+}
+
+/* Does something with each zone; false: it was false for one. */
+static bool each_zone(const struct apart *apart, bool (*fn)(char *at, size_t size))
+{
+    char *object = object_of(apart), *end = object + apart->size;
+    bool done = object == apart->block || fn(apart->block, (size_t)(object - apart->block));
+    return fn(end, (size_t)((char *)apart->node.end + zone - end)) && done;
+}
+
+static bool fill(char *at, size_t size)
+{
+    memset(at, ZONE_BYTE, size);
+    return true;
+}
+
+static bool hide(char *at, size_t size)
+{
+    memtool_hide(at, size);
+    return true;
+}
+
+static bool show(char *at, size_t size)
+{
+    memtool_show(at, size);
+    return true;
+}
+
+static bool is_untouched(char *at, size_t size) { return is_filled(at, size, ZONE_BYTE); }
+
+void apart_set_size(void *header, size_t size)
+{
+    struct apart *apart = header;
+    apart->size = size;
+    if (watched) each_zone(apart, show);
+    if (zone != 0) each_zone(apart, fill);
+    if (watched) each_zone(apart, hide);
+}
+
+bool apart_is_intact(const void *header)
+{
+    const struct apart *apart = header;
+    if (zone == 0) return true;
+    if (watched) each_zone(apart, show);
+    bool intact = each_zone(apart, is_untouched);
+    if (watched) each_zone(apart, hide);
+    return intact;
+}
+
+/* --- the dead -------------------------------------------------------------------------------- */
+
+static void check_kept(const struct apart *apart)
+{
+    if (watched) memtool_show(object_of(apart), apart->node.kept);
+    if (!is_filled(object_of(apart), apart->node.kept, FREED_BYTE))
+        report_misuse("reapFree", object_of(apart), "memory was written to after it was freed");
+}
+
+static void give_up(struct apart *apart)
+{
+    if (apart->node.kept) {
+        check_kept(apart);
+        if (watched) each_zone(apart, show);
+        give_block(apart->block);
+    }
+    dispatch_free(apart, "reapFree");
+}
+
+static void give_up_more_than(size_t count, size_t bytes)
+{
+    struct apart_node *node;
+    while ((node = apart_map_exhume(count, bytes)) != NULL) give_up(of_node(node));
+}
+
+void apart_free(void *header)
+{
+    struct apart *apart = header;
+    size_t room = apart_room(header), kept = keep && room <= KEPT_MAX / 4 ? room : 0;
+    if (kept) {
+        if (watched) memtool_show(object_of(apart), room);
+        memset(object_of(apart), FREED_BYTE, room);
+        if (watched) memtool_hide(object_of(apart), room);
+    } else {
+        if (watched && !foreign) each_zone(apart, show);
+        if (watched && !foreign) memtool_show(object_of(apart), room);
+        give_block(apart->block);
+    }
+    apart_map_bury(&apart->node, kept);
+    give_up_more_than(DEAD_MAX, KEPT_MAX);
+}
+
+void apart_check_freed(void) { give_up_more_than(0, 0); }

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Reaps do what they do with each object apart from all others, in malloc's memory or with zones around it: the
+# tests that do not ask where objects lie say so.
+tests=${top_builddir:-.}/tests
+bad=0
+for options in bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096; do
+    for test in check_reap_model check_reap_limit check_reap_threads reap_ambient reap_apart; do
+        [ -x "$tests/$test" ] || continue
+        REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
+    done
+done
+exit $bad
