@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-_Atomic bool ambient_is_on;
 __thread void *ambient_reap;
 void (*ambient_learn)(void);
 
@@ -75,7 +74,7 @@ void ambient_learn_from(void (*fn)(void))
 
 bool ambient_takes(const void *caller)
 {
-    if (ambient_reap == NULL || caller == NULL) return false;
+    if (caller == NULL) return false;
     if (UNLIKELY(ambient_reap == &learning)) {
         learn(caller);
         return false;
@@ -89,7 +88,6 @@ static void start(void)
 {
     dl_iterate_phdr(note_text, NULL);
     sizeclass_close_fast();
-    atomic_store_explicit(&ambient_is_on, true, memory_order_release);
     if (ambient_learn != NULL) ambient_learn();
 }
 

@@ -152,10 +152,10 @@ void *dispatch_block_slow(unsigned class)
     return heap_malloc_slow(class);
 }
 
-/* The fast path where its table does not say. */
-static ALWAYS_INLINE void *pop(size_t size, size_t max)
+/* The fast path where no table says. */
+static void *pop(size_t size)
 {
-    return LIKELY(size <= max) && cpu.ids != 0 ? heap_pop(sizeclass_of(size)) : NULL;
+    return LIKELY(size <= CLASS_SIZE_MAX) && cpu.ids != 0 ? heap_pop(sizeclass_of(size)) : NULL;
 }
 
 static void *from_reap(size_t alignment, size_t size)
@@ -165,15 +165,15 @@ static void *from_reap(size_t alignment, size_t size)
 
 static bool is_ambient(const void *caller)
 {
-    return UNLIKELY(atomic_load_explicit(&ambient_is_on, memory_order_relaxed)) && ambient_takes(caller);
+    return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller);
 }
 
 void *dispatch_malloc_slow(size_t size, const void *caller)
 {
     dispatch_start();
-    if (UNLIKELY(atomic_load_explicit(&ambient_is_on, memory_order_relaxed))) {
+    if (UNLIKELY(ambient_reap != NULL)) {
         if (ambient_takes(caller)) return from_reap(BLOCK_UNIT, size);
-        void *block = pop(size, CLASS_SIZE_MAX);
+        void *block = pop(size);
         if (LIKELY(block != NULL)) return block;
     }
     if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
@@ -187,7 +187,7 @@ void *dispatch_malloc_medium(size_t size) { return dispatch_medium_with(size, di
 
 void *dispatch_malloc_for(size_t size, const void *caller)
 {
-    void *block = pop(size, sizeclass_fast_max);
+    void *block = dispatch_is_medium(size) ? heap_pop(sizeclass_of(size)) : NULL; /* or smaller */
     return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size, caller);
 }
 

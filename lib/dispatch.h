@@ -11,6 +11,7 @@
 #ifndef DISPATCH_H
 #define DISPATCH_H
 
+#include "ambient.h"
 #include "arena.h"
 #include "heap_fast.h"
 #include "lent.h"
@@ -59,13 +60,28 @@ void *dispatch_aligned(size_t alignment, size_t size, const void *caller); /* al
 int dispatch_posix_memalign(void **block, size_t alignment, size_t size, const void *caller);
 size_t dispatch_usable_size(const void *block, const char *call);
 
+/* The class of a size in steps of BLOCK_UNIT that the first table does not know: not started, no rseq, or a
+ * reap was entered, by this thread or another. */
+static ALWAYS_INLINE unsigned dispatch_second_class(size_t step)
+{
+    return ambient_reap == NULL ? sizeclass_second[step] : 0;
+}
+
+/* May a size above CLASS_SMALL_MAX be popped? */
+static ALWAYS_INLINE bool dispatch_is_medium(size_t size)
+{
+    if (LIKELY(size <= sizeclass_fast_max)) return cpu.ids != 0;
+    return size <= sizeclass_second_max && ambient_reap == NULL && cpu.ids != 0;
+}
+
 /* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast
  * one. */
 static ALWAYS_INLINE void *dispatch_malloc_with(size_t size, void *(*slow)(size_t), void *(*medium)(size_t))
 {
     if (UNLIKELY(size > CLASS_SMALL_MAX)) return medium(size);
-    unsigned class = sizeclass_fast[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
-    if (UNLIKELY(class == 0)) return slow(size); /* not started, no rseq, or a reap was entered */
+    size_t step = (size + BLOCK_UNIT - 1) / BLOCK_UNIT;
+    unsigned class = sizeclass_fast[step];
+    if (UNLIKELY(class == 0) && (class = dispatch_second_class(step)) == 0) return slow(size);
     void *block = heap_pop(class);
     return LIKELY(block != NULL) ? block : slow(size);
 }
@@ -73,7 +89,7 @@ static ALWAYS_INLINE void *dispatch_malloc_with(size_t size, void *(*slow)(size_
 /* The same for sizes above CLASS_SMALL_MAX. */
 static ALWAYS_INLINE void *dispatch_medium_with(size_t size, void *(*slow)(size_t))
 {
-    if (UNLIKELY(size > sizeclass_fast_max || cpu.ids == 0)) return slow(size);
+    if (UNLIKELY(!dispatch_is_medium(size))) return slow(size);
     void *block = heap_pop(sizeclass_of(size));
     return LIKELY(block != NULL) ? block : slow(size);
 }

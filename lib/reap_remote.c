@@ -93,8 +93,18 @@ static void *alloc(void *entered, size_t alignment, size_t size)
 
 static bool is_own(const struct reap *reap) { return reap == ambient_reap || reap_is_shared(reap); }
 
+/* Most of what is freed in a thread that is in a reap is that reap's. */
+static bool free_entered(void *object)
+{
+    struct reap *reap = ambient_reap;
+    void **words = object;
+    if (!reap || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    return words[1] != reap_pending(object) && reap_free_fast(reap, object);
+}
+
 static void free_object(void *chunk, void *object, const char *call)
 {
+    if (free_entered(object)) return;
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(reap_watched)) usable_at(chunk, object); /* its first two words are written to */
     if (UNLIKELY(is_own(reap)))

@@ -7,6 +7,8 @@ uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 uint8_t sizeclass_medium[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+size_t sizeclass_second_max;
+uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
 static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
@@ -74,6 +76,8 @@ void sizeclass_init(unsigned steps)
 
 void sizeclass_close_fast(void)
 {
+    memcpy(sizeclass_second, sizeclass_fast, sizeof sizeclass_second);
+    sizeclass_second_max = sizeclass_fast_max;
     memset(sizeclass_fast, 0, sizeof sizeclass_fast);
     sizeclass_fast_max = 0;
 }

@@ -53,6 +53,10 @@ extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 /* The same for sizes above it: CLASS_SIZE_MAX, or 0. */
 extern HIDDEN size_t sizeclass_fast_max;
 
+/* Where both are from when they are closed, for threads that may still have them. */
+extern HIDDEN uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+extern HIDDEN size_t sizeclass_second_max;
+
 /* Makes the tables, with 1, 2, 4 or 8 classes to a doubling (option class_steps). */
 void sizeclass_init(unsigned steps);
 void sizeclass_open_fast(void);
