@@ -7,8 +7,8 @@
  *     heap i:         bins by class and fullness, empty superblocks, posted ones, a, u    under its lock
  *
  *     malloc:  active superblock  ->  fullest in the bin  ->  empty  ->  global heap  ->  arena
- *     free:    owner's: into the superblock     others': outbox of the id that frees, and from there in
- *              chains onto their superblocks' pending lists
+ *     free:    owner's: into the superblock     others': outbox of the class and the id that frees, and from
+ *              there to a malloc on that id, or in chains onto their superblocks' pending lists
  *
  * States of a superblock of heap i, and how it gets from one to the next
  *   active    in the row; owner is i; mallocs and frees of threads with id i change its word
@@ -55,8 +55,8 @@ void heap_regroup(struct superblock *sb);
 /* Is the block free, seen from a quiet state? For the closer look at one that seems to be. */
 bool heap_block_is_free(struct superblock *sb, void *block);
 
-/* Has what heaps have freed of others' arrive there. What waits for it, up to 64 blocks of up to 1 KiB a
- * heap, counts as live. */
+/* Has what heaps have freed of others' arrive there. What waits for it, up to an eighth of a superblock of
+ * each class a heap, counts as live. */
 void heap_deliver_all(void);
 
 /* What was freed into heaps by others, and what heaps without threads have, goes to the global heap, which

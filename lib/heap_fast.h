@@ -6,6 +6,10 @@
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
  *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
  *     free:  owner = id? -> link into the block                                            commit: word
+ *     take:  id -> outbox of the class -> its first block -> the next one                  commit: outbox
+ *
+ * An outbox's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
+ * one on a list of its superblock does; its second eight bytes lead to the next block, disguised.
  */
 #ifndef HEAP_FAST_H
 #define HEAP_FAST_H
@@ -14,11 +18,19 @@
 #include "heap.h"
 
 struct heap_row {
-    struct superblock *active[CLASSES_MAX - 1]; /* by class */
-    uint64_t outbox;                            /* blocks of other heaps that were freed here */
+    struct superblock *active[CLASSES_MAX]; /* by class */
+};
+
+/* Blocks of other heaps that were freed here, by class. */
+struct heap_outboxes {
+    uint64_t of[CLASSES_MAX];
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];
+extern HIDDEN struct heap_outboxes heap_outboxes[IDS_MAX];
+
+#define HEAP_OUTBOX_CLOSED ((uint64_t)1 << 48)
+#define HEAP_OUTBOX_ONE ((uint64_t)1 << 49)
 
 #if CPU_HAS_RSEQ
 
@@ -47,6 +59,12 @@ static inline void *heap_pop(unsigned class)
 }
 
 static inline void *heap_carve(unsigned class)
+{
+    (void)class;
+    return NULL;
+}
+
+static inline void *heap_outbox_pop(unsigned class)
 {
     (void)class;
     return NULL;

@@ -86,6 +86,36 @@ none:
     return heap_none();
 }
 
+/* Takes the block that was last put into this heap's outbox of the class, or NULL. */
+static inline void *heap_outbox_pop(unsigned class)
+{
+    uint64_t t, word, next;
+    char *block;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN
+        "add %[t], %[outbox], %[t], lsl #9\n\t" /* sizeof(struct heap_outboxes) */
+        "ldr %[word], [%[t]]\n\t"
+        "tbnz %[word], #48, %l[none]\n\t" /* closed */
+        "and %[block], %[word], #0xffffffffffff\n\tcbz %[block], %l[none]\n\t"
+        "ldr %[next], [%[block], #8]\n\teor %[next], %[next], %[cookie]\n\t"
+        "sub %[word], %[word], %[block]\n\tsub %[word], %[word], %[one]\n\t"
+        "add %[word], %[word], %[next]\n\t"
+        "lsr %[next], %[next], #48\n\tcbnz %[next], %l[written]\n\t"
+        "str %[word], [%[t]]\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
+        : CPU_SECTION_INPUTS, [outbox] "r"(&heap_outboxes[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
+          [cookie] "r"(superblock_cookie)
+        : "memory"
+        : again, none, written);
+    return block;
+none:
+    return heap_none();
+written:
+    superblock_written(block);
+}
+
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
  * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out.
  * Whoever makes this heap the owner may be no holder of its id, and may have changed the word before: so the

@@ -91,6 +91,35 @@ none:
     return heap_none();
 }
 
+/* Takes the block that was last put into this heap's outbox of the class, or NULL. */
+static inline void *heap_outbox_pop(unsigned class)
+{
+    uint64_t t, word, next;
+    char *block;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN
+        "shlq $9, %[t]\n\t" /* sizeof(struct heap_outboxes) */
+        "movq (%[outbox], %[t]), %[word]\n\t"
+        "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */
+        "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
+        "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
+        "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
+        "shrq $48, %[next]\n\tjnz %l[written]\n\t"
+        "movq %[word], (%[outbox], %[t])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
+        : CPU_SECTION_INPUTS, [outbox] "r"(&heap_outboxes[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
+          [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, none, written);
+    return block;
+none:
+    return heap_none();
+written:
+    superblock_written(block);
+}
+
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
  * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out. */
 static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)

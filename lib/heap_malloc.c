@@ -127,7 +127,8 @@ static void *pop_locked(struct heap *heap, unsigned class)
 
 void *heap_malloc_slow(unsigned class)
 {
-    void *block = cpu.ids != 0 ? heap_carve(class) : NULL;
+    void *block = cpu.ids != 0 ? heap_outbox_get(class) : NULL;
+    if (block == NULL && cpu.ids != 0) block = heap_carve(class);
     enum refill result = RETRY;
     while (block == NULL && result != EXHAUSTED) {
         struct heap *heap = heap_lock_mine();

@@ -1,20 +1,23 @@
 #include "arena.h"
 #include "heap_state.h"
+#include "lines.h"
 
 #include <string.h>
 
-/* Blocks that a heap frees of others wait here, so that 64 of a superblock cost one atomic instruction and
- * take its descriptor from its owner once.
- *
- * An outbox's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free,
- * as one on a list of its superblock does; its second eight bytes lead to the next block, disguised. */
-enum { BLOCKS_SHIFT = 49, OUTBOX_MAX = 64 /* blocks */, OUTBOX_SIZE_MAX = 1024 /* bytes of a block */ };
-static const uint64_t CLOSED = (uint64_t)1 << 48;
-static const uint64_t ADDRESS = ((uint64_t)1 << 48) - 1;
+/* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
+ * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits for
+ * the next malloc of its class here too: a block that goes round among threads does not go home each time. At
+ * most an eighth of a superblock waits of each class. */
+static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
 
-static uint64_t *outbox_of(unsigned id) { return &heap_rows[id].outbox; }
+static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_OUTBOX_ONE); }
 
-static uint64_t outbox_read(unsigned id) { return __atomic_load_n(outbox_of(id), __ATOMIC_ACQUIRE); }
+static uint64_t *outbox_of(unsigned id, unsigned class) { return &heap_outboxes[id].of[class]; }
+
+static uint64_t outbox_read(unsigned id, unsigned class)
+{
+    return __atomic_load_n(outbox_of(id, class), __ATOMIC_ACQUIRE);
+}
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 
@@ -60,7 +63,7 @@ static void deliver(uint64_t word)
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
-    for (unsigned n = (unsigned)(word >> BLOCKS_SHIFT); n != 0; n--) {
+    for (unsigned n = blocks_in(word); n != 0; n--) {
         struct superblock *sb = superblock_of(block, before);
         if (!block_looks_free(block)) superblock_written(block);
         char *next = (char *)(uintptr_t)(*link_of(block) ^ superblock_cookie);
@@ -71,36 +74,66 @@ static void deliver(uint64_t word)
     for (unsigned i = 0; i < SORTED; i++) send(&table[i]);
 }
 
+static void deliver_class(unsigned id, unsigned class)
+{
+    uint64_t word = outbox_read(id, class);
+    if (word == 0 || (word & HEAP_OUTBOX_CLOSED) != 0) return;
+    if (cpu_store(id, outbox_of(id, class), word, 0) == CPU_DONE) deliver(word);
+}
+
 void heap_outbox_deliver(void)
 {
     unsigned id = cpu_id();
-    uint64_t word = outbox_read(id);
-    if (word == 0 || (word & CLOSED) != 0) return;
-    if (cpu_store(id, outbox_of(id), word, 0) == CPU_DONE) deliver(word);
+    for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
 }
 
-/* Closed first, so that sections leave it alone; one that had read it before may still write, and is over
- * after the fence. */
+/* Sections leave alone what is closed; one that had read it before may still write, and is over after the next
+ * fence. True: something is there. */
+static bool close(uint64_t *outbox)
+{
+    uint64_t word = __atomic_load_n(outbox, __ATOMIC_RELAXED);
+    while (word != 0 && !__atomic_compare_exchange_n(outbox, &word, word | HEAP_OUTBOX_CLOSED, false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return word != 0;
+}
+
+/* False: it was written to and is not closed any more. */
+static bool take_closed(uint64_t *outbox)
+{
+    uint64_t word = __atomic_load_n(outbox, __ATOMIC_ACQUIRE);
+    if ((word & HEAP_OUTBOX_CLOSED) == 0) return false;
+    __atomic_store_n(outbox, 0, __ATOMIC_RELEASE);
+    deliver(word);
+    return true;
+}
+
 void heap_outbox_take(struct heap *heap)
 {
-    uint64_t *outbox = outbox_of(heap->id), word;
-    while ((word = outbox_read(heap->id)) != 0) {
-        uint64_t expected = word;
-        if (!__atomic_compare_exchange_n(outbox, &expected, word | CLOSED, false, __ATOMIC_RELAXED,
-                                         __ATOMIC_RELAXED))
-            continue;
-        cpu_fence();
-        if (outbox_read(heap->id) != (word | CLOSED)) continue;
-        __atomic_store_n(outbox, 0, __ATOMIC_RELEASE);
-        deliver(word);
-    }
+    bool left[CLASSES], any;
+    memset(left, true, sizeof left);
+    do {
+        any = false;
+        for (unsigned class = 1; class < CLASSES; class ++)
+            if (left[class]) any |= left[class] = close(outbox_of(heap->id, class));
+        if (any) cpu_fence();
+        for (unsigned class = 1; class < CLASSES; class ++)
+            if (left[class]) left[class] = !take_closed(outbox_of(heap->id, class));
+    } while (any);
+}
+
+static bool has_any(unsigned id)
+{
+    for (unsigned class = 1; class < CLASSES; class ++)
+        if (outbox_read(id, class) != 0) return true;
+    return false;
 }
 
 void heap_deliver_all(void)
 {
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        if (outbox_read(heap->id) == 0) continue;
+        if (!has_any(heap->id)) continue;
         lock_take(&heap->lock);
         heap_outbox_take(heap);
         lock_give(&heap->lock);
@@ -111,18 +144,27 @@ void heap_deliver_all(void)
 
 bool heap_outbox_put(struct superblock *sb, void *block)
 {
-    if (superblock_class(sb)->size > OUTBOX_SIZE_MAX) return false;
+    unsigned class = sb->class, most = superblock_class(sb)->capacity / 8;
     for (;;) {
         unsigned id = cpu_id();
-        uint64_t word = outbox_read(id);
-        if ((word & CLOSED) != 0) return false;
-        if (word >> BLOCKS_SHIFT == OUTBOX_MAX) {
-            heap_outbox_deliver();
+        uint64_t word = outbox_read(id, class);
+        if ((word & HEAP_OUTBOX_CLOSED) != 0 || most == 0) return false;
+        if (blocks_in(word) == most) {
+            deliver_class(id, class);
             continue;
         }
         block_set_link(block, 0);
         *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
-        uint64_t put = (uintptr_t)block | ((word >> BLOCKS_SHIFT) + 1) << BLOCKS_SHIFT;
-        if (cpu_store(id, outbox_of(id), word, put) == CPU_DONE) return true;
+        uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_OUTBOX_ONE;
+        if (cpu_store(id, outbox_of(id, class), word, put) == CPU_DONE) return true;
     }
+}
+
+void *heap_outbox_get(unsigned class)
+{
+    void *block = !lines_are_shared(class) ? heap_outbox_pop(class) : NULL;
+    if (block == NULL) return NULL;
+    if (!block_looks_free(block)) superblock_written(block);
+    *(uint64_t *)block = *link_of(block) = 0;
+    return block;
 }

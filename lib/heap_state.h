@@ -110,13 +110,18 @@ size_t heap_keep_invariant(struct heap *heap); /* how many superblocks it gave f
 
 /* --- heap_outbox.c: where there is rseq ------------------------------------------------------- */
 
-/* Leaves a block of another heap in this id's outbox; false: it has to be made pending at once. No lock. */
+/* Leaves a block of another heap in this id's outbox of its class; false: it has to be made pending at once.
+ * No lock. */
 bool heap_outbox_put(struct superblock *sb, void *block);
 
-/* Makes pending what is in this id's outbox. No lock. */
+/* Takes one back, if blocks of the class share no lines with others: then it does not matter whose it is. Or
+ * NULL. No lock. */
+void *heap_outbox_get(unsigned class);
+
+/* Makes pending what is in this id's outboxes. No lock. */
 void heap_outbox_deliver(void);
 
-/* The same for the outbox of any heap, which is locked. */
+/* The same for those of any heap, which is locked. */
 void heap_outbox_take(struct heap *heap);
 
 /* --- heap_post.c: no lock --------------------------------------------------------------------- */

@@ -8,13 +8,15 @@
 #include <errno.h>
 
 struct heap_row heap_rows[IDS_MAX];
+struct heap_outboxes heap_outboxes[IDS_MAX];
 struct lock heap_table_lock;
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
 static _Atomic unsigned heap_count;
 
-_Static_assert(sizeof(struct heap_row) == 1 << 9, "the fast path shifts ids by 9");
+_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_outboxes) == 1 << 9,
+               "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
 _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
                "the fast path knows where these are");

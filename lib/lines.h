@@ -24,8 +24,6 @@
 
 #include "superblock.h"
 
-enum { LINE = 64 }; /* bytes of a cache line */
-
 /* Do blocks of the class share lines with each other? */
 static inline bool lines_are_shared(unsigned class) { return sizeclasses[class].size % LINE != 0; }
 

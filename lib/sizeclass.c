@@ -12,14 +12,13 @@ uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
 static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
-_Static_assert(CLASSES < CLASSES_MAX, "a heap's row has 63 slots, and its outbox");
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
 _Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
                "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
 
-/* The size of which a superblock holds so many. */
-static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~(BLOCK_UNIT - 1u); }
+/* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none (lines.h). */
+static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~(LINE - 1u); }
 
 /* Small classes: so many to a doubling, at least a unit apart, and two above 128 bytes; then, above 2 KiB if
  * there are eight to a doubling, by what a superblock holds evenly, leaving out those that would be nearer

@@ -1,13 +1,13 @@
 /* sizeclass.h: from sizes to classes and back.   (floor 1)
  *
- *     bytes   16 32 .. 128   160 .. 256   288 .. 512   576 .. 1024   1152 .. 2048   2256 2512 .. 16384 21840
- * 32768 steps        16            32           32           64           128         as a superblock holds
- * evenly
+ *     bytes   16 32 .. 128   160 .. 256   288 .. 512   576 .. 1024   1152 .. 2048   2304 .. 21824 32768
+ *     steps        16            32           32           64           128       as a superblock holds
  *
  * Steps of 16 up to 128 bytes and 32 up to 256, then eight to a doubling, so that a block is at most 9/8 of
- * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks as a superblock holds evenly, about as
- * far apart. With four to a doubling it is 1.25 times, with two 1.5 times, with one, which is powers of two,
- * twice; numbers of classes are left out then. The last three classes are for chunks of reaps.
+ * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks of whole cache lines as a superblock
+ * holds evenly, about as far apart. With four to a doubling it is 1.25 times, with two 1.5 times, with one,
+ * which is powers of two, twice; numbers of classes are left out then. The last three classes are for chunks
+ * of reaps.
  * Class 0 is none: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
@@ -24,6 +24,7 @@
 enum {
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes: the papers' S */
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
+    LINE = 64,                          /* bytes of a cache line */
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
     CLASS_CHUNK = 59,                   /* the first of the three classes for chunks of reaps */
     CLASSES = 62,

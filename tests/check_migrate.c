@@ -117,7 +117,7 @@ END_TEST
 /* --- what a fence is for --------------------------------------------------------------------- */
 
 /* Of a class whose blocks are carved one by one, and made pending one by one. */
-enum { ROUNDS = 30000, CLASS = 30 };
+enum { ROUNDS = 30000, CLASS = 53 };
 
 static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FULL = 64, BLOCKS = 5000 };
+enum { SIZE = 64, FULL = SUPERBLOCK / SIZE / 8, BLOCKS = 5000 };
 
 static void *blocks[BLOCKS];
 
@@ -68,7 +68,7 @@ static bool setup(int path, size_t size, unsigned n)
 
 START_TEST(blocks_wait_until_the_outbox_is_full)
 {
-    if (!setup(_i, 64, 2 * FULL + 1)) return;
+    if (!setup(_i, SIZE, 2 * FULL + 1)) return;
     if (!free_elsewhere(0, FULL)) return;
     ck_assert_uint_eq(pending_of(blocks[0]), 0);
     if (!free_elsewhere(FULL, 1)) return; /* which finds it full */
@@ -83,10 +83,42 @@ END_TEST
 
 START_TEST(big_blocks_do_not_wait)
 {
-    if (!setup(_i, 1025, 3)) return;
+    if (!setup(_i, SUPERBLOCK / 8 + 1, 3)) return;
     if (!free_elsewhere(0, 3)) return;
     ck_assert_uint_eq(pending_of(blocks[0]), 3);
     ck_assert_uint_eq(live_bytes(), 0);
+}
+END_TEST
+
+static void *malloc_one(void *size)
+{
+    pin_to(1);
+    return hoard_malloc((uintptr_t)size);
+}
+
+/* By a thread on the same CPU, which has the same heap but for bad luck. */
+static void *malloc_elsewhere(size_t size)
+{
+    pthread_t thread;
+    void *block;
+    pthread_create(&thread, NULL, malloc_one, (void *)size);
+    pthread_join(thread, &block);
+    return block;
+}
+
+/* The latest first, and only where no line is shared: then a block may be anybody's. */
+START_TEST(a_block_that_waits_serves_the_next_malloc_there)
+{
+    for (size_t size = SIZE; size >= 48; size -= 16) {
+        if (!setup(_i, size, 3)) return;
+        if (!free_elsewhere(0, 3)) return;
+        void *block = malloc_elsewhere(size);
+        ck_assert_int_eq(block == blocks[2], size == SIZE);
+        ck_assert_uint_eq(live_bytes(), size);
+        hoard_free(block);
+        heap_deliver_all();
+        ck_assert_uint_eq(live_bytes(), 0);
+    }
 }
 END_TEST
 
@@ -117,7 +149,7 @@ END_TEST
 
 START_TEST(trimming_finds_what_waits)
 {
-    if (!setup(_i, 64, FULL)) return;
+    if (!setup(_i, SIZE, FULL)) return;
     if (!free_elsewhere(0, FULL)) return;
     ck_assert_int_eq(hoard_trim(0), 1);
     ck_assert_uint_eq(held_bytes(), 0);
@@ -128,7 +160,7 @@ static void free_it(void *block) { hoard_free(block); }
 
 START_TEST(a_block_that_waits_is_not_freed_twice)
 {
-    if (!setup(_i, 64, 3)) return;
+    if (!setup(_i, SIZE, 3)) return;
     if (!free_elsewhere(0, 3)) return;
     struct outcome said = run_child(free_it, blocks[1]);
     ck_assert(is_misuse(&said, "hoard_free", blocks[1], "freed twice"));
@@ -144,7 +176,7 @@ static void write_and_deliver(void *block)
 /* Either word of a block that waits. */
 START_TEST(a_write_to_a_block_that_waits_is_found)
 {
-    if (!setup(_i, 64, 3)) return;
+    if (!setup(_i, SIZE, 3)) return;
     if (!free_elsewhere(0, 3)) return;
     for (work.n = 0; work.n < 2; work.n++) {
         struct outcome said = run_child(write_and_deliver, blocks[2]);
@@ -162,7 +194,7 @@ static void see_that_nothing_lives(void *arg)
 
 START_TEST(a_child_has_what_waits)
 {
-    if (!setup(_i, 64, FULL)) return;
+    if (!setup(_i, SIZE, FULL)) return;
     if (!free_elsewhere(0, FULL)) return;
     ck_assert_int_eq(run_child(see_that_nothing_lives, NULL).status, 0);
 }
@@ -182,7 +214,7 @@ static void *free_what_comes(void *arg)
 
 START_TEST(an_outbox_is_taken_while_it_is_filled)
 {
-    if (!setup(_i, 64, 0)) return;
+    if (!setup(_i, SIZE, 0)) return;
     pthread_t thread;
     pthread_create(&thread, NULL, free_what_comes, NULL);
     unsigned rounds = steps_of(300000);
@@ -203,6 +235,7 @@ int main(void)
     TCase *tests = new_case("outbox", 60);
     tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, PATHS);
     tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, PATHS);
     tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, PATHS);
     tcase_add_loop_test(tests, trimming_finds_what_waits, 0, PATHS);
     tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, PATHS);

@@ -12,7 +12,7 @@
 
 #if CPU_HAS_RSEQ
 
-enum { CLASS = 5, ID = 7, OTHER = 4095 };
+enum { CLASS = 5, CLASS_64 = 4, ID = 7, OTHER = 4095 };
 
 static _Thread_local _Alignas(32) struct {
     uint32_t cpu_id_start, cpu_id;
@@ -227,6 +227,69 @@ START_TEST(what_others_free_is_not_in_the_word)
 }
 END_TEST
 
+/* --- the outbox ------------------------------------------------------------------------------ */
+
+/* Blocks of 64 bytes of ID's that OTHER has freed. */
+static void fill_outbox(void **blocks, unsigned n)
+{
+    superblock_format(sb, CLASS_64);
+    for (unsigned i = 0; i < n; i++) blocks[i] = carve_one();
+    act_as(OTHER);
+    for (unsigned i = 0; i < n; i++) heap_free(sb, blocks[i]);
+}
+
+START_TEST(an_outbox_gives_the_latest_back_and_each_once)
+{
+    enum { N = 20 };
+    void *blocks[N];
+    fill_outbox(blocks, N);
+    act_as(ID);
+    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
+    act_as(OTHER);
+    ck_assert_ptr_null(heap_outbox_pop(CLASS_64 + 1));
+    for (unsigned i = N; i-- > 0;) {
+        ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64] / HEAP_OUTBOX_ONE, i + 1);
+        ck_assert_ptr_eq(heap_outbox_pop(CLASS_64), blocks[i]);
+    }
+    ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64], 0);
+    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
+}
+END_TEST
+
+START_TEST(a_closed_outbox_gives_nothing)
+{
+    void *blocks[2];
+    fill_outbox(blocks, 2);
+    heap_outboxes[OTHER].of[CLASS_64] |= HEAP_OUTBOX_CLOSED;
+    uint64_t word = heap_outboxes[OTHER].of[CLASS_64];
+    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
+    ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64], word);
+}
+END_TEST
+
+static void pop_from_outbox(void *arg)
+{
+    (void)arg;
+    heap_outbox_get(CLASS_64);
+}
+
+/* The first word, and the one that leads to the next block, which is not followed. */
+START_TEST(an_outbox_sees_what_was_written_to)
+{
+    void *blocks[2];
+    fill_outbox(blocks, 2);
+    uint64_t word[2];
+    memcpy(word, blocks[1], sizeof word);
+    for (unsigned i = 0; i < 2; i++) {
+        ((uint64_t *)blocks[1])[i] = 0x1234;
+        struct outcome said = run_child(pop_from_outbox, NULL);
+        ck_assert(is_misuse(&said, "malloc", blocks[1], "memory was written to after it was freed"));
+        memcpy(blocks[1], word, sizeof word);
+    }
+    ck_assert_ptr_eq(heap_outbox_get(CLASS_64), blocks[1]);
+}
+END_TEST
+
 /* --- all of it ------------------------------------------------------------------------------- */
 
 /* One thread that is on another id every few calls: frees are others' mostly, superblocks pass on. */
@@ -272,6 +335,9 @@ int main(void)
     tcase_add_test(words, carve_keeps_to_pop_while_something_is_free);
     tcase_add_test(words, the_owner_frees_into_the_word);
     tcase_add_test(words, what_others_free_is_not_in_the_word);
+    tcase_add_test(words, an_outbox_gives_the_latest_back_and_each_once);
+    tcase_add_test(words, a_closed_outbox_gives_nothing);
+    tcase_add_test(words, an_outbox_sees_what_was_written_to);
     TCase *whole = new_case("whole", 60);
     tcase_add_checked_fixture(whole, setup, NULL);
     tcase_add_test(whole, a_thread_that_moves_all_the_time);

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 DESCRIPTOR = struct.Struct("<IIQQQ")  # version, flags, start, length, abort
-LEAST = 4  # kinds of sections that there are: store, pop, carve, free
+LEAST = 5  # kinds of sections that there are: store, pop, carve, take, free
 LONGEST = 256  # bytes
 
 # By e_machine: the word before an abort handler; the relocation that says "this address"; what puts the
