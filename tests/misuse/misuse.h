@@ -29,4 +29,7 @@ static inline void *new_reap(void)
     return reap;
 }
 
+/* Before the first call of the library, which reads them. */
+static inline void use_options(const char *options) { setenv("REAP_OPTIONS", options, 1); }
+
 #endif

@@ -1,0 +1,12 @@
+/* An object is written to before its beginning, and resized. */
+#include "misuse.h"
+
+int main(void)
+{
+    use_options("redzone=16");
+    void *reap = new_reap();
+    char *object = reapMalloc(&reap, 100);
+    memset((char *)opaque(object) - 1, 0, 1);
+    expect("reapRealloc", object, "memory around it was written to");
+    return reapRealloc(&reap, object, 200) == NULL;
+}

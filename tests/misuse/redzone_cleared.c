@@ -1,0 +1,12 @@
+/* An object is written to past its end, after it was shrunk; its reap is cleared. */
+#include "misuse.h"
+
+int main(void)
+{
+    use_options("harden=1");
+    void *reap = new_reap();
+    char *object = reapRealloc(&reap, reapMalloc(&reap, 100), 50);
+    memset(opaque(object), 0, 51);
+    expect("reapFreeAll", object, "memory around it was written to");
+    reapFreeAll(&reap);
+}
