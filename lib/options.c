@@ -64,6 +64,7 @@ static const struct option {
     {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "near the cgroup's limit"},
+    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "a line at exit for each reap not destroyed"},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "each object of a reap from malloc"},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
     {"harden", AT(harden), NULL, NULL, 0, 1, 0, "red zones, and freed objects looked through"},

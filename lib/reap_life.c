@@ -11,6 +11,7 @@
 #include "reap_mark.h"
 #include "reap_remote.h"
 #include "reap_shared.h"
+#include "reap_stats.h"
 #include "reap_tree.h"
 #include "reap_watch.h"
 #include "report.h"
@@ -22,6 +23,7 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 static void start_once(void)
 {
     reap_watch_start();
+    reap_stats_start();
     reap_remote_start();
     reap_tree_start();
     atomic_store_explicit(&started, true, memory_order_release);

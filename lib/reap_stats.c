@@ -1,14 +1,18 @@
 /* reap_stats.c: what a reap holds, counted from its bitmaps when asked, so that allocation keeps no
  * counts.   (floor 7) */
+#include "reap_stats.h"
+
 #include "reap.h"
 
 #include <string.h>
 
+#include "options.h"
 #include "reap_alloc.h"
 #include "reap_limit.h"
 #include "reap_shared.h"
 #include "reap_tree.h"
 #include "reap_watch.h"
+#include "report.h"
 
 enum { BATCH = 64, INDENT = 2 };
 
@@ -120,10 +124,26 @@ static bool is_reap(const struct reap *reap)
            (reap->tag == reap_tag(reap) || reap_is_shared(reap));
 }
 
+/* The program has come to its end, maybe without its standard error and amid its own exit handlers. */
+static void say_left(struct reap *reap, const struct reap_stats *stats)
+{
+    const struct reap *parent = reap->parent;
+    const char *above = parent && parent->name ? parent->name->text : NULL;
+    report_line("never destroyed: %s%s%p%s%s: %zu objects, %zu bytes, %zu held",
+                reap->name ? reap->name->text : "", reap->name ? " " : "", reap_handle(reap),
+                above ? " below " : "", above ? above : "", stats->live_objects, stats->live_bytes,
+                stats->chunk_bytes);
+}
+
+/* out NULL: as one that is left at exit. */
 static void print_reap(struct reap *reap, int depth, FILE *out)
 {
     struct reap_stats stats;
     count(reap, &stats);
+    if (!out) {
+        say_left(reap, &stats);
+        return;
+    }
     fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
             reap->name ? reap->name->text : "", reap->name ? " " : "", reap_handle(reap), stats.live_objects,
             stats.live_bytes, stats.chunks, stats.chunk_bytes, stats.peak_chunk_bytes);
@@ -185,6 +205,21 @@ static void print_all(FILE *out)
         for (size_t i = 0; i < roots.count; i++) print_tree(roots.reaps[i], out);
         seen += roots.count;
     } while (roots.count == BATCH);
+}
+
+/* At exit, but after the functions that the program has registered with atexit. */
+static bool left_at_exit;
+
+__attribute__((destructor)) static void say_all_left(void)
+{
+    if (left_at_exit) print_all(NULL);
+}
+
+void reap_stats_start(void)
+{
+    if (!options.leaks) return;
+    report_keep_stderr();
+    left_at_exit = true;
 }
 
 void reapReport(void **handle, FILE *out)

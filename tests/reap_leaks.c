@@ -1,0 +1,36 @@
+/* reap_leaks.c: loses a reap, keeps one, destroys one, and one as it exits; run by reap_leaks.sh. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "reap.h"
+
+static void *kept, *late;
+
+static void destroy_late(void) { reapDestroy(&late); }
+
+static void lose(void)
+{
+    void *session, *request;
+    reapCreate(&session, NULL);
+    reapSetName(&session, "session");
+    reapMalloc(&session, 1000);
+    reapMalloc(&session, 10);
+    reapCreate(&request, &session);
+    reapSetName(&request, "request");
+    reapMalloc(&request, 70);
+}
+
+int main(void)
+{
+    void *gone;
+    atexit(destroy_late);
+    reapCreate(&kept, NULL);
+    reapCreate(&late, NULL);
+    reapSetName(&late, "late");
+    reapCreate(&gone, NULL);
+    reapSetName(&gone, "gone");
+    lose();
+    reapDestroy(&gone);
+    close(STDERR_FILENO);
+    return 0;
+}
