@@ -15,7 +15,8 @@
  * be copied. Units are bytes, objects are aligned to 16.
  *
  * Threads: one thread at a time in one reap, any number of reaps at once. Creating and destroying
- * children of one parent from several threads is safe.
+ * children of one parent from several threads is safe. A reap made with REAP_SHARED is any thread's at
+ * any time.
  *
  * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
  * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
@@ -84,7 +85,13 @@ struct reap_source {
     void *arg;
 };
 
-/* For flags: any thread may use the reap at any time. */
+/* For flags: any thread may use the reap at any time, all calls, at the price of a lock. Who clears,
+ * rewinds or destroys it, or a reap above, has to know that nobody needs what goes. Children are not
+ * shared unless they are made so. Functions of the user's (reapWalk's, reapOnLimit's, reapOnDestroy's, a
+ * source's) run under the lock: all but a source's may use the reap, none may wait for a thread that uses
+ * it. Two reaps that are held at once, where a function of one uses the other, are for the program to take
+ * in one order; reapMove and reapAdopt do. A name is good until the next reapSetName. The child of a fork
+ * finds it whole. */
 #define REAP_SHARED 1u
 
 /* All zero, apart from size, is what reapCreate does. */
@@ -229,7 +236,8 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
  * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
  * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
- * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse. (Thesis 6.4.4 changed the
+ * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse. Several
+ * threads may be in a shared reap, each in one shared reap at a time. (Thesis 6.4.4 changed the
  * calls of such a library by hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);

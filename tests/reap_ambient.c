@@ -192,6 +192,45 @@ static void each_thread_has_its_own(void)
     reapLeave();
 }
 
+static void *in_the_shared_one(void *shared)
+{
+    void *own;
+    reapCreate(&own, NULL);
+    reapEnter(&shared);
+    reapEnter(&shared);
+    for (size_t i = 0; i < 10000; i++) {
+        char *text = OPAQUE(strdup("text")), *more = OPAQUE(realloc(malloc(i % 300), 400));
+        EXPECT(owner_of(text) == shared && owner_of(more) == shared);
+        free(text);
+        if (i % 100) free(more);
+    }
+    reapEnter(&own);
+    EXPECT(owner_of(OPAQUE(malloc(10))) == own);
+    reapLeave();
+    reapLeave();
+    EXPECT(owner_of(OPAQUE(malloc(10))) == shared);
+    reapLeave();
+    reapDestroy(&own);
+    return NULL;
+}
+
+static void threads_are_in_one(void)
+{
+    pthread_t threads[3];
+    void *shared, *object;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    EXPECT(reapCreateWith(&shared, &reap, &options) == 0);
+    reapEnter(&reap);
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, in_the_shared_one, shared);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    in_the_shared_one(shared);
+    IN_REAP(object = OPAQUE(malloc(10)));
+    reapLeave();
+    EXPECT(live_objects(&shared) == 4 * 101);
+    reapDestroy(&shared);
+    reapFreeAll(&reap);
+}
+
 static void a_limit_holds(void)
 {
     EXPECT(reapSetLimit(&reap, 100000) == 0);
@@ -214,6 +253,7 @@ int main(void)
     owners();
     they_nest();
     each_thread_has_its_own();
+    threads_are_in_one();
     a_limit_holds();
     reapDestroy(&reap);
     return expect_status();

@@ -144,8 +144,43 @@ static void pending_at_the_end(void)
     EXPECT(stats().children == 0);
 }
 
+/* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
+
+static void *shared;
+static void *_Atomic passed[64];
+
+static void *pass_on(void *number)
+{
+    unsigned random = (unsigned)(uintptr_t)number * 7919 + 1;
+    for (int i = 0; i < 30000; i++) {
+        random = random * 1103515245 + 12345;
+        unsigned char *object = reapMalloc(&shared, 8 + (random >> 8) % 400), *old;
+        memset(object, (int)number, 8);
+        if (i % 3 == 0) object = realloc(object, 8 + (random >> 4) % 1000);
+        EXPECT(object[7] == (uintptr_t)number && malloc_usable_size(object) >= 8);
+        old = atomic_exchange(&passed[random >> 16 & 63], object);
+        free(OPAQUE(old));
+    }
+    return NULL;
+}
+
+static void of_a_shared_reap(void)
+{
+    pthread_t threads[THREADS];
+    struct reap_stats stats;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    EXPECT(reapCreateWith(&shared, NULL, &options) == 0);
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, pass_on, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 64);
+    for (int i = 0; i < 64; i++) free(passed[i]);
+    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 0);
+    reapDestroy(&shared);
+}
+
 int main(void)
 {
+    of_a_shared_reap();
     reapCreate(&reap, NULL);
     in_this_thread();
     from_other_threads();

@@ -32,4 +32,11 @@ static inline void *new_reap(void)
 /* Before the first call of the library, which reads them. */
 static inline void use_options(const char *options) { setenv("REAP_OPTIONS", options, 1); }
 
+static inline void *new_shared_reap(void)
+{
+    void *reap;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    return reapCreateWith(&reap, NULL, &options) == 0 ? reap : NULL;
+}
+
 #endif
