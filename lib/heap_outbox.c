@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
- * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits for
- * the next malloc of its class here too: a block that goes round among threads does not go home each time. At
+ * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits
+ * for the next malloc of its class here too: a block that goes round among threads does not go home each time. At
  * most an eighth of a superblock waits of each class. */
 static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
 
@@ -87,8 +87,8 @@ void heap_outbox_deliver(void)
     for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
 }
 
-/* Sections leave alone what is closed; one that had read it before may still write, and is over after the next
- * fence. True: something is there. */
+/* Sections leave alone what is closed; one that had read it before may still write, and is over after the
+ * next fence. True: something is there. */
 static bool close(uint64_t *outbox)
 {
     uint64_t word = __atomic_load_n(outbox, __ATOMIC_RELAXED);
