@@ -32,6 +32,8 @@ static void fork_once(void)
     waitpid(pid, NULL, 0);
 }
 
+void tsan_shared(void); /* tsan_shared.c */
+
 static void *play(void *number)
 {
     unsigned seed = (unsigned)(size_t)number * 7919 + 1;
@@ -55,6 +57,7 @@ int main(void)
     for (size_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, play, (void *)i);
     for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (unsigned i = 0; i < SHARED; i++) hoard_free(atomic_exchange(&shared[i], NULL));
+    tsan_shared();
     puts("came to its end");
     return 0;
 }

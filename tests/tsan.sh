@@ -1,5 +1,5 @@
 #!/bin/sh
-# The backend under ThreadSanitizer, on the locked path: it does not see what restartable sections write. Not as
+# The backend, and shared reaps on it, under ThreadSanitizer, on the locked path: it does not see what restartable sections write. Not as
 # malloc, which it has one of its own for. Figures (hoard_stats) are read without locks, and not asked for here.
 srcdir=${srcdir:-.}
 tmp=$(mktemp -d) || exit 99
@@ -12,10 +12,10 @@ if ! { $cc -fsanitize=thread "$tmp/try.c" -o "$tmp/try" && "$tmp/try"; } >"$tmp/
     echo "skipped: no program runs under ThreadSanitizer here: $(tail -n 1 "$tmp/log")"
     exit 77
 fi
-sources=$(ls "$srcdir"/lib/*.c | grep -v '/\(malloc\|reap\)[a-z_]*\.c$')
+sources=$(ls "$srcdir"/lib/*.c | grep -v '/malloc[a-z_]*\.c$')
 # shellcheck disable=SC2086
 $cc -std=gnu17 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" -I"$srcdir/lib" \
-    "$srcdir/tests/tsan.c" $sources -o "$tmp/tsan" -lpthread || exit 99
+    "$srcdir/tests/tsan.c" "$srcdir/tests/tsan_shared.c" $sources -o "$tmp/tsan" -lpthread || exit 99
 for options in path=locked heaps=thread,topology=0.0:1.1 heaps=roundrobin; do
     REAP_OPTIONS=$options,purge_ms=1,purge_thread=1 "$tmp/tsan" >"$tmp/out" 2>&1
     status=$?
