@@ -81,6 +81,10 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
+/* For a superblock of which little may be used: what its slot's memory holds goes back to the OS, until it is
+ * touched. Not where there may be huge pages. */
+void arena_refresh(struct superblock *sb);
+
 /* Gives back n slots. */
 void arena_give(struct superblock *first, unsigned n);
 

@@ -32,6 +32,19 @@ static struct arena *take_kept(size_t size, size_t alignment)
     return NULL;
 }
 
+static void drop_oldest_kept(void)
+{
+    struct list_node *oldest = arenas.kept.first;
+    while (oldest->next != NULL) oldest = oldest->next;
+    drop_kept(LIST_ENTRY(oldest, struct arena, link));
+}
+
+void arena_drop_kept(size_t bytes)
+{
+    size_t before = arenas.held;
+    while (arenas.kept_bytes != 0 && before - arenas.held < bytes) drop_oldest_kept();
+}
+
 /* One that is most of what may be kept would drive out all others. */
 static void keep(struct arena *arena)
 {
@@ -44,11 +57,7 @@ static void keep(struct arena *arena)
     arenas.kept_bytes += arena->mapping;
     arena_tell_of_unused();
     list_push(&arenas.kept, &arena->link);
-    while (arenas.kept_bytes > KEPT_MAX) {
-        struct list_node *oldest = arenas.kept.first;
-        while (oldest->next != NULL) oldest = oldest->next;
-        drop_kept(LIST_ENTRY(oldest, struct arena, link));
-    }
+    while (arenas.kept_bytes > KEPT_MAX) drop_oldest_kept();
 }
 
 size_t arena_drop_kept_older(uint64_t now, uint64_t min_age)

@@ -34,14 +34,17 @@ static _Atomic uint32_t arena_watched;
 
 /* --- back to the OS -------------------------------------------------------------------------- */
 
-static size_t purge_slots(struct arena *arena)
+/* Dirty slots of the arena, until so many bytes are gone. */
+static size_t purge_slots(struct arena *arena, size_t most)
 {
     size_t bytes = 0;
     arena_no_huge_pages(arena);
-    for (uint64_t left = arena->dirty; left != 0;) {
+    for (uint64_t left = arena->dirty; left != 0 && bytes < most;) {
         unsigned first = (unsigned)__builtin_ctzll(left);
         uint64_t from = ~(left >> first);
         unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
+        size_t want = (most - bytes - 1) / SUPERBLOCK + 1;
+        if (n > want) n = (unsigned)want;
         uint64_t mask = arena_slot_mask(first, n);
         left &= ~mask;
         if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) continue;
@@ -51,6 +54,13 @@ static size_t purge_slots(struct arena *arena)
     arenas.dirty_slots -= bytes / SUPERBLOCK;
     arena_count_held(0, bytes);
     return bytes;
+}
+
+/* Nobody else has a slot that is used, and `huge` only ever ends. */
+void arena_refresh(struct superblock *sb)
+{
+    const struct arena *arena = map_find(slot_start(sb));
+    if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }
 
 /* An arena without a used slot is unmapped, but for the only one: the next slot will want it, unless all
@@ -69,7 +79,7 @@ static size_t purge_older(uint64_t now, uint64_t min_age)
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
         next = node->next;
         if (now - arena->freed_at < min_age) continue;
-        if (arena->dirty != 0) bytes += purge_slots(arena);
+        if (arena->dirty != 0) bytes += purge_slots(arena, SIZE_MAX);
         if (!may_unmap(arena, min_age == 0)) continue;
         list_remove(node);
         arena_destroy(arena, ARENA);
@@ -138,8 +148,24 @@ bool arena_nears_limit(size_t more)
     return held >= near || more > near - held;
 }
 
+/* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
+ * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
+ * leaves behind. Huge pages are worth more than that. */
+static void stay_below_peak(size_t more)
+{
+    size_t aim = arenas.peak > more ? arenas.peak - more : 0;
+    if (arenas.held > aim) arena_drop_kept(arenas.held - aim);
+    struct list_node *node = arenas.partial.first;
+    for (; node != NULL && arenas.held > aim; node = node->next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        if (!arena->huge && arena->dirty != 0) purge_slots(arena, arenas.held - aim);
+    }
+}
+
 COLD bool arena_make_room(size_t more)
 {
+    stay_below_peak(more);
+    if (!arena_is_near(more)) return true;
     if (!arenas.limit_is_known)
         know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine()->memory);
     if (!arena_is_near(more)) return true;

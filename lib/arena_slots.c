@@ -95,7 +95,7 @@ static struct arena *arena_with_run(unsigned n, unsigned alignment, unsigned *fi
     struct arena *arena = find_run(n, alignment, first);
     uint64_t dirty = arena != NULL ? arena->dirty & arena_slot_mask(*first, n) : 0;
     size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
-    if (UNLIKELY(arena_is_near(more))) {
+    if (UNLIKELY(arena_needs_room(more))) {
         if (!arena_make_room(more)) return NULL;
         arena = find_run(n, alignment, first);
     }
@@ -212,7 +212,7 @@ struct superblock *arena_head(struct arena *arena, const void *pointer)
 struct arena_held arena_held(void)
 {
     lock_take(&arenas.lock);
-    struct arena_held held = {arenas.held, arenas.peak, arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes};
+    struct arena_held held = {arenas.held, arenas.peak, arena_unused()};
     lock_give(&arenas.lock);
     return held;
 }

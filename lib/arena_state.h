@@ -53,23 +53,32 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
 
 /* --- arena_large.c ---------------------------------------------------------------------------- */
 
-/* Unmaps what has been kept that long; the bytes. */
+/* Unmaps what has been kept that long; the bytes. And the oldest of it, until so much is gone. */
 size_t arena_drop_kept_older(uint64_t now, uint64_t min_age);
+void arena_drop_kept(size_t bytes);
 
 /* --- arena_purge.c ---------------------------------------------------------------------------- */
 
 /* Something has become unused. */
 void arena_tell_of_unused(void);
 
-/* When `more` bytes would come near the limit: what nobody uses goes back. May they be had? If not, errno is
- * ENOMEM. An arena that has no used slot may be unmapped. */
+/* When `more` bytes would come near the limit, or be more than was ever held though some is unused: what
+ * nobody uses goes back, in the second case as much as is needed. May they be had? If not, errno is ENOMEM.
+ * An arena that has no used slot may be unmapped. */
 bool arena_make_room(size_t more);
 
 static inline bool arena_is_near(size_t more) { return more != 0 && arenas.held + more > arenas.near; }
 
+static inline size_t arena_unused(void) { return arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes; }
+
+static inline bool arena_needs_room(size_t more)
+{
+    return arena_is_near(more) || (more != 0 && arenas.held + more > arenas.peak && arena_unused() != 0);
+}
+
 static inline bool arena_may_have(size_t more)
 {
-    return LIKELY(!arena_is_near(more)) || arena_make_room(more);
+    return LIKELY(!arena_needs_room(more)) || arena_make_room(more);
 }
 
 /* Tells the kernel about huge pages, when an arena was made, for an object of n slots first; or a mapping,

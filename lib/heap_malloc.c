@@ -22,12 +22,20 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
     return sb;
 }
 
+/* Most classes never fill one superblock. So the first one of a class has no memory but what is carved: an
+ * earlier life would have left it 64 KiB. */
+static bool is_first(const struct heap *heap, unsigned class)
+{
+    return heap->bins[class].mask == 0 && *heap_slot(heap, class) == NULL;
+}
+
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean;
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
     struct superblock *sb = arena_take(1, 1, kind, &clean);
     if (sb == NULL) return NULL;
+    if (!clean && is_first(heap, class)) arena_refresh(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
     return adopt(heap, sb, 0);
@@ -38,6 +46,7 @@ static struct superblock *from_empty(struct heap *heap, unsigned class)
     struct superblock *sb = heap_empty_out(heap);
     if (sb == NULL) return NULL;
     heap->superblocks--;
+    if (is_first(heap, class)) arena_refresh(sb);
     superblock_serve(sb, class);
     return adopt(heap, sb, 0);
 }

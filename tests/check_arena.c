@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void setup(void)
 {
@@ -206,6 +207,45 @@ START_TEST(purges_come_by_themselves_when_due)
 }
 END_TEST
 
+/* Runs that are too short for what is wanted, and kept mappings, go back before there is a new peak. */
+START_TEST(what_is_unused_makes_no_new_peak)
+{
+    enum { GAPS = 8, WANTED = 6 };
+    struct superblock *all[2 * GAPS];
+    bool clean;
+    arena_purge(0);
+    while (arena_held().now < arena_held().peak) ck_assert_ptr_nonnull(arena_take(1, 1, SLOT_SPAN, &clean));
+    for (unsigned i = 0; i < 2 * GAPS; i++) {
+        all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+        memset(slot_start(all[i]), 1, SUPERBLOCK);
+    }
+    for (unsigned i = 0; i < 2 * GAPS; i += 2) arena_give(all[i], 1);
+    size_t peak = arena_held().peak;
+    ck_assert_uint_eq(arena_held().unused, GAPS * SUPERBLOCK);
+    ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, peak);
+    ck_assert_uint_eq(arena_held().unused, (GAPS - WANTED) * SUPERBLOCK);
+
+    arena_unmap_large(arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean));
+    peak = arena_held().peak;
+    for (unsigned i = 0; i < 2 * ARENA_SLOTS; i++) ck_assert_ptr_nonnull(arena_take(1, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, peak);
+}
+END_TEST
+
+START_TEST(a_refreshed_slot_has_no_memory)
+{
+    bool clean;
+    unsigned char resident[SUPERBLOCK / 4096];
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    memset(slot_start(sb), 1, SUPERBLOCK);
+    arena_refresh(sb);
+    ck_assert_int_eq(mincore(slot_start(sb), SUPERBLOCK, resident), 0);
+    for (unsigned i = 0; i < sizeof resident; i++) ck_assert_uint_eq(resident[i] & 1, 0);
+    arena_give(sb, 1);
+}
+END_TEST
+
 /* --- the map --------------------------------------------------------------------------------- */
 
 START_TEST(any_bits_can_be_asked_about)
@@ -308,6 +348,7 @@ START_TEST(mappings_are_kept_for_the_next_object)
 {
     bool clean;
     size_t before = arena_held().now;
+    arena_unmap_large(arena_map_large(64 * MIB, 1, SLOT_SPAN, &clean)); /* below this peak they are kept */
     struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
     char *base = arena->base;
     base[5] = 1;
@@ -471,6 +512,8 @@ int main(void)
     tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
     tcase_add_test(slots, slots_that_are_not_old_enough_stay);
     tcase_add_test(slots, purges_come_by_themselves_when_due);
+    tcase_add_test(slots, what_is_unused_makes_no_new_peak);
+    tcase_add_test(slots, a_refreshed_slot_has_no_memory);
     tcase_add_test(map, any_bits_can_be_asked_about);
     tcase_add_test(map, a_guess_is_believed_only_for_its_own);
     tcase_add_test(mappings, mappings_come_and_go);
