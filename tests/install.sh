@@ -19,7 +19,9 @@ export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
 lib=$tmp/root$prefix/lib
 
 for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so include/reap.h include/reap.hpp include/hoard.h \
-    share/man/man7/reap.7; do
+    share/man/man7/reap.7 share/reap/reap-gdb.py \
+    "share/gdb/auto-load$prefix/lib/libreap.so.0.0.0-gdb.py" \
+    "share/gdb/auto-load$prefix/lib/libreap-malloc.so-gdb.py"; do
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
 

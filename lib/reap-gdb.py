@@ -1,0 +1,305 @@
+"""gdb commands for reaps, which need the library's debug information:
+
+    reap [HANDLE]     the tree of a reap, or of every reap, as reapReport prints it
+    reap-of POINTER   the reap that memory belongs to, and what the pointer is to it
+    reap-heaps        superblocks and live bytes of each heap
+
+and `print` of a struct reap says in a line what it holds. gdb loads this with the library where it trusts the
+directory (set auto-load safe-path); else: source /usr/local/share/reap/reap-gdb.py. Nothing is called in the
+program, so a core file will do.
+"""
+import gdb
+
+UNIT = 16
+HEADER = 128
+FACE = 128
+LENT_ALIGN = 1024
+MASK = (1 << 64) - 1
+REGULAR, WHOLE, SPARE = 1, 2, 3
+BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
+BIAS = 8
+SUPERBLOCK = 1 << 16
+
+
+def cast(address, name):
+    return gdb.Value(int(address) & MASK).cast(gdb.lookup_type('struct ' + name).pointer())
+
+
+def number(value):
+    return int(value) & MASK
+
+
+def word_at(address):
+    return int.from_bytes(gdb.selected_inferior().read_memory(address & MASK, 8).tobytes(), 'little')
+
+
+def bits(address, count):
+    """The first so many bits of a bitmap, as one number."""
+    data = gdb.selected_inferior().read_memory(number(address), (count + 63) // 64 * 8)
+    return int.from_bytes(data.tobytes(), 'little')
+
+
+# --- chunks and reaps ------------------------------------------------------------------------------
+
+def reap_tag(address):
+    return address ^ 0x9e3779b97f4a7c15
+
+
+def is_live_chunk(chunk):
+    at, owner = number(chunk), number(chunk['owner'])
+    return number(chunk['tag']) == at ^ (owner << 16 & MASK) ^ 0xc2b2ae3d27d4eb4f
+
+
+def as_reap(handle):
+    """The struct reap of a handle, through its face if it is shared."""
+    at = number(handle)
+    try:
+        if at % LENT_ALIGN == HEADER and number(cast(at, 'reap')['tag']) == reap_tag(at):
+            return cast(at, 'reap')
+        reap = cast(at, 'reap_face')['reap']
+        if number(reap['tag']) == ~reap_tag(number(reap)) & MASK:
+            return reap
+    except gdb.MemoryError:
+        pass
+    raise gdb.GdbError('%#x is not a live reap' % at)
+
+
+def first_chunk(reap):
+    return cast(number(reap) - HEADER, 'reap_chunk')
+
+
+def chunks_of(reap):
+    """Those that may hold objects, newest first, the first one last."""
+    chunk = reap['chunks']
+    while number(chunk):
+        yield chunk
+        chunk = chunk['next']
+    yield first_chunk(reap)
+
+
+def listed(item, link):
+    while number(item):
+        yield item
+        item = item[link]
+
+
+def top_of(reap, chunk):
+    """Where blocks end in a chunk."""
+    if number(chunk) == number(reap['current']):
+        return (number(reap['bump']) - number(chunk)) // UNIT
+    return int(chunk['limit'])
+
+
+class Held:
+    """What reapStats counts."""
+
+    def __init__(self, reap):
+        self.objects = self.bytes = self.chunks = 0
+        self.held, self.peak = int(reap['held']), int(reap['peak'])
+        for chunk in chunks_of(reap):
+            self.chunks += 1
+            self.add(reap, chunk)
+        self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        if number(reap['cradle']):
+            self.chunks += 1
+            self.held += 8192 << int(reap['child_log'])
+            self.peak = max(self.peak, self.held)
+
+    def add(self, reap, chunk):
+        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
+        if int(chunk['kind']) == WHOLE:
+            self.objects += 1
+            return
+        live = bits(chunk['starts'], top)
+        if number(chunk['frees']):
+            live &= ~bits(chunk['frees'], top)
+        self.objects += bin(live).count('1')
+
+
+def name_of(reap):
+    name = reap['name']
+    return name['text'].address.cast(gdb.lookup_type('char').pointer()).string() if number(name) else ''
+
+
+def handle_of(reap):
+    if number(reap['tag']) != ~reap_tag(number(reap)) & MASK:
+        return number(reap)
+    first = first_chunk(reap)
+    return number(first) + int(first['size']) - FACE
+
+
+def line(reap):
+    held = Held(reap)
+    name = name_of(reap)
+    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most' % (
+        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak)
+
+
+def print_tree(top):
+    below = [(top, 0)]
+    while below:
+        reap, depth = below.pop()
+        print('  ' * depth + line(reap))
+        below += [(child, depth + 1) for child in reversed(list(listed(reap['children'], 'next')))]
+
+
+# --- the backend's memory --------------------------------------------------------------------------
+
+def slots():
+    """Each slot that is in use, with its arena's mapping."""
+    for arena in listed(gdb.parse_and_eval('arenas')['all'], 'next'):
+        if int(arena['used']) == 0:
+            continue
+        mapping = int(arena['mapping'])
+        for i in range(1 if mapping else 64):
+            yield arena['slots'][i], mapping
+
+
+def blocks(slot):
+    """The blocks of a superblock that are not free."""
+    size = int(gdb.parse_and_eval('sizeclasses')[int(slot['class'])]['size'])
+    cookie = int(gdb.parse_and_eval('superblock_cookie'))
+    origin, carved = number(slot['origin']), int(slot['word']) >> 32
+    for at in range(BIAS, carved, size):
+        if (word_at(origin + at) ^ cookie) >> 16:
+            yield origin + at, size
+
+
+def chunk_walk():
+    """Each chunk that may be live, as chunk_walk in chunk.c does."""
+    for slot, mapping in slots():
+        kind = int(slot['kind'])
+        if kind == CHUNKS:
+            for at, size in blocks(slot):
+                yield cast(at, 'reap_chunk')
+        elif kind == SPAN_CHUNK:
+            yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
+    lent = gdb.parse_and_eval('lent')
+    for i in range(int(lent['count'])):
+        yield cast(lent['at'][i]['start'], 'reap_chunk')
+
+
+def roots():
+    for chunk in chunk_walk():
+        if is_live_chunk(chunk) and number(chunk) == number(chunk['owner']) - HEADER and \
+                not number(chunk['owner']['parent']):
+            yield chunk['owner']
+
+
+# --- commands --------------------------------------------------------------------------------------
+
+def argument(text):
+    try:
+        return gdb.parse_and_eval(text)
+    except gdb.error as error:
+        raise gdb.GdbError(str(error))
+
+
+class ReapCommand(gdb.Command):
+    """reap [HANDLE]: the tree of a reap, or of every reap."""
+
+    def __init__(self):
+        super().__init__('reap', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, text, from_tty):
+        for top in [as_reap(argument(text))] if text else roots():
+            print_tree(top)
+
+
+class ReapOfCommand(gdb.Command):
+    """reap-of POINTER: the reap that memory belongs to, and what the pointer is to it."""
+
+    def __init__(self):
+        super().__init__('reap-of', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, text, from_tty):
+        pointer = number(argument(text))
+        for reap in self.all_reaps():
+            for chunk in chunks_of(reap):
+                if self.tell(reap, chunk, pointer):
+                    return
+        print('%#x is in no reap' % pointer)
+
+    @staticmethod
+    def all_reaps():
+        below = list(roots())
+        while below:
+            reap = below.pop()
+            yield reap
+            below += list(listed(reap['children'], 'next'))
+
+    @staticmethod
+    def tell(reap, chunk, pointer):
+        first, limit = int(chunk['first']), int(chunk['limit'])
+        unit = (pointer - number(chunk) & MASK) // UNIT
+        if not first <= unit < limit:
+            return False
+        start = first
+        what = 'object'
+        if int(chunk['kind']) == REGULAR:
+            top = top_of(reap, chunk)
+            starts = bits(chunk['starts'], top)
+            start = (starts & (1 << unit + 1) - 1).bit_length() - 1
+            free = number(chunk['frees']) and bits(chunk['frees'], top) >> start & 1
+            what = 'not yet used' if unit >= top else 'freed' if free else 'object'
+        at = number(chunk) + start * UNIT & MASK
+        inside = ', %d bytes into it' % (pointer - at) if what != 'not yet used' and pointer != at else ''
+        print('%#x: %s%s, in %s' % (pointer, what + ' ' + hex(at) if what != 'not yet used' else what, inside,
+                                    line(reap)))
+        return True
+
+
+class ReapHeapsCommand(gdb.Command):
+    """reap-heaps: superblocks and live bytes of each heap, by size class."""
+
+    def __init__(self):
+        super().__init__('reap-heaps', gdb.COMMAND_DATA)
+
+    def invoke(self, text, from_tty):
+        classes = gdb.parse_and_eval('sizeclasses')
+        sums = {}
+        for slot, mapping in slots():
+            if int(slot['kind']) not in (BLOCKS, CHUNKS):
+                continue
+            klass = classes[int(slot['class'])]
+            key = (int(slot['role']['heap']), int(slot['class']))
+            count, live = sums.get(key, (0, 0))
+            sums[key] = (count + 1, live + self.live(slot, klass))
+        for (heap, klass), (count, live) in sorted(sums.items()):
+            size = int(classes[klass]['size'])
+            print('%s: %d superblocks of %d bytes, %d live' % (self.name(heap), count, size, live))
+
+    @staticmethod
+    def live(slot, klass):
+        size, word, pending = int(klass['size']), int(slot['word']), int(slot['pending'])
+        carved = max((word >> 32) - BIAS, 0) // size
+        listed_free = (word >> 16 & 0xffff) - (int(klass['capacity']) - carved)
+        return (carved - listed_free - (pending >> 16 & 0xffff)) * size
+
+    @staticmethod
+    def name(heap):
+        none = 65535 - 65
+        return 'heap %d' % heap if heap < none else 'global heap' if heap == none + 1 else 'cache %d' % (
+            heap - none - 2) if heap > none else 'on the way'
+
+
+class ReapPrinter:
+    """A struct reap in a line."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def to_string(self):
+        return 'reap ' + line(cast(number(self.value.address), 'reap'))
+
+
+def lookup(value):
+    kind = value.type.strip_typedefs()
+    return ReapPrinter(value) if kind.code == gdb.TYPE_CODE_STRUCT and kind.tag == 'reap' and value.address else None
+
+
+ReapCommand()
+ReapOfCommand()
+ReapHeapsCommand()
+gdb.pretty_printers.append(lookup)
