@@ -49,11 +49,18 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
     sorted->chain.count++;
 }
 
+/* Chunks of reaps have no inverse, so that free does not find them. */
+static bool is_start(const struct superblock *sb, const void *block)
+{
+    if (sb->kind != SLOT_CHUNKS) return superblock_starts_at(sb, block);
+    return (block_number(sb, block) - BLOCK_BIAS) % superblock_class(sb)->size == 0;
+}
+
 /* The superblock of a block in an outbox. The link that led to it was where a program could write to. */
 static struct superblock *superblock_of(void *block, const void *before)
 {
     struct arena *arena = map_find(block);
-    if (arena == NULL || arena->mapping != 0 || !superblock_starts_at(arena_slot(arena, block), block))
+    if (arena == NULL || arena->mapping != 0 || !is_start(arena_slot(arena, block), block))
         superblock_written((void *)(uintptr_t)before);
     return arena_slot(arena, block);
 }
