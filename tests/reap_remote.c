@@ -155,7 +155,7 @@ static void *pass_on(void *number)
     for (int i = 0; i < 30000; i++) {
         random = random * 1103515245 + 12345;
         unsigned char *object = reapMalloc(&shared, 8 + (random >> 8) % 400), *old;
-        memset(object, (int)number, 8);
+        memset(object, (int)(uintptr_t)number, 8);
         if (i % 3 == 0) object = realloc(object, 8 + (random >> 4) % 1000);
         EXPECT(object[7] == (uintptr_t)number && malloc_usable_size(object) >= 8);
         old = atomic_exchange(&passed[random >> 16 & 63], object);
