@@ -152,11 +152,10 @@ void heap_deliver_all(void)
 bool heap_outbox_put(struct superblock *sb, void *block)
 {
     unsigned class = sb->class, most = superblock_class(sb)->capacity / 8;
-    if (class >= CLASS_CHUNK || most == 0) return false; /* a chunk looks like no block, see superblock_of */
     for (;;) {
         unsigned id = cpu_id();
         uint64_t word = outbox_read(id, class);
-        if ((word & HEAP_OUTBOX_CLOSED) != 0) return false;
+        if ((word & HEAP_OUTBOX_CLOSED) != 0 || most == 0) return false;
         if (blocks_in(word) == most) {
             deliver_class(id, class);
             continue;
