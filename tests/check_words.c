@@ -26,7 +26,8 @@ START_TEST(options_have_these_presets)
                                         "topology=read", "empty_fraction=2", "slack=4",   "class_steps=8",
                                         "purge_ms=100",
                                         "purge_thread=0", "thp=grown",
-                                        "memory_limit=purge"};
+                                        "memory_limit=purge",
+                                        "leaks=0", "bypass=0", "redzone=0", "harden=0"};
     presets();
     char item[64];
     unsigned i = 0;
