@@ -3,6 +3,7 @@
 #include <apr_allocator.h>
 #include <apr_general.h>
 #include <apr_pools.h>
+#include <pthread.h>
 
 struct pool {
     apr_pool_t *pool;
@@ -25,5 +26,17 @@ static inline void pool_child(struct pool *child, struct pool *parent)
 static inline void *pool_get(struct pool *pool, size_t size) { return apr_palloc(pool->pool, size); }
 static inline void pool_clear(struct pool *pool) { apr_pool_clear(pool->pool); }
 static inline void pool_end(struct pool *pool) { apr_pool_destroy(pool->pool); }
+
+/* apr_palloc takes no lock of its own. */
+#define POOL_SHARES
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent); }
+static inline void *pool_get_shared(struct pool *pool, size_t size)
+{
+    pthread_mutex_lock(&pool_lock);
+    void *object = pool_get(pool, size);
+    pthread_mutex_unlock(&pool_lock);
+    return object;
+}
 
 #include "pools.h"

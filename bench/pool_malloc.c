@@ -1,5 +1,6 @@
 /* pools.h on malloc and free alone: a doubly linked list of the objects, freed one by one. Where two
  * threads use it, the one frees what the other took off the list when it sent it. */
+#include <pthread.h>
 #include <stdlib.h>
 
 struct link {
@@ -77,6 +78,19 @@ static inline void pool_put_elsewhere(struct pool *pool, void *object)
 {
     (void)pool;
     free((struct link *)object - 1);
+}
+
+/* The list has a lock. */
+#define POOL_SHARES
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent); }
+static inline void *pool_get_shared(struct pool *pool, size_t size)
+{
+    struct link *object = malloc(sizeof *object + size);
+    pthread_mutex_lock(&pool_lock);
+    void *linked = link_in(pool, object);
+    pthread_mutex_unlock(&pool_lock);
+    return linked;
 }
 
 #include "pools.h"

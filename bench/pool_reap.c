@@ -33,4 +33,12 @@ static inline void pool_put_elsewhere(struct pool *pool, void *object)
     free(object);
 }
 
+#define POOL_SHARES
+static inline void pool_shared(struct pool *child, struct pool *parent)
+{
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    if (reapCreateWith(&child->reap, &parent->reap, &options) != 0) abort();
+}
+static inline void *pool_get_shared(struct pool *pool, size_t size) { return pool_get(pool, size); }
+
 #include "pools.h"

@@ -9,7 +9,8 @@
  * pool_clear(pool); pool_end(pool); if it can free one object, POOL_FREES, pool_put(pool, object)
  * and pool_resize(pool, object, size); and if another thread than the pool's may free one,
  * POOL_FREES_ELSEWHERE, pool_send(pool, object) for the one and pool_put_elsewhere(pool, object) for
- * the other.
+ * the other; and if several threads may use one, POOL_SHARES, pool_shared(child, parent), and
+ * pool_get_shared(pool, size).
  *
  *     request   create a child, 100 objects of 16 to 128 bytes, destroy
  *     nested    create a child, 60 to 400 objects and three children with 20 each, destroy
@@ -21,6 +22,7 @@
  *     churn     10,000 live objects, a random one replaced each time
  *     vectors   200 vectors, a random one doubled each time, from 16 bytes up to 64 KiB
  *     messages  objects that one thread makes and another frees
+ *     shared    two threads, each takes 50,000 objects of 16 to 128 bytes of one pool; then it ends
  *     big       30 live objects of 100 KB to 4 MB, a random one replaced each time
  *     phases    20,000 objects of one size, then nine in ten of those alive are freed in random
  *               order, then the next size, and so on
@@ -47,6 +49,7 @@ enum {
     VECTORS = 200, DOUBLINGS = 500000, VECTOR_LAST = 64 * 1024,
     MESSAGES = 4000000, RING = 4096, MESSAGE_BATCH = 64,
     BIG = 30, BIG_REPLACEMENTS = 60000, BIG_LEAST = 100 * 1000, BIG_MOST = 4000 * 1000,
+    SHARED_ROUNDS = 40, SHARERS = 2, SHARED = 50000,
     PHASES = 12, PHASE = 20000, PHASE_ROUNDS = 12
 };
 
@@ -301,6 +304,28 @@ static uint64_t messages(void)
 }
 #endif
 
+#ifdef POOL_SHARES
+static void *get_shared(void *pool)
+{
+    for (int i = 0; i < SHARED; i++) measure_touch(pool_get_shared(pool, sizes[i % SIZES]));
+    return NULL;
+}
+
+static uint64_t shared(void)
+{
+    pthread_t threads[SHARERS];
+    struct pool pool;
+    for (int round = 0; round < SHARED_ROUNDS; round++) {
+        pool_shared(&pool, &root);
+        for (int i = 0; i < SHARERS; i++)
+            measure_need(pthread_create(&threads[i], NULL, get_shared, &pool) == 0, "no thread");
+        for (int i = 0; i < SHARERS; i++) pthread_join(threads[i], NULL);
+        pool_end(&pool);
+    }
+    return (uint64_t)SHARED_ROUNDS * SHARERS * SHARED;
+}
+#endif
+
 static const struct {
     const char *name;
     uint64_t (*run)(void);
@@ -312,6 +337,9 @@ static const struct {
 #endif
 #ifdef POOL_FREES_ELSEWHERE
     {"messages", messages},
+#endif
+#ifdef POOL_SHARES
+    {"shared", shared},
 #endif
 };
 

@@ -14,7 +14,7 @@ import programs # noqa: E402
 from contest import Case, Contestant # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
-POOL_WORKLOADS = "request nested three fill clear trees churn vectors messages big phases".split()
+POOL_WORKLOADS = "request nested three fill clear trees churn vectors messages shared big phases".split()
 POOLS = ["reap", "apr", "talloc", "obstack", "mimalloc", "malloc"]
 
 
