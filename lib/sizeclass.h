@@ -5,7 +5,8 @@
  *
  * Steps of 16 up to 128 bytes and 32 up to 256, then eight to a doubling, so that a block is at most 9/8 of
  * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks of whole cache lines as a superblock
- * holds evenly, about as far apart. With four to a doubling it is 1.25 times, with two 1.5 times, with one,
+ * holds evenly, about as far apart, and two more where that leaves wide gaps. With four to a doubling it is
+ * 1.25 times, with two 1.5 times, with one,
  * which is powers of two, twice; numbers of classes are left out then. The last three classes are for chunks
  * of reaps.
  * Class 0 is none: tables that are still zero lead to the slow path.
@@ -26,8 +27,8 @@ enum {
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
     LINE = 64,                          /* bytes of a cache line */
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
-    CLASS_CHUNK = 59,                   /* the first of the three classes for chunks of reaps */
-    CLASSES = 62,
+    CLASS_CHUNK = 61,                   /* the first of the three classes for chunks of reaps */
+    CLASSES = 64,
     CLASSES_MAX = 64,
     CLASS_SMALL_MAX = 1024, /* bytes; up to here the table has a step of 16 */
     CARVE_RUN = 1024,       /* bytes that are carved at once, if blocks are smaller */
