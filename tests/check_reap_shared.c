@@ -3,6 +3,7 @@
 #include "check_reap.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -320,11 +321,13 @@ static int exit_status(pid_t pid)
     return status;
 }
 
+static unsigned changes; /* under the second reap's lock; odd in the middle of one */
+
 /* The child of a fork finds it whole, and can go on with it. */
 static _Noreturn void use_in_child(struct pair *pair)
 {
     alarm(20);
-    bool valid = true;
+    bool valid = changes % 2 == 0;
     for (int i = 0; i < 2; i++) {
         valid = valid && reap_is_valid(reap_behind(pair->reaps[i]), NULL);
         valid = valid && reapMalloc(&pair->reaps[i], 1000);
@@ -341,7 +344,10 @@ static atomic_bool over;
 static int one_inside_the_other(void *object, size_t size, void *other)
 {
     (void)object, (void)size;
+    changes++;
     reapFree(&other, reapMalloc(&other, 100));
+    sched_yield();
+    changes++;
     return 0;
 }
 
