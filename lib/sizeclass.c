@@ -20,8 +20,8 @@ _Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
 /* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none (lines.h). */
 static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~(LINE - 1u); }
 
-/* Between a size of which a superblock holds six and one of which it holds five lies a fifth, between those of
- * four and three a third. There programs have buffers (gawk's of 11200 bytes, gs's of 20048), for which
+/* Between a size of which a superblock holds six and one of which it holds five lies a fifth, between those
+ * of four and three a third. There programs have buffers (gawk's of 11200 bytes, gs's of 20048), for which
  * classes between leave pages at the superblock's end that are never touched: so many sixteenths. */
 static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
 
@@ -40,7 +40,8 @@ static unsigned fill_sizes(unsigned steps)
     for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
         if (blocks > 2 && fitting(blocks - 1) * steps <= size * (steps + 1)) continue;
         if (steps == 8 && untouched(blocks) != 0)
-            sizes[++c] = (uint16_t)((SUPERBLOCK - untouched(blocks) * SUPERBLOCK / 16) / blocks & ~(LINE - 1u));
+            sizes[++c] =
+                (uint16_t)((SUPERBLOCK - untouched(blocks) * SUPERBLOCK / 16) / blocks & ~(LINE - 1u));
         size = fitting(blocks);
         sizes[++c] = (uint16_t)size;
     }
