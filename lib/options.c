@@ -42,6 +42,12 @@ static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
                                                  {"ignore", LIMIT_IGNORE, 0, 0},
                                                  {NULL, 0, 0, 0}};
 
+static bool is_path(const char *text, size_t size)
+{
+    (void)text;
+    return size > 0;
+}
+
 /* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning. */
 static const struct option {
     const char *name;
@@ -64,6 +70,7 @@ static const struct option {
     {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "near the cgroup's limit"},
+    {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a file for a line on each reap that begins and ends"},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "a line at exit for each reap not destroyed"},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "each object of a reap from malloc"},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
@@ -215,7 +222,8 @@ bool options_show(unsigned i, char *buffer, size_t size)
     const char *name = table[i].name;
     if (table[i].is_text != NULL) { /* the environment's own text may be overwritten by now */
         bool given = *text_at(&options, table[i].at) != NULL;
-        report_format(buffer, size, "%s=%s", name, given ? "given" : "read");
+        const char *absent = table[i].is_text == is_path ? "none" : "read";
+        report_format(buffer, size, "%s=%s", name, given ? "given" : absent);
         return true;
     }
     unsigned value = *number_at(&options, table[i].at);

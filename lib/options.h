@@ -39,6 +39,7 @@ struct options {
     unsigned memory_limit;   /* enum option_memory_limit */
     unsigned bypass;         /* 1: each object of a reap is one of the process's malloc */
     unsigned redzone;        /* bytes around each object of a reap that nobody may touch */
+    const char *trace;       /* a file for lines on reaps; up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line for each reap that is there at exit */
     unsigned harden;         /* 1: these, and freed objects of reaps are looked through later */
 };

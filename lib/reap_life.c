@@ -12,21 +12,24 @@
 #include "reap_remote.h"
 #include "reap_shared.h"
 #include "reap_stats.h"
+#include "reap_trace.h"
 #include "reap_tree.h"
 #include "reap_watch.h"
 #include "report.h"
 
 /* --- creating -------------------------------------------------------------------------------- */
 
+/* Never, where each reap that begins is traced. */
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
 
 static void start_once(void)
 {
     reap_watch_start();
     reap_stats_start();
+    reap_trace_start();
     reap_remote_start();
     reap_tree_start();
-    atomic_store_explicit(&started, true, memory_order_release);
+    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
 }
 
 static NOINLINE void start(void)
@@ -48,12 +51,33 @@ static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
     if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) create_special(reap, parent);
 }
 
-static ALWAYS_INLINE void create(void **handle, struct reap *parent)
+static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
 {
-    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
     struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
+    return reap;
+}
+
+static void trace(struct reap *reap)
+{
+    if (!reap || !reap_trace_on) return;
+    reap->flags |= REAP_WATCHED;
+    reap_trace_create(reap);
+}
+
+static NOINLINE void create_first(void **handle, struct reap *parent)
+{
+    start();
+    trace(create_started(handle, parent));
+}
+
+static ALWAYS_INLINE void create(void **handle, struct reap *parent)
+{
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)))
+        create_first(handle, parent);
+    else
+        create_started(handle, parent);
 }
 
 static NOINLINE void create_below_shared(void **handle, void **parent_handle)
@@ -116,7 +140,10 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     if (options->flags & REAP_SHARED) reap_shared_begin(reap);
     attach(reap, parent);
     *handle = reap_handle(reap);
-    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) {
+        trace(reap);
+        return 0;
+    }
     int saved = errno;
     reapDestroy(handle);
     errno = saved;
@@ -137,16 +164,17 @@ static void check_going(struct reap *reap, const char *call)
 }
 
 /* What keeps a reap from being cleared or destroyed. */
-static NOINLINE void check_end(struct reap *reap, const char *call)
+static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
 {
     check_going(reap, call);
     if (reap->flags & REAP_ENTERED) misused(reap, call, "reap is entered");
     reap_watch_check(reap, call);
+    if (clears) reap_stats_trace(reap, false);
 }
 
-static void begin_end(struct reap *reap, const char *call)
+static ALWAYS_INLINE void begin_end(struct reap *reap, const char *call, bool clears)
 {
-    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call);
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
     reap->flags |= REAP_ENDING;
 }
 
@@ -154,6 +182,7 @@ static void begin_end(struct reap *reap, const char *call)
  * tree any more. */
 static NOINLINE void end_special(struct reap *reap)
 {
+    if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
     if (!reap_is_shared(reap)) return;
     reap_tree_remove(reap);
@@ -166,7 +195,7 @@ static void end_one(struct reap *reap)
 {
     struct reap *parent = reap->parent;
     if (parent) reap_first_learn(reap);
-    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED))) end_special(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED))) end_special(reap);
     reap_tree_remove(reap);
     reap_first_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
@@ -182,7 +211,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     if (LIKELY(!reap->children && !reap->cleanups)) return;
     for (;;) {
         while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
-            begin_end(child, call);
+            begin_end(child, call, false);
             reap = child;
         }
         if (reap_cleanup_run_latest(reap, reap == top ? depth : 0)) continue;
@@ -222,7 +251,7 @@ void reapUnmark(void **handle, const reap_mark *mark)
 
 static ALWAYS_INLINE void clear(struct reap *reap)
 {
-    begin_end(reap, "reapFreeAll");
+    begin_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
@@ -246,7 +275,7 @@ void reapFreeAll(void **handle)
 
 static ALWAYS_INLINE void destroy(struct reap *reap)
 {
-    begin_end(reap, "reapDestroy");
+    begin_end(reap, "reapDestroy", false);
     empty_tree(reap, 0, "reapDestroy");
     end_one(reap);
 }

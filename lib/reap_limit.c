@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "reap_free.h"
+#include "reap_trace.h"
 #include "reap_shared.h"
 #include "reap_tree.h"
 
@@ -125,6 +126,7 @@ bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked)
         struct reap *met = draw_for(share, bytes);
         if (met && notify(reap, met, asked)) met = share->room < bytes ? draw_for(share, bytes) : NULL;
         if (met) {
+            if (reap_trace_on) reap_trace_limit(met, asked);
             errno = ENOMEM;
             return false;
         }

@@ -223,6 +223,7 @@ struct reap {
     struct reap_backing backing;         /* undefined without REAP_BACKED */
     struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
     size_t entered;                      /* how often */
+    uint64_t made;                       /* when; undefined where nothing is traced */
 
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */

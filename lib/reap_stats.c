@@ -10,6 +10,7 @@
 #include "reap_alloc.h"
 #include "reap_limit.h"
 #include "reap_shared.h"
+#include "reap_trace.h"
 #include "reap_tree.h"
 #include "reap_watch.h"
 #include "report.h"
@@ -54,6 +55,18 @@ static void count(const struct reap *reap, struct reap_stats *stats)
     for (const struct reap_chunk *chunk = reap->spares; chunk; chunk = chunk->next) stats->chunks++;
     count_cradle(reap, stats);
     stats->live_bytes = units * REAP_UNIT;
+}
+
+void reap_stats_trace(const struct reap *reap, bool ends)
+{
+    struct reap_stats stats;
+    char held[200];
+    if (!reap_trace_on) return;
+    count(reap, &stats);
+    size_t n = report_format(held, sizeof held, "%zu objects, %zu bytes, %zu chunks, %zu held",
+                             stats.live_objects, stats.live_bytes, stats.chunks, stats.chunk_bytes);
+    if (ends) report_format(held + n, sizeof held - n, ", %zu at most", stats.peak_chunk_bytes);
+    reap_trace_held(reap, held, ends);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)

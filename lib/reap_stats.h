@@ -1,6 +1,11 @@
-/* reap_stats.h: what is said at exit of reaps that were never destroyed.   (floor 7) */
+/* reap_stats.h: what is said of reaps that end, and of those that never do.   (floor 7) */
 #ifndef REAP_STATS_H
 #define REAP_STATS_H
+
+#include "reap_state.h"
+
+/* Traces a reap that is cleared, or ends. */
+void reap_stats_trace(const struct reap *reap, bool ends);
 
 /* Has each of them named when the program exits, if the options say so. */
 void reap_stats_start(void);

@@ -27,7 +27,7 @@ START_TEST(options_have_these_presets)
                                         "purge_ms=100",
                                         "purge_thread=0", "thp=grown",
                                         "memory_limit=purge",
-                                        "leaks=0", "bypass=0", "redzone=0", "harden=0"};
+                                        "trace=none", "leaks=0", "bypass=0", "redzone=0", "harden=0"};
     presets();
     char item[64];
     unsigned i = 0;

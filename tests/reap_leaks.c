@@ -1,4 +1,5 @@
-/* reap_leaks.c: loses a reap, keeps one, destroys one, and one as it exits; run by reap_leaks.sh. */
+/* reap_leaks.c: loses a reap, keeps one, clears one and destroys it, and one as it exits; run by
+ * reap_leaks.sh and reap_trace.sh. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,6 +30,11 @@ int main(void)
     reapSetName(&late, "late");
     reapCreate(&gone, NULL);
     reapSetName(&gone, "gone");
+    reapSetLimit(&gone, 100);
+    if (reapMalloc(&gone, 200)) return 1;
+    reapFree(&gone, reapMalloc(&gone, 60));
+    reapMalloc(&gone, 50);
+    reapFreeAll(&gone);
     lose();
     reapDestroy(&gone);
     close(STDERR_FILENO);

@@ -1,0 +1,101 @@
+/* reap_trace.c: a line in a file for each reap that begins, is cleared, meets a limit, or ends. */
+#include "reap_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "report.h"
+
+bool reap_trace_on;
+static int file = -1;
+static dev_t device;
+static ino_t inode;
+static uint64_t start_us;
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* A number beyond what programs close by habit. */
+static int open_high(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 100);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
+}
+
+void reap_trace_start(void)
+{
+    char path[PATH_MAX];
+    struct stat is;
+    if (!options.trace) return;
+    size_t size = strcspn(options.trace, ",");
+    if (size < sizeof path) {
+        memcpy(path, options.trace, size);
+        path[size] = '\0';
+        file = open_high(path);
+    }
+    if (file < 0 || fstat(file, &is) != 0) {
+        report_line("REAP_OPTIONS: the file of trace cannot be opened");
+        return;
+    }
+    device = is.st_dev;
+    inode = is.st_ino;
+    start_us = now_us();
+    reap_trace_on = true;
+}
+
+/* Has the program closed the file, and opened another under its number? */
+static bool is_open(void)
+{
+    struct stat is;
+    return fstat(file, &is) == 0 && is.st_dev == device && is.st_ino == inode;
+}
+
+static void line(const char *event, const struct reap *reap, const char *rest)
+{
+    char text[512];
+    int saved = errno;
+    const char *name = reap->name ? reap->name->text : "";
+    size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%s%s", (unsigned)getpid(),
+                             (unsigned long long)(now_us() - start_us), event, (void *)(uintptr_t)reap,
+                             *name ? " " : "", name, rest);
+    text[n++] = '\n';
+    if (is_open() && write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
+    errno = saved;
+}
+
+void reap_trace_create(struct reap *reap)
+{
+    char rest[64] = "";
+    reap->made = now_us();
+    if (reap->parent) report_format(rest, sizeof rest, " below %p", (void *)reap->parent);
+    line("create", reap, rest);
+}
+
+void reap_trace_held(const struct reap *reap, const char *held, bool ends)
+{
+    char rest[256];
+    size_t n = report_format(rest, sizeof rest, ": %s", held);
+    unsigned long long lived = ends ? now_us() - reap->made : 0;
+    if (ends) report_format(rest + n, sizeof rest - n, ", after %llu", lived);
+    line(ends ? "destroy" : "clear", reap, rest);
+}
+
+void reap_trace_limit(const struct reap *reap, size_t asked)
+{
+    char rest[128];
+    report_format(rest, sizeof rest, ": %zu more, of %zu", asked, reap->share.bytes);
+    line("limit", reap, rest);
+}
