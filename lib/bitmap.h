@@ -27,6 +27,16 @@ static inline void bitmap_clear(uint64_t *map, size_t i)
     map[i / 64] &= ~((uint64_t)1 << (i % 64));
 }
 
+/* Clears the bits in [from, end). */
+static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)
+{
+    if (from >= end) return;
+    size_t i = from / 64, last = (end - 1) / 64;
+    uint64_t mask = ~(uint64_t)0 << (from % 64);
+    for (; i < last; i++, mask = ~(uint64_t)0) map[i] &= ~mask;
+    map[i] &= ~(mask & ~(uint64_t)0 >> (63 - (end - 1) % 64));
+}
+
 /* The first set bit in [from, end); end when there is none. */
 static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
 {

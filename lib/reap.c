@@ -119,10 +119,10 @@ static NOINLINE void free_shared(void **handle, void *object)
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    if (reap_is_plain(reap))
-        free_checked(reap, object);
-    else
+    if (!reap_is_plain(reap))
         free_shared(handle, object);
+    else if (!reap_free_known(reap, object))
+        free_checked(reap, object);
 }
 
 /* What is rare ends in a tail call, so that nothing is saved for it. */

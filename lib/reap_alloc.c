@@ -56,10 +56,8 @@ static void *bump(struct reap *reap, size_t units)
  * becomes a free block, looked at when that one is used up. */
 static NOINLINE void *grow(struct reap *reap, size_t units)
 {
-    while (reap_closing_reopen(reap)) {
-        void *object = reap_free_take(reap, units);
-        if (object) return object;
-    }
+    void *object = reap_free_take_last(reap, units);
+    if (object) return object;
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
     if (!chunk) return NULL;
     if (chunk->limit - chunk->first - units >= hole(reap)) {
@@ -111,7 +109,8 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
     *zeroed = false;
     if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
-    if (reap->bins_used && LIKELY(!(reap->flags & REAP_MARKED))) {
+    bool free_first = reap->bins_used && reap_free_is_better(reap, units, hole(reap));
+    if (free_first && LIKELY(!(reap->flags & REAP_MARKED))) {
         void *object = reap_free_take(reap, units);
         if (object) return object;
     }

@@ -27,7 +27,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
-    if (UNLIKELY(reap->flags & REAP_SPECIAL || chunk->closed)) return chunk;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
     reap_heap_begin(reap);
     return reap->own.near[reap_near(pointer)] = chunk;
 }
@@ -266,6 +266,7 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
     uint64_t *frees = chunk->starts + reap_guarded_size(chunk->size) / sizeof(uint64_t);
     memset(frees, 0, reap_bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
+    chunk->listed = frees;
     reap_heap_begin(reap);
 }
 

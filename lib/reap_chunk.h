@@ -71,4 +71,16 @@ size_t reap_chunk_live_bytes(const struct reap *reap);
 /* The chunk of a pointer into this reap's memory; NULL for any other value. */
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
 
+/* The chunks that hold objects, newest first and the first one last; NULL after it. */
+static inline struct reap_chunk *reap_chunk_after(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    if (chunk == reap_first_chunk(reap)) return NULL;
+    return chunk->next ? chunk->next : reap_first_chunk(reap);
+}
+
+static inline struct reap_chunk *reap_chunk_begin(const struct reap *reap)
+{
+    return reap->chunks ? reap->chunks : reap_first_chunk(reap);
+}
+
 #endif

@@ -1,6 +1,8 @@
 /* reap_closing.c: which chunks a reap can do without. */
 #include "reap_closing.h"
 
+#include <string.h>
+
 #include "reap_bins.h"
 
 static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
@@ -41,28 +43,49 @@ bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk
     return others_have_room(reap, chunk);
 }
 
+/* Closes a chunk whose blocks are in no bins any more. */
+static void close_unlisted(struct reap *reap, struct reap_chunk *chunk)
+{
+    reap_bins_remove_dirty(reap, chunk);
+    chunk->listed = NULL;
+    chunk->closed = true;
+    chunk->notice = 1;
+    reap->closed++;
+}
+
 void reap_closing_close(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t limit = chunk->limit;
     for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit; unit++)
         reap_bins_unlink(reap, reap_address(chunk, unit), reap_block_end(reap, chunk, unit) - unit);
-    reap_bins_remove_dirty(reap, chunk);
-    reap_chunk_forget(reap, chunk);
-    chunk->closed = true;
-    reap->closed++;
+    close_unlisted(reap, chunk);
+}
+
+/* Where the first live block behind a free one starts. */
+static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t limit)
+{
+    size_t i = unit / 64;
+    uint64_t live = chunk->starts[i] & ~chunk->frees[i] & ~(uint64_t)0 << (unit % 64);
+    while (!live) {
+        if (++i * 64 >= limit) return limit;
+        live = chunk->starts[i] & ~chunk->frees[i];
+    }
+    return i * 64 + (size_t)__builtin_ctzll(live);
 }
 
 /* The free blocks of a closed chunk, joined, are for use again. */
 static void reopen(struct reap *reap, struct reap_chunk *chunk)
 {
-    size_t limit = chunk->limit;
-    for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit;) {
-        size_t end = reap_block_end(reap, chunk, unit), run = reap_bins_join(reap, chunk, end, limit);
-        chunk->live_units -= run - end;
-        reap_bin_push(reap, chunk, unit, run - unit);
-        unit = run;
+    size_t limit = reap_chunk_top(reap, chunk), unit = chunk->first;
+    while ((unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
+        size_t end = next_live(chunk, unit, limit);
+        bitmap_clear_range(chunk->starts, unit + 1, end);
+        bitmap_clear_range(chunk->frees, unit + 1, end);
+        reap_bin_push(reap, chunk, unit, end - unit);
+        unit = end;
     }
     chunk->closed = false;
+    chunk->listed = chunk->frees;
     reap->closed--;
     chunk->notice = reap_bins_next_notice(chunk);
 }
@@ -71,8 +94,54 @@ bool reap_closing_reopen(struct reap *reap)
 {
     struct reap_chunk *best = NULL;
     if (LIKELY(reap->closed == 0) || reap->flags & REAP_MARKED) return false;
-    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
         if (chunk->closed && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
     reopen(reap, best);
+    reap->tight = false;
     return true;
+}
+
+bool reap_closing_half_is_free(const struct reap *reap)
+{
+    size_t all = 0, free = 0;
+    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
+        if (!c->listed) continue;
+        all += c->limit - c->first;
+        free += free_units(reap, c);
+    }
+    return free >= all / 2;
+}
+
+bool reap_closing_most_are_due(const struct reap *reap)
+{
+    size_t due = 0, others = 0;
+    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
+        if (!c->listed) continue;
+        bool half = free_units(reap, c) >= (c->limit - c->first) / 2;
+        due += half ? c->size : 0;
+        others += half ? 0 : c->size;
+    }
+    return due >= others;
+}
+
+bool reap_closing_all_is_due(const struct reap *reap)
+{
+    size_t dirty = 0, others = 0;
+    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
+        if (!c->listed) continue;
+        dirty += c->dirty ? c->size : 0;
+        others += c->dirty ? 0 : c->size;
+    }
+    return dirty >= others;
+}
+
+void reap_closing_close_all(struct reap *reap)
+{
+    memset(reap->own.bins, 0, sizeof reap->own.bins);
+    reap->bins_used = 0;
+    reap->tight = false;
+    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c))
+        if (c->listed) close_unlisted(reap, c);
+    if (reap->current && reap->current->closed) reopen(reap, reap->current);
+    reap_choose_mode(reap);
 }

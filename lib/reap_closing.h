@@ -4,6 +4,11 @@
  * lives, and the others have room for that and some more, it is closed: its free blocks are in no bins, so it
  * only loses objects, and goes with the last one. Before a reap grows, closed chunks are opened again.
  *
+ * A closed chunk's free blocks are known from its bitmaps alone: a free there touches no object, and opening
+ * it joins them a run at a time. So where most chunks would be closed, or most have blocks to be joined, all
+ * are closed at once, which is emptying the bins: to take each block out of its bin would touch it and both
+ * its neighbours there.
+ *
  * Threads: the reap's own.
  */
 #ifndef REAP_CLOSING_H
@@ -19,5 +24,17 @@ void reap_closing_close(struct reap *reap, struct reap_chunk *chunk);
 
 /* Opens a closed chunk: more may be free then. False: there is none. */
 bool reap_closing_reopen(struct reap *reap);
+
+/* Is half of the open chunks in which something was freed free? */
+bool reap_closing_half_is_free(const struct reap *reap);
+
+/* Is one to be closed, and so many others are that all may as well be? */
+bool reap_closing_most_are_due(const struct reap *reap);
+
+/* Is so much of what is free to be joined that all bins may as well be filled anew? */
+bool reap_closing_all_is_due(const struct reap *reap);
+
+/* Empties the bins and closes every chunk with free blocks but the current one, whose blocks are joined. */
+void reap_closing_close_all(struct reap *reap);
 
 #endif

@@ -167,7 +167,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
         return;
     }
     chunk->kind = REAP_SPARE;
-    chunk->frees = NULL;
+    chunk->frees = chunk->listed = NULL;
     chunk->next = reap->spares;
     reap->spares = chunk;
     reap->spare_bytes += (uint32_t)chunk->size;
@@ -202,6 +202,7 @@ void reap_first_clear(struct reap *reap)
     lay_out_first(reap, first, first->size);
     reap->dirty = NULL;
     reap->closed = 0;
+    reap->tight = false;
     reap->bins_used = 0;
     reap->heap = &reap_no_heap;
     reap->cleanups = reap->spare_cleanups = NULL;

@@ -8,7 +8,8 @@
 
 enum {
     TRIES = 8,   /* blocks looked at in a bin whose blocks may be too small */
-    BATCH = 1024 /* bytes of free blocks cut beside an object, at most */
+    BATCH = 4096, /* bytes of free blocks cut beside an object, at most */
+    RUNS = REAP_EXACT_BINS + 3 /* the first bin of blocks of 1.5 KiB and more */
 };
 
 /* --- sweeping -------------------------------------------------------------------------------- */
@@ -18,7 +19,7 @@ enum {
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t from = reap_unit(chunk, reap->bump);
-    if (from > chunk->high) chunk->high = from;
+    if (from > chunk->high) chunk->high = (uint32_t)from;
     reap_retreat_begin(chunk);
     if (unit < from) bitmap_clear(chunk->starts, unit);
     while (chunk->frees && unit > reap_chunk_floor(chunk)) {
@@ -73,11 +74,16 @@ static struct reap_block *first_fit(struct reap_block *block, size_t units, int 
     return NULL;
 }
 
+/* Do small objects take any block that fits? Else only one of their own size, or a big one, which does for
+ * many. */
+static bool is_frugal(const struct reap *reap) { return reap->tight || reap->closed > 0; }
+
 /* The smallest block that fits, near enough: any block of a bin above the one for units does. */
 static struct reap_block *find(const struct reap *reap, size_t units)
 {
     size_t bin = reap_bin(units);
     uint64_t used = reap->bins_used >> bin << bin;
+    if (bin < REAP_EXACT_BINS && !(used >> bin & 1) && !is_frugal(reap)) used = used >> RUNS << RUNS;
     if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
         int tries = bin < REAP_BINS - 1 ? TRIES : INT_MAX; /* no bin is above the last one */
         struct reap_block *block = first_fit(reap->own.bins[bin], units, tries);
@@ -87,10 +93,22 @@ static struct reap_block *find(const struct reap *reap, size_t units)
     return used ? reap->own.bins[__builtin_ctzll(used)] : NULL;
 }
 
-/* The same after sweeping as many dirty chunks as it takes. */
+/* What is free before the hole is joined with it. */
+static void close_all(struct reap *reap)
+{
+    reap_closing_close_all(reap);
+    if (reap->current) bump_back(reap, reap->current, reap_chunk_top(reap, reap->current));
+}
+
+/* The same after joining what is free: in as many dirty chunks as it takes; where most are dirty in none but
+ * the current one, since the others are closed. */
 static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
 {
     struct reap_block *block = NULL;
+    if (reap->dirty && reap_closing_all_is_due(reap)) {
+        close_all(reap);
+        block = find(reap, units);
+    }
     while (!block && reap->dirty) {
         sweep(reap, reap->dirty);
         block = find(reap, units);
@@ -153,6 +171,19 @@ void *reap_free_take(struct reap *reap, size_t units)
     return block ? cut(reap, chunk_of_block(reap, block, units), block, units) : NULL;
 }
 
+void *reap_free_take_last(struct reap *reap, size_t units)
+{
+    void *object = NULL;
+    if (reap->flags & REAP_MARKED) return NULL;
+    if (reap->bins_used && !reap->tight && reap_closing_half_is_free(reap)) {
+        reap->tight = true;
+        object = reap_free_take(reap, units);
+    }
+    while (!object && reap_closing_reopen(reap)) object = reap_free_take(reap, units);
+    if (!object) reap->tight = false;
+    return object;
+}
+
 /* --- freeing --------------------------------------------------------------------------------- */
 
 /* Nothing but free memory beside the current chunk? */
@@ -177,6 +208,10 @@ void reap_free_settle(struct reap *reap)
 
 static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    if (reap_closing_most_are_due(reap)) {
+        close_all(reap);
+        return;
+    }
     chunk->notice = 0; /* nobody is to look at it meanwhile */
     if (chunk == reap->current) reap_free_leave_hole(reap);
     reap_closing_close(reap, chunk);

@@ -12,10 +12,12 @@
  * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
  * 10,000 objects of 16 to 512 bytes, against 130 this way (73 and 21 ns).
  *
- * A block that is cut for an object is cut for the next ones of that size too, up to a KiB.
+ * A block that is cut for an object is cut for the next ones of that size too, up to 4 KiB.
  *
- * Allocation takes free blocks until one is asked for that none fits, and then bumps again, until
- * the next free: so a small hole that suits nobody does not slow every allocation down.
+ * A small object takes a free block of its own size, else the bump pointer moves on; when the hole is used
+ * up it takes of free blocks of 1.5 KiB and more, which do for many, and of smaller ones only when half of
+ * the reap is free or chunks are closed: to look for a block for each object costs more than it saves. After
+ * bumping the reap is in region mode until the next free.
  *
  * Threads: the reap's own.
  */
@@ -26,14 +28,24 @@
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
+/* Is a free block to be looked for before the hole? */
+static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
+{
+    return hole < units || units > REAP_EXACT_BINS || reap->bins_used >> (units - 1) & 1;
+}
+
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
+
+/* The same before the reap grows: any block that fits, if half of what is open is free, or what closed chunks
+ * have. */
+void *reap_free_take_last(struct reap *reap, size_t units);
 
 /* The same for the first block of a bin of one size. */
 static inline void *reap_free_take_exact(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
                                          struct reap_block *block, size_t bin)
 {
-    bitmap_half *frees = bitmap_half_of(chunk->frees, reap_unit(chunk, block));
+    bitmap_half *frees = bitmap_half_of(chunk->listed, reap_unit(chunk, block));
     *frees = bitmap_half_clear(*frees, (uintptr_t)block / REAP_UNIT);
     chunk->live_units += bin + 1;
     return reap_bin_pop(reap, heap, block, bin);
@@ -67,9 +79,9 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     struct reap_heap *heap = reap->heap;
     struct reap_chunk *chunk = heap->near[reap_near(object)];
     size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->limit || !chunk->frees)) return false;
+    if (UNLIKELY(unit >= chunk->limit || !chunk->listed)) return false;
     uint64_t window = bitmap_window(chunk->starts, unit);
-    bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
+    bitmap_half *half = bitmap_half_of(chunk->listed, unit), frees = *half;
     uint32_t behind = (uint32_t)(window >> 1);
     if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) return false;
     *half = bitmap_half_set(frees, unit);
@@ -77,6 +89,25 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     reap_bin_link(reap, heap, chunk, object, bin);
     reap_free_count(reap, chunk, bin + 1);
     return true;
+}
+
+/* The same for an object in a closed chunk: no bin is told of it. */
+static inline bool reap_free_unlisted(struct reap *reap, void *object)
+{
+    struct reap_chunk *chunk = reap->heap->near[reap_near(object)];
+    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
+    if (unit >= chunk->limit || !chunk->closed) return false;
+    if (!bitmap_get(chunk->starts, unit) || bitmap_get(chunk->frees, unit)) return false;
+    bitmap_set(chunk->frees, unit);
+    reap_free_count(reap, chunk, bitmap_next(chunk->starts, unit + 1, chunk->limit) - unit);
+    return true;
+}
+
+/* Either, for an object in a closed chunk or in one that the table did not know until now. */
+static inline bool reap_free_known(struct reap *reap, void *object)
+{
+    if (reap_free_unlisted(reap, object)) return true;
+    return object && reap_chunk_find(reap, object) && reap_free_fast(reap, object);
 }
 
 /* Gives the current chunk back when it is empty and more than the rest of the reap is worth. */

@@ -118,7 +118,7 @@ static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t top = reap_chunk_top(reap, chunk);
     if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, unit);
-    if (top > chunk->high) chunk->high = top;
+    if (top > chunk->high) chunk->high = (uint32_t)top;
     reap_free_unwind(reap, chunk, unit);
     reap_retreat_begin(chunk);
     reap_chunk_bump_in(reap, chunk, unit);

@@ -44,6 +44,7 @@
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
  *     - a chunk is on the dirty list when it is dirty, and only then
+ *     - a chunk's `listed`, which fast paths use, is its frees, or NULL while it is closed
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
  *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
  *
@@ -121,16 +122,17 @@ struct reap_chunk {
     size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
     size_t notice;     /* when live_units falls below it: see reap_free_rest */
     size_t size;       /* bytes held of the backend */
-    size_t high;       /* the furthest unit that the bump pointer came back from since the last clear */
+    uint64_t *listed;  /* frees, while its free blocks are in bins: not while it is closed */
     struct reap_chunk *dirty_next;
     struct reap_chunk *dirty_prev;
     uint8_t kind;               /* enum reap_kind */
-    bool lent;                  /* the user's memory, or apart */
-    bool apart;                 /* its object is: see apart.h; of REAP_WHOLE alone */
-    bool closed;                /* its free blocks are in no bins: see reap_closing.h */
-    bool dirty;                 /* on the dirty list */
-    uint8_t pinned;             /* enum reap_pin */
+    bool lent : 1;              /* the user's memory, or apart */
+    bool apart : 1;             /* its object is: see apart.h; of REAP_WHOLE alone */
+    bool closed : 1;            /* its free blocks are in no bins: see reap_closing.h */
+    bool dirty : 1;             /* on the dirty list */
+    uint8_t pinned : 2;         /* enum reap_pin */
     uint16_t depth;             /* marks that were open when it was made, and still are */
+    uint32_t high;              /* the furthest unit that the bump pointer came back from */
     _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
     uint32_t floor;             /* with REAP_PIN_MARK: the unit of its last mark */
@@ -211,7 +213,8 @@ struct reap {
     struct reap_name *name;
 
     _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
-    size_t closed;                       /* how many chunks are */
+    uint32_t closed;                     /* how many chunks are */
+    bool tight;                          /* small objects take any free block before the reap grows */
 
     /* other threads' doing, apart from what the reap's own thread writes to */
     _Atomic(void *) remote;                     /* objects freed through free(), by their first bytes */
@@ -390,17 +393,5 @@ static inline void reap_region_mode(struct reap *reap)
 
 /* Heap mode: the slow path looks at the free blocks before it bumps. */
 static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
-
-/* The chunks that hold objects, newest first and the first one last; NULL after it. */
-static inline struct reap_chunk *reap_chunk_after(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    if (chunk == reap_first_chunk(reap)) return NULL;
-    return chunk->next ? chunk->next : reap_first_chunk(reap);
-}
-
-static inline struct reap_chunk *reap_chunk_begin(const struct reap *reap)
-{
-    return reap->chunks ? reap->chunks : reap_first_chunk(reap);
-}
 
 #endif

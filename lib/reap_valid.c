@@ -57,6 +57,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->dirty += chunk->dirty;
     sums->closed += chunk->closed;
     HOLDS(sums, !chunk->closed || (!chunk->dirty && chunk != reap->current));
+    HOLDS(sums, chunk->listed == (chunk->closed ? NULL : chunk->frees));
     check_blocks(reap, chunk, sums);
 }
 
