@@ -9,7 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, STEPS = 15000, SLOTS = 256, FORKS = 40 };
+enum { THREADS = 4, STEPS = 15000, SLOTS = 256, STEPS_A_FORK = 375 };
+
+/* REAP_TEST_STEPS has fewer of them under Valgrind. */
+static unsigned steps(void)
+{
+    const char *asked = getenv("REAP_TEST_STEPS");
+    return asked ? (unsigned)strtoul(asked, NULL, 10) : STEPS;
+}
 
 /* Called in children of forks too, in which Check's own lock may be held for ever. */
 static void *new_shared(void **parent, size_t limit)
@@ -199,8 +206,8 @@ static void look(void **reap, unsigned step)
 
 static void *play(void *shared)
 {
-    unsigned random = atomic_fetch_add(&numbers, 1) * 7919 + 1;
-    for (unsigned step = 0; step < STEPS; step++) {
+    unsigned random = atomic_fetch_add(&numbers, 1) * 7919 + 1, n = steps();
+    for (unsigned step = 0; step < n; step++) {
         random = random * 1103515245 + 12345;
         unsigned char *object = step % 3 ? make(&shared, random >> 8) : NULL, *old;
         old = atomic_exchange(&slots[random >> 24 & (SLOTS - 1)], object);
@@ -288,9 +295,9 @@ struct pair {
 static void *move_to_and_fro(void *arg)
 {
     struct pair *pair = arg;
-    unsigned here = atomic_fetch_add(&numbers, 1) & 1;
+    unsigned here = atomic_fetch_add(&numbers, 1) & 1, n = steps();
     void *object = fill(reapMalloc(&pair->reaps[here], 100), 100), *owner;
-    for (int i = 0; i < STEPS; i++, here = !here) {
+    for (unsigned i = 0; i < n; i++, here = !here) {
         object = reapMove(object, &pair->reaps[here], &pair->reaps[!here]);
         ck_assert_int_eq(reapOf(object, &owner), 0);
         ck_assert_ptr_eq(owner, pair->reaps[!here]);
@@ -372,7 +379,7 @@ START_TEST(a_fork_finds_them_whole)
     reapMalloc(&pair.reaps[1], 100);
     over = false;
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, &pair);
-    for (int i = 0; i < FORKS; i++) {
+    for (unsigned forks = steps() / STEPS_A_FORK; forks > 0; forks--) {
         pid_t pid = fork();
         if (pid == 0) use_in_child(&pair);
         ck_assert_int_eq(exit_status(pid), 0);
