@@ -78,6 +78,26 @@ END_TEST
 
 static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
+/* The two bitmaps are 1/64 of what they describe; a reap's own and the ends of chunks are little beside. Looked
+ * at when the reap is about to grow, because what the newest chunk has left is no overhead. */
+START_TEST(small_objects_cost_two_percent_beside_themselves)
+{
+    uint32_t state = 7;
+    size_t bytes = 0, held = 0, before = 0;
+    for (size_t chunks = 0; chunks < 12; before = bytes) {
+        size_t size = 16 + next_random(&state) / 256 % 113;
+        reapMalloc(&reap, size);
+        bytes += (size + 15) / 16 * 16;
+        if (stats().chunks == chunks) continue;
+        chunks = stats().chunks;
+        if (chunks == 12) break;
+        held = stats().chunk_bytes;
+    }
+    ck_assert_uint_gt(held, 4000 * 1000);
+    ck_assert_uint_le(held * 100, before * 102);
+}
+END_TEST
+
 /* Objects die here and there, and others are made. What a tenth lives in is a tenth of the chunks in the end,
  * and nothing is lost. */
 START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
@@ -173,6 +193,7 @@ int main(void)
     tcase_add_test(tests, freed_neighbours_join);
     tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
     tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
+    tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
     tcase_add_test(tests, freed_memory_is_used_again);
     tcase_add_test(tests, empty_chunks_go_back);
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
