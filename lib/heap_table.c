@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-struct heap_row heap_rows[IDS_MAX];
-struct heap_outboxes heap_outboxes[IDS_MAX];
+_Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
+_Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
 struct lock heap_table_lock;
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];

@@ -144,7 +144,7 @@ START_TEST(frees_reach_what_lies_near)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(9000), *last = hoard_malloc(9000); /* too large for an outbox */
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an outbox */
     struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);

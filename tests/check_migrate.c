@@ -116,8 +116,10 @@ END_TEST
 
 /* --- what a fence is for --------------------------------------------------------------------- */
 
+enum { ROUNDS = 30000 };
+
 /* Of a class whose blocks are carved one by one, and made pending one by one. */
-enum { ROUNDS = 30000, CLASS = 53 };
+static unsigned big_class(void) { return sizeclass_of(20000); }
 
 static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;
@@ -125,7 +127,7 @@ static _Atomic uint32_t worker_id = UINT32_MAX;
 
 static void free_once(void) { heap_free(&sb, memory); }
 
-static void carve_once(void) { heap_carve(CLASS); }
+static void carve_once(void) { heap_carve(big_class()); }
 
 /* On a busy machine it gets another id now and then. */
 static void *go_on(void *what)
@@ -163,7 +165,7 @@ static void set_owner(unsigned id, bool on)
 
 static void set_active(unsigned id, bool on)
 {
-    __atomic_store_n(&heap_rows[id].active[CLASS], on ? &sb : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&heap_rows[id].active[big_class()], on ? &sb : NULL, __ATOMIC_RELEASE);
 }
 
 static void make_superblock(void)
@@ -171,7 +173,7 @@ static void make_superblock(void)
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
     sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .posted = 1};
     set_owner(0, false);
-    superblock_format(&sb, CLASS);
+    superblock_format(&sb, big_class());
 }
 
 /* The other has to have been there for a round to mean something: on a busy machine it may wait for its CPU.
@@ -191,7 +193,7 @@ static void assert_fence_ends(void (*what)(void), void (*let)(unsigned id, bool 
     pthread_create(&threads[0], NULL, go_on, &what);
     while (worker_id == UINT32_MAX) sched_yield();
     for (unsigned round = 0; goes_on(round, commits); round++) {
-        superblock_format(&sb, CLASS);
+        superblock_format(&sb, big_class());
         uint64_t before = word_read(&sb);
         unsigned id = worker_id;
         let(id, true);
