@@ -78,7 +78,7 @@ END_TEST
 
 static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
-/* The two bitmaps are 1/64 of what they describe; a reap's own and the ends of chunks are little beside. Looked
+/* The two bitmaps are 1/64 of what they describe; a reap's own and ends of chunks are little beside. Looked
  * at when the reap is about to grow, because what the newest chunk has left is no overhead. */
 START_TEST(small_objects_cost_two_percent_beside_themselves)
 {
