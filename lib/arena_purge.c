@@ -150,16 +150,20 @@ bool arena_nears_limit(size_t more)
 
 /* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
  * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
- * leaves behind. Huge pages are worth more than that. */
+ * leaves behind. Huge pages are worth more than that. What goes back for it in the life of the process is a
+ * quarter of its peak, and what passes that last: a program whose spans come and go is near its peak again
+ * and again, and would touch the same memory anew each time. */
 static void stay_below_peak(size_t more)
 {
-    size_t aim = arenas.peak > more ? arenas.peak - more : 0;
-    if (arenas.held > aim) arena_drop_kept(arenas.held - aim);
+    size_t aim = arenas.peak > more ? arenas.peak - more : 0, before = arenas.held;
+    if (before <= aim || arenas.spared >= arenas.peak / 4) return;
+    arena_drop_kept(before - aim);
     struct list_node *node = arenas.partial.first;
     for (; node != NULL && arenas.held > aim; node = node->next) {
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
         if (!arena->huge && arena->dirty != 0) purge_slots(arena, arenas.held - aim);
     }
+    arenas.spared += before - arenas.held;
 }
 
 COLD bool arena_make_room(size_t more)
@@ -167,7 +171,7 @@ COLD bool arena_make_room(size_t more)
     stay_below_peak(more);
     if (!arena_is_near(more)) return true;
     if (!arenas.limit_is_known)
-        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine()->memory);
+        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
     if (!arena_is_near(more)) return true;
     uint64_t now = pages_clock();
     purge_older(now, 0);

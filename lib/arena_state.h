@@ -27,6 +27,7 @@ struct arenas {
     size_t kept_bytes;
     _Atomic(struct arena *) all;
     size_t held, peak;
+    size_t spared; /* bytes that went back for a peak not to rise */
     size_t near; /* bytes held that are near the limit on memory, or enough to look for one */
     _Atomic bool limit_is_known;
     size_t dirty_slots;

@@ -144,16 +144,18 @@ void cgroup_read(const char *root, struct cgroup *group)
     errno = saved;
 }
 
-/* Threads that come here at once find the same. */
-const struct cgroup *cgroup_mine(void)
+struct cgroup cgroup_mine(void)
 {
+    enum { UNKNOWN, KEPT, KNOWN };
     static struct cgroup mine;
-    static _Atomic bool known;
-    if (!atomic_load_explicit(&known, memory_order_acquire)) {
-        struct cgroup group;
-        cgroup_read("", &group);
+    static _Atomic int state;
+    if (atomic_load_explicit(&state, memory_order_acquire) == KNOWN) return mine;
+    struct cgroup group;
+    cgroup_read("", &group);
+    int unknown = UNKNOWN; /* of threads that come here at once, one keeps what it has read */
+    if (atomic_compare_exchange_strong(&state, &unknown, KEPT)) {
         mine = group;
-        atomic_store_explicit(&known, true, memory_order_release);
+        atomic_store_explicit(&state, KNOWN, memory_order_release);
     }
-    return &mine;
+    return group;
 }

@@ -20,6 +20,6 @@ struct cgroup {
 void cgroup_read(const char *root, struct cgroup *group);
 
 /* This process's, read at the first call. */
-const struct cgroup *cgroup_mine(void);
+struct cgroup cgroup_mine(void);
 
 #endif

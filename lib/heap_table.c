@@ -27,7 +27,7 @@ _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superbl
  * time there is no use in spinning. */
 static void know_the_machine(void)
 {
-    unsigned cpus = cgroup_mine()->cpus;
+    unsigned cpus = cgroup_mine().cpus;
     topology_find_caches();
     if (cpus < cpu.count) lock_configure(options.lock, cpus);
 }
