@@ -124,6 +124,10 @@ void arena_purge_if_due(void);
 void arena_limit(size_t bytes);
 bool arena_nears_limit(size_t more);
 
+/* Between the two nothing is mapped, unmapped or moved. */
+void arena_freeze(void);
+void arena_thaw(void);
+
 /* Bytes in use or dirty now, the most there were, and those of now that nobody uses. */
 struct arena_held {
     size_t now, peak, unused;

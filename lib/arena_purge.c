@@ -150,13 +150,13 @@ bool arena_nears_limit(size_t more)
 
 /* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
  * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
- * leaves behind. Huge pages are worth more than that. What goes back for it in the life of the process is a
- * quarter of its peak, and what passes that last: a program whose spans come and go is near its peak again
- * and again, and would touch the same memory anew each time. */
+ * leaves behind. Huge pages are worth more than that. What goes back for it in the life of the process is as
+ * much as its peak, and what passes that last: a program whose spans come and go is near its peak again and
+ * again, and would touch the same memory anew each time. */
 static void stay_below_peak(size_t more)
 {
     size_t aim = arenas.peak > more ? arenas.peak - more : 0, before = arenas.held;
-    if (before <= aim || arenas.spared >= arenas.peak / 4) return;
+    if (before <= aim || arenas.spared >= arenas.peak) return;
     arena_drop_kept(before - aim);
     struct list_node *node = arenas.partial.first;
     for (; node != NULL && arenas.held > aim; node = node->next) {

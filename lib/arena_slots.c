@@ -219,6 +219,10 @@ struct arena_held arena_held(void)
 
 struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
 
+void arena_freeze(void) { lock_take(&arenas.lock); }
+
+void arena_thaw(void) { lock_give(&arenas.lock); }
+
 void arena_fork_prepare(void) { lock_for_fork(&arenas.lock); }
 
 void arena_fork_parent(void) { lock_after_fork(&arenas.lock); }

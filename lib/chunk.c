@@ -89,6 +89,29 @@ static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), vo
     return 0;
 }
 
+void chunk_freeze(void)
+{
+    arena_freeze();
+    lent_freeze();
+}
+
+void chunk_thaw(void)
+{
+    lent_thaw();
+    arena_thaw();
+}
+
+bool chunk_is_readable(const void *start, size_t size)
+{
+    size_t bytes;
+    const struct arena *arena = map_find(start);
+    const char *piece = arena != NULL ? arena->base : lent_find(start, &bytes);
+    if (piece == NULL) return false;
+    if (arena != NULL) bytes = arena->mapping != 0 ? arena->mapping : ARENA;
+    size_t before = (size_t)((const char *)start - piece);
+    return before <= bytes && size <= bytes - before;
+}
+
 int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
 {
     int result = 0;

@@ -44,7 +44,16 @@ bool chunk_resize(void *chunk, size_t size, size_t *got);
 /* The chunk that holds pointer, and its bytes; NULL when pointer is in no chunk. Takes any value. */
 void *chunk_of(const void *pointer, size_t *got);
 
-/* Calls fn for every chunk that may be live, approximate while others run; stops when fn is not 0
+/* Between the two no memory leaves the process that chunks are in: for those who look at what other threads
+ * may be giving back. Nothing may be allocated, freed or lent meanwhile, and there may be little to do, since
+ * arenas are locked. */
+void chunk_freeze(void);
+void chunk_thaw(void);
+
+/* Frozen: may so many bytes be read? What is in them may change all the same. Takes any values. */
+bool chunk_is_readable(const void *start, size_t size);
+
+/* Frozen: calls fn for every chunk that may be live, approximate while others run; stops when fn is not 0
  * and returns that. */
 int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg);
 

@@ -52,7 +52,7 @@ void cpu_init(bool want_cpu, bool want_locked);
 unsigned cpu_now(void);
 
 /* Restarts every sequence that runs in this process: what a sequence may have read before, none
- * still acts on after. Only on the rseq paths. */
+ * still acts on after. Only on the rseq paths. Aborts with one line when a sandbox has forbidden it since. */
 void cpu_fence(void);
 
 enum cpu_result {

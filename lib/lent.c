@@ -95,13 +95,15 @@ void *lent_search(const void *pointer, size_t *size)
     }
 }
 
+void lent_freeze(void) { lock_take(&lent.lock); }
+
+void lent_thaw(void) { lock_give(&lent.lock); }
+
 int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg)
 {
     int result = 0;
-    lock_take(&lent.lock);
     for (unsigned i = 0; i < lent.count && result == 0; i++)
         result = fn((void *)lent.at[i].start, lent.at[i].end - lent.at[i].start, arg);
-    lock_give(&lent.lock);
     return result;
 }
 

@@ -4,7 +4,7 @@
  * by address: read without a lock by a search that is repeated when the table has changed meanwhile, and not
  * at all while it is empty. It is asked first, because a buffer may lie in a reap's object.
  *
- * Threads: any. Lock rank: taken alone.
+ * Threads: any. Lock rank: taken alone, or below the arenas' (lent_freeze).
  */
 #ifndef LENT_H
 #define LENT_H
@@ -37,7 +37,11 @@ static inline void *lent_find(const void *pointer, size_t *size)
     return lent_search(pointer, size);
 }
 
-/* Calls fn for each piece; stops when fn is not 0 and returns that. fn must not lend. */
+/* Between the two no piece is entered or taken out. */
+void lent_freeze(void);
+void lent_thaw(void);
+
+/* Frozen: calls fn for each piece; stops when fn is not 0 and returns that. */
 int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
 
 void lent_fork_prepare(void);

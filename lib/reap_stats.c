@@ -41,20 +41,51 @@ static void count_cradle(const struct reap *reap, struct reap_stats *stats)
     if (stats->peak_chunk_bytes < stats->chunk_bytes) stats->peak_chunk_bytes = stats->chunk_bytes;
 }
 
-static void count(const struct reap *reap, struct reap_stats *stats)
+/* Counts one chunk; false: it is not this reap's any more, or being taken apart. */
+typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats);
+
+static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
 {
-    size_t units = 0;
+    stats->live_bytes += reap_chunk_live_units(reap, chunk) * REAP_UNIT;
+    stats->live_objects += count_objects(chunk, reap_chunk_top(reap, chunk));
+    stats->chunks++;
+    return true;
+}
+
+/* The same of a reap that other threads use, and may end meanwhile. All is frozen, so memory stays; but any
+ * word may be of another time than the next one, or of another chunk, and is looked at before it is used. */
+static bool count_others(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
+{
+    struct reap_chunk copy;
+    if (!chunk_is_readable(chunk, sizeof copy)) return false;
+    memcpy(&copy, chunk, sizeof copy);
+    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = copy.live_units;
+    if (copy.owner != reap) return false;
+    if (copy.kind != REAP_WHOLE) {
+        size_t bytes = (top / 64 + 1) * sizeof(uint64_t);
+        live -= copy.limit - top;
+        if (live > top || top > copy.size / REAP_UNIT || !chunk_is_readable(copy.starts, bytes)) return false;
+        if (copy.frees && !chunk_is_readable(copy.frees, bytes)) return false;
+    }
+    stats->live_bytes += live * REAP_UNIT;
+    stats->live_objects += count_objects(&copy, top);
+    stats->chunks++;
+    return true;
+}
+
+static bool is_spare(const struct reap_chunk *chunk)
+{
+    return chunk_is_readable(chunk, sizeof *chunk) && chunk->kind == REAP_SPARE;
+}
+
+static void count(const struct reap *reap, count_chunk *add, struct reap_stats *stats)
+{
     *stats = (struct reap_stats){
         .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_limit_of(reap)};
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
-        size_t top = reap_chunk_top(reap, chunk);
-        units += reap_chunk_live_units(reap, chunk);
-        stats->live_objects += count_objects(chunk, top);
-        stats->chunks++;
-    }
-    for (const struct reap_chunk *chunk = reap->spares; chunk; chunk = chunk->next) stats->chunks++;
+    const struct reap_chunk *chunk = reap_chunk_begin(reap);
+    while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
+    for (chunk = reap->spares; chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
     count_cradle(reap, stats);
-    stats->live_bytes = units * REAP_UNIT;
 }
 
 void reap_stats_trace(const struct reap *reap, bool ends)
@@ -62,7 +93,7 @@ void reap_stats_trace(const struct reap *reap, bool ends)
     struct reap_stats stats;
     char held[200];
     if (!reap_trace_on) return;
-    count(reap, &stats);
+    count(reap, count_mine, &stats);
     size_t n = report_format(held, sizeof held, "%zu objects, %zu bytes, %zu chunks, %zu held",
                              stats.live_objects, stats.live_bytes, stats.chunks, stats.chunk_bytes);
     if (ends) report_format(held + n, sizeof held - n, ", %zu at most", stats.peak_chunk_bytes);
@@ -73,7 +104,7 @@ int reapStats(void **handle, struct reap_stats *stats)
 {
     HELD struct reap *reap = reap_hold(handle, "reapStats");
     reap_alloc_drain(reap);
-    count(reap, stats);
+    count(reap, count_mine, stats);
     stats->children = reap_tree_count(reap);
     return 0;
 }
@@ -128,8 +159,15 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
 
 /* --- reports --------------------------------------------------------------------------------- */
 
-/* A reap that other threads use may go while it is printed: so every pointer is looked up before
- * it is followed. */
+/* What is printed of a reap that other threads may use, and end: read of it while all is frozen. Printing may
+ * allocate, so it comes after. */
+struct view {
+    struct reap *parent, *children, *next;
+    void *handle;
+    struct reap_stats stats;
+    char name[REAP_NAME_MAX], above[REAP_NAME_MAX];
+};
+
 static bool is_reap(const struct reap *reap)
 {
     const struct reap_chunk *chunk = chunk_of(reap, NULL);
@@ -137,55 +175,82 @@ static bool is_reap(const struct reap *reap)
            (reap->tag == reap_tag(reap) || reap_is_shared(reap));
 }
 
-/* The program has come to its end, maybe without its standard error and amid its own exit handlers. */
-static void say_left(struct reap *reap, const struct reap_stats *stats)
+static void read_name(const struct reap *reap, char *text)
 {
-    const struct reap *parent = reap->parent;
-    const char *above = parent && parent->name ? parent->name->text : NULL;
-    report_line("never destroyed: %s%s%p%s%s: %zu objects, %zu bytes, %zu held",
-                reap->name ? reap->name->text : "", reap->name ? " " : "", reap_handle(reap),
-                above ? " below " : "", above ? above : "", stats->live_objects, stats->live_bytes,
-                stats->chunk_bytes);
+    const struct reap_name *name = reap->name;
+    *text = '\0';
+    if (!name || !chunk_is_readable(name, sizeof *name)) return;
+    size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
+    if (!chunk_is_readable(name->text, room)) return;
+    memcpy(text, name->text, room);
+    text[room] = '\0';
+}
+
+/* false: it is no more. */
+static bool look_at(struct reap *reap, struct view *view)
+{
+    chunk_freeze();
+    bool is = is_reap(reap);
+    if (is) {
+        view->parent = reap->parent;
+        view->children = reap->children;
+        view->next = reap->next;
+        view->handle = reap_handle(reap);
+        count(reap, count_others, &view->stats);
+        read_name(reap, view->name);
+        view->above[0] = '\0';
+        if (view->parent && is_reap(view->parent)) read_name(view->parent, view->above);
+    }
+    chunk_thaw();
+    return is;
+}
+
+/* The program has come to its end, maybe without its standard error and amid its own exit handlers. */
+static void say_left(const struct view *view)
+{
+    const char *above = view->above;
+    report_line("never destroyed: %s%s%p%s%s: %zu objects, %zu bytes, %zu held", view->name,
+                *view->name ? " " : "", view->handle, *above ? " below " : "", above,
+                view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);
 }
 
 /* out NULL: as one that is left at exit. */
-static void print_reap(struct reap *reap, int depth, FILE *out)
+static void print_view(const struct view *view, int depth, FILE *out)
 {
-    struct reap_stats stats;
-    count(reap, &stats);
+    const struct reap_stats *stats = &view->stats;
     if (!out) {
-        say_left(reap, &stats);
+        say_left(view);
         return;
     }
     fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
-            reap->name ? reap->name->text : "", reap->name ? " " : "", reap_handle(reap), stats.live_objects,
-            stats.live_bytes, stats.chunks, stats.chunk_bytes, stats.peak_chunk_bytes);
+            view->name, *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes,
+            stats->chunks, stats->chunk_bytes, stats->peak_chunk_bytes);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */
 static void print_tree(struct reap *top, FILE *out)
 {
+    struct view view;
     struct reap *reap = top;
     int depth = 0;
-    while (is_reap(reap)) {
-        print_reap(reap, depth, out);
-        if (reap->children) {
-            reap = reap->children;
+    while (look_at(reap, &view)) {
+        print_view(&view, depth, out);
+        if (view.children) {
+            reap = view.children;
             depth++;
             continue;
         }
-        while (reap != top && !reap->next) {
-            reap = reap->parent;
+        while (reap != top && !view.next) {
+            reap = view.parent;
             depth--;
-            if (!is_reap(reap)) return;
+            if (!look_at(reap, &view)) return;
         }
         if (reap == top) return;
-        reap = reap->next;
+        reap = view.next;
     }
 }
 
-/* Roots found by one walk over the chunks, from number `skip` on. Nothing is printed during the
- * walk: printing may allocate, and the walk may hold locks. */
+/* Roots found by one walk over the chunks, from number `skip` on. */
 struct roots {
     struct reap *reaps[BATCH];
     size_t count;
@@ -214,7 +279,9 @@ static void print_all(FILE *out)
     do {
         roots.count = 0;
         roots.skip = seen;
+        chunk_freeze();
         chunk_walk(collect_root, &roots);
+        chunk_thaw();
         for (size_t i = 0; i < roots.count; i++) print_tree(roots.reaps[i], out);
         seen += roots.count;
     } while (roots.count == BATCH);

@@ -8,9 +8,15 @@
 #include "sizeclass.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 /* --- files ----------------------------------------------------------------------------------- */
 
@@ -150,6 +156,28 @@ START_TEST(no_rseq_where_it_is_refused)
     ck_assert_uint_eq(cpu.ids, 0);
     ck_assert_str_eq(cpu.path, "locked");
     ck_assert_str_eq(cpu.reason, "asked for by REAP_OPTIONS");
+}
+END_TEST
+
+/* A filter that a program installs for itself once it runs. */
+static void forbid(unsigned call)
+{
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+START_TEST(a_fence_that_is_forbidden_ends_the_program)
+{
+    cpu_init(false, false);
+    if (cpu.ids == 0) abort(); /* nothing to forbid */
+    cpu_fence();
+    forbid(SYS_membarrier);
+    cpu_fence();
 }
 END_TEST
 
@@ -310,6 +338,7 @@ int main(void)
     tcase_add_test(memory, metadata_is_zero_aligned_and_apart);
     tcase_add_test(memory, the_clock_goes_on);
     tcase_add_test(processor, no_rseq_where_it_is_refused);
+    tcase_add_test_raise_signal(processor, a_fence_that_is_forbidden_ends_the_program, SIGABRT);
     tcase_add_test(processor, the_allowed_cpus_are_counted);
     tcase_add_loop_test(processor, conditional_stores, 0, 2);
     tcase_add_loop_test(classes, every_size_fits_its_class_and_no_smaller_one, 0, SPACINGS);

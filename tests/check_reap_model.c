@@ -30,7 +30,7 @@ static void do_alloc(struct model *model)
     default:
         at = reapMalloc(handle, size);
     }
-    if (model_was_refused(model, REAPS, (unsigned)reap, model_usable(size), at)) return;
+    if (model_was_refused(model, REAPS, (unsigned)reap, model_usable(size), 0, at)) return;
     model_enter(model, object, (unsigned)reap, at, size);
 }
 
@@ -50,7 +50,7 @@ static void do_realloc(struct model *model)
     size_t size = model_size(model), common = size < object->size ? size : object->size;
     model_check_filled(object);
     unsigned char *at = reapRealloc(&model->reaps[object->reap], object->at, size);
-    if (model_was_refused(model, REAPS, object->reap, model_usable(size) - object->usable, at)) return;
+    if (model_was_refused(model, REAPS, object->reap, model_usable(size) - object->usable, 0, at)) return;
     ck_assert_msg(all_bytes(at, common, object->fill), "not copied");
     model_enter(model, object, object->reap, at, size);
 }
@@ -110,7 +110,7 @@ static void do_move(struct model *model)
     if (!object || to < 0) return;
     unsigned from = object->reap;
     unsigned char *at = reapMove(object->at, &model->reaps[from], &model->reaps[to]);
-    if (model_was_refused(model, from, (unsigned)to, object->usable, at)) return;
+    if (model_was_refused(model, from, (unsigned)to, object->usable, 0, at)) return;
     ck_assert_msg(all_bytes(at, object->size, object->fill), "not moved");
     if ((unsigned)to == from) ck_assert_ptr_eq(at, object->at);
     if ((unsigned)to != from) object->depth = model->depth[to];
@@ -129,7 +129,8 @@ static void do_adopt(struct model *model)
         ck_assert_int_eq(errno, EINVAL);
         return;
     }
-    if (model_was_refused(model, model->parent[reap], to, model_live_below(model, reap), result == 0)) return;
+    size_t live = model_live_below(model, reap);
+    if (model_was_refused(model, model->parent[reap], to, live, 1, result == 0)) return;
     model->parent[reap] = to;
     model->born[reap] = parent < 0 ? 0 : model->depth[to];
     ck_assert_ptr_eq(reapParent(&model->reaps[reap]), parent < 0 ? NULL : model->reaps[to]);

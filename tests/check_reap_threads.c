@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hoard.h"
 #include "reap_chunk.h"
 #include "reap_tree.h"
 
@@ -43,6 +44,45 @@ START_TEST(threads_make_children_of_one_parent)
     in_threads(make_children, parent);
     ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
+}
+END_TEST
+
+/* --- a report of all meanwhile --------------------------------------------------------------- */
+
+static _Atomic bool reported;
+
+/* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
+static void *make_trees(void *unused)
+{
+    while (!reported) {
+        void *top, *child;
+        reapCreate(&top, NULL);
+        for (int i = 0; i < 20; i++) {
+            reapCreate(&child, &top);
+            reapSetName(&child, "a child");
+            for (int k = 0; k < 50; k++) reapFree(&child, reapMalloc(&child, (size_t)k * 100));
+            reapMalloc(&child, 200000);
+        }
+        reapFreeAll(&child);
+        reapDestroy(&top);
+        hoard_trim(0);
+    }
+    return unused;
+}
+
+START_TEST(a_report_of_all_while_reaps_come_and_go)
+{
+    pthread_t threads[THREADS];
+    FILE *out = fopen("/dev/null", "w");
+    void *mine;
+    reapCreate(&mine, NULL);
+    reported = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_trees, NULL);
+    for (int i = 0; i < 300; i++) reapReport(NULL, out);
+    reported = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    fclose(out);
+    reapDestroy(&mine);
 }
 END_TEST
 
@@ -154,6 +194,7 @@ int main(void)
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, threads_make_children_of_one_parent);
+    tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
     tcase_add_test(tests, reaps_go_from_thread_to_thread);
     tcase_add_test(tests, a_fork_between_two_instructions);
     tcase_add_test(tests, a_lock_that_nobody_holds);

@@ -87,13 +87,14 @@ static unsigned reaps_below(const struct model *model, unsigned top)
     return count;
 }
 
-bool model_was_refused(const struct model *model, unsigned from, unsigned reap, size_t more, bool done)
+bool model_was_refused(const struct model *model, unsigned from, unsigned reap, size_t more,
+                       unsigned newcomers, bool done)
 {
     bool must = false, may = false;
     for (unsigned i = reap; i != REAPS; i = model->parent[i]) {
         if (model_is_below(model, from, i)) continue;
         size_t limit = model->limits[i], live = limit ? model_live_below(model, i) + more : 0;
-        size_t early = reaps_below(model, i) > 1 ? limit / 16 : 0;
+        size_t early = reaps_below(model, i) + newcomers > 1 ? limit / 16 : 0;
         if (limit && live > limit / 16 * 16) must = true;
         if (limit && live > limit / 16 * 16 - early / 16 * 16) may = true;
     }

@@ -62,9 +62,10 @@ bool model_is_below(const struct model *model, unsigned reap, unsigned top);
 size_t model_live_below(const struct model *model, unsigned top);
 
 /* Has a call that would make `more` bytes live in a reap, which came from another one (REAPS: from none),
- * done what the limits say? Where several reaps share one, the sixteenth that may be anybody's room says
- * neither. */
-bool model_was_refused(const struct model *model, unsigned from, unsigned reap, size_t more, bool done);
+ * done what the limits say? Where several reaps share one, `newcomers` among them, the sixteenth that may be
+ * anybody's room says neither. */
+bool model_was_refused(const struct model *model, unsigned from, unsigned reap, size_t more,
+                       unsigned newcomers, bool done);
 
 /* Takes out what goes with a reap; the reap itself only when it is destroyed. */
 void model_forget(struct model *model, unsigned top, bool destroyed);
