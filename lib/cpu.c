@@ -13,12 +13,14 @@
 
 struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
 
+static bool is_registered; /* for fences; a forked child is, too */
+
 static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 void cpu_fence(void)
 {
     int saved = errno;
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0 && errno == EPERM) {
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0 && is_registered) {
         report_line("the kernel has allowed membarrier before, and refuses it now");
         abort(); /* a sandbox that was entered since; two threads would take one block */
     }
@@ -72,9 +74,8 @@ static const char *obstacle(bool want_locked)
     if (__rseq_size == 0)
         return "rseq is not registered (old kernel, Valgrind, qemu or glibc.pthread.rseq=0)";
     if (possible_cpus() > IDS_MAX) return "more CPUs than the table of heaps has rows";
-    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) != 0)
-        return "membarrier has no rseq command";
-    return NULL;
+    is_registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) == 0;
+    return is_registered ? NULL : "membarrier has no rseq command";
 }
 
 static void choose(bool want_cpu, bool want_locked)
