@@ -55,7 +55,7 @@ void heap_regroup(struct superblock *sb);
 /* Is the block free, seen from a quiet state? For the closer look at one that seems to be. */
 bool heap_block_is_free(struct superblock *sb, void *block);
 
-/* Has what heaps have freed of others' arrive there. What waits for it, up to a quarter of a superblock of
+/* Has what heaps have freed of others' arrive there. What waits for it, up to an eighth of a superblock of
  * each class a heap, counts as live. */
 void heap_deliver_all(void);
 

@@ -7,7 +7,9 @@
 /* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
  * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits
  * for the next malloc of its class here too: a block that goes round among threads does not go home each
- * time. At most a quarter of a superblock waits of each class. */
+ * time. At most an eighth of a superblock waits of each class, and MOST blocks: more are cold by the time
+ * that they are delivered. */
+enum { MOST = 32 };
 static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
 
 static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_OUTBOX_ONE); }
@@ -151,7 +153,8 @@ void heap_deliver_all(void)
 
 bool heap_outbox_put(struct superblock *sb, void *block)
 {
-    unsigned class = sb->class, most = superblock_class(sb)->capacity / 4;
+    unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
+    unsigned most = eighth < MOST ? eighth : MOST;
     for (;;) {
         unsigned id = cpu_id();
         uint64_t word = outbox_read(id, class);

@@ -32,15 +32,16 @@ void lock_wake_sleeper(_Atomic uint32_t *word)
     errno = saved;
 }
 
-/* Takes the lock with the given state if it becomes free soon. */
+/* Takes the lock with the given state if it becomes free soon. Looks ever less often: who has the lock and
+ * wants it again soon does its work in its own cache meanwhile. */
 static bool spin(struct lock *lock, uint32_t state)
 {
-    for (unsigned i = 0; i < lock_spins; i++) {
+    for (unsigned i = 0, wait = 1; i < lock_spins; i += wait, wait *= 2) {
         uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
         if (seen == LOCK_FREE && atomic_compare_exchange_strong_explicit(
                                      &lock->state, &seen, state, memory_order_acquire, memory_order_relaxed))
             return true;
-        lock_pause();
+        for (unsigned k = 0; k < wait; k++) lock_pause();
     }
     return false;
 }

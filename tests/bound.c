@@ -39,7 +39,7 @@ double bound_of(unsigned classes, unsigned share, unsigned heaps, size_t live)
     double f = options.empty_fraction / 8.0;
     double many = 1 / (1 - f - unseen(share)), few = 1 / (1 - unseen(share));
     double by_f = many * classes, by_slack = few * (options.slack + classes);
-    double outbox = cpu.ids != 0 ? many * share / 4 : 0;
+    double outbox = cpu.ids != 0 ? many * share / 8 : 0;
     double heap = (by_f > by_slack ? by_f : by_slack) + outbox;
     double caches = topology_caches_now() > 1 ? topology_caches_now() * (double)GLOBAL_NEAR : 0;
     return bound_slope(classes, share) * (double)live + (classes * heaps * heap + caches) * SUPERBLOCK;

@@ -8,7 +8,7 @@
  *     held back       by a live block, by lines             <  share blocks
  *     rest            of each superblock, no block          <= rest(class)
  *     active          superblocks that count as full        <= C
- *     in outboxes     counts as live until it arrives       <= S/4 for each class
+ *     in outboxes     counts as live until it arrives       <= S/8 for each class
  *     caches' heaps   where there are several, each         <= 16
  *
  * where share is the most blocks that lie in the lines of one, itself included; 1 when blocks are whole

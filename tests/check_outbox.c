@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SIZE = 64, FULL = SUPERBLOCK / SIZE / 4, BLOCKS = 5000 };
+enum { SIZE = 64, FULL = 32, BLOCKS = 5000 };
 
 static void *blocks[BLOCKS];
 
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(big_blocks_do_not_wait)
 {
-    if (!setup(_i, SUPERBLOCK / 4 + 1, 3)) return;
+    if (!setup(_i, SUPERBLOCK / 8 + 1, 3)) return;
     if (!free_elsewhere(0, 3)) return;
     ck_assert_uint_eq(pending_of(blocks[0]), 3);
     ck_assert_uint_eq(live_bytes(), 0);

@@ -25,6 +25,10 @@ for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so 
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
 
+# The archive brings no names but the calls.
+others=$(nm -g --defined-only "$lib/libreap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(reap[A-Z]|hoard_)[A-Za-z_]*$')
+[ -z "$others" ] || wrong "libreap.a defines" $others
+
 # The example is what the README shows.
 sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/example.c"
 try() {
