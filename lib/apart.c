@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    DEAD_MAX = 16384,             /* headers of freed objects */
-    KEPT_MAX = 4 * 1024 * 1024,   /* bytes of freed objects */
-    HARDENED_ZONE = 16,           /* bytes; harden has a zone */
+    DEAD_MAX = 16384,           /* headers of freed objects */
+    KEPT_MAX = 4 * 1024 * 1024, /* bytes of freed objects */
+    HARDENED_ZONE = 16,         /* bytes; harden has a zone */
     ZONE_BYTE = 0xa5,
     FREED_BYTE = 0xdf
 };
@@ -27,10 +27,10 @@ struct apart {
 };
 
 bool apart_on;
-static bool foreign;  /* the process's malloc */
-static bool keep;     /* freed objects for a while */
-static size_t zone;   /* bytes behind each object */
-static bool watched;  /* by a tool */
+static bool foreign; /* the process's malloc */
+static bool keep;    /* freed objects for a while */
+static size_t zone;  /* bytes behind each object */
+static bool watched; /* by a tool */
 
 /* libreap-malloc is the process's malloc itself: then there is nobody to show blocks to. */
 void apart_start(void)

@@ -122,6 +122,8 @@ void arena_purge_if_due(void);
  * Where seven eighths of it would be passed, unused memory goes back first; with memory_limit=refuse the
  * answer is then no. */
 void arena_limit(size_t bytes);
+
+/* Would so many bytes more, not 0, pass that? No lock. */
 bool arena_nears_limit(size_t more);
 
 /* Between the two nothing is mapped, unmapped or moved. */

@@ -143,9 +143,7 @@ void arena_limit(size_t bytes)
 
 bool arena_nears_limit(size_t more)
 {
-    size_t held = __atomic_load_n(&arenas.held, __ATOMIC_RELAXED);
-    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
-    return held >= near || more > near - held;
+    return arena_is_near(more);
 }
 
 /* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it

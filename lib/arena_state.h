@@ -68,7 +68,13 @@ void arena_tell_of_unused(void);
  * An arena that has no used slot may be unmapped. */
 bool arena_make_room(size_t more);
 
-static inline bool arena_is_near(size_t more) { return more != 0 && arenas.held + more > arenas.near; }
+/* With the lock or without. */
+static inline bool arena_is_near(size_t more)
+{
+    size_t held = __atomic_load_n(&arenas.held, __ATOMIC_RELAXED);
+    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    return more != 0 && (held >= near || more > near - held);
+}
 
 static inline size_t arena_unused(void) { return arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes; }
 

@@ -131,8 +131,7 @@ bool heap_holds_too_much(const struct heap *heap)
 }
 
 /* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. One that is partly used
- * serves only a heap that is alone, which would have its frees go the way of others' if it were given away.
- */
+ * stays with a heap that is alone: it serves nobody else, and its frees would go the way of others'. */
 static struct superblock *take_emptiest(struct heap *heap)
 {
     struct superblock *sb = heap_empty_out(heap);

@@ -18,12 +18,12 @@
 #include "heap.h"
 
 struct heap_row {
-    struct superblock *active[CLASSES_MAX]; /* by class */
+    struct superblock *active[CLASSES]; /* by class */
 };
 
 /* Blocks of other heaps that were freed here, by class. */
 struct heap_outboxes {
-    uint64_t of[CLASSES_MAX];
+    uint64_t of[CLASSES];
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];

@@ -113,8 +113,13 @@ static inline size_t reap_bins_next_notice(const struct reap_chunk *chunk)
     return chunk->live_units > step ? chunk->live_units - step : 1;
 }
 
-/* The dirty list. */
-void reap_bins_add_dirty(struct reap *reap, struct reap_chunk *chunk);
-void reap_bins_remove_dirty(struct reap *reap, struct reap_chunk *chunk);
+/* --- the dirty list --- */
+
+static inline bool reap_is_dirty(const struct reap_chunk *chunk) { return list_holds(&chunk->dirty); }
+
+static inline void reap_forget_dirty(struct reap_chunk *chunk)
+{
+    if (reap_is_dirty(chunk)) list_remove(&chunk->dirty);
+}
 
 #endif

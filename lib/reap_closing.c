@@ -33,8 +33,7 @@ static bool others_have_room(const struct reap *reap, const struct reap_chunk *c
     return have >= need + live / 8;
 }
 
-/* May the reap do without the free blocks of a chunk, in which less than half lives? The one with the hole is
- * most likely to be filled, and only thought of when most of it has been used. */
+/* The chunk with the hole is most likely to be filled, and only thought of when most of it has been used. */
 bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t all = chunk->limit - chunk->first;
@@ -46,7 +45,7 @@ bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk
 /* Closes a chunk whose blocks are in no bins any more. */
 static void close_unlisted(struct reap *reap, struct reap_chunk *chunk)
 {
-    reap_bins_remove_dirty(reap, chunk);
+    reap_forget_dirty(chunk);
     chunk->listed = NULL;
     chunk->closed = true;
     chunk->notice = 1;
@@ -112,28 +111,29 @@ bool reap_closing_half_is_free(const struct reap *reap)
     return free >= all / 2;
 }
 
-bool reap_closing_most_are_due(const struct reap *reap)
+static bool half_is_free(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    size_t due = 0, others = 0;
-    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
-        if (!c->listed) continue;
-        bool half = free_units(reap, c) >= (c->limit - c->first) / 2;
-        due += half ? c->size : 0;
-        others += half ? 0 : c->size;
-    }
-    return due >= others;
+    return free_units(reap, chunk) >= (chunk->limit - chunk->first) / 2;
 }
 
-bool reap_closing_all_is_due(const struct reap *reap)
+static bool is_dirty(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    size_t dirty = 0, others = 0;
-    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
-        if (!c->listed) continue;
-        dirty += c->dirty ? c->size : 0;
-        others += c->dirty ? 0 : c->size;
-    }
-    return dirty >= others;
+    (void)reap;
+    return reap_is_dirty(chunk);
 }
+
+/* Is half of the memory with listed blocks in chunks that are so? */
+static bool most_are(const struct reap *reap, bool (*is)(const struct reap *, const struct reap_chunk *))
+{
+    size_t yes = 0, no = 0;
+    for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c))
+        if (c->listed) *(is(reap, c) ? &yes : &no) += c->size;
+    return yes >= no;
+}
+
+bool reap_closing_most_are_due(const struct reap *reap) { return most_are(reap, half_is_free); }
+
+bool reap_closing_all_is_due(const struct reap *reap) { return most_are(reap, is_dirty); }
 
 void reap_closing_close_all(struct reap *reap)
 {

@@ -200,7 +200,7 @@ void reap_first_clear(struct reap *reap)
         memtool_pool_begin(reap);
     }
     lay_out_first(reap, first, first->size);
-    reap->dirty = NULL;
+    reap->dirty.first = NULL;
     reap->closed = 0;
     reap->tight = false;
     reap->bins_used = 0;

@@ -7,8 +7,8 @@
 #include "reap_closing.h"
 
 enum {
-    TRIES = 8,   /* blocks looked at in a bin whose blocks may be too small */
-    BATCH = 4096, /* bytes of free blocks cut beside an object, at most */
+    TRIES = 8,                 /* blocks looked at in a bin whose blocks may be too small */
+    BATCH = 4096,              /* bytes of free blocks cut beside an object, at most */
     RUNS = REAP_EXACT_BINS + 3 /* the first bin of blocks of 1.5 KiB and more */
 };
 
@@ -51,7 +51,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
-    reap_bins_remove_dirty(reap, chunk);
+    reap_forget_dirty(chunk);
     for (size_t i = 0; i * 64 < top; i++) {
         uint64_t starts = chunk->starts[i], frees = chunk->frees[i], sum;
         uint64_t over = __builtin_add_overflow(~starts, frees << 1 | carry, &sum);
@@ -105,12 +105,12 @@ static void close_all(struct reap *reap)
 static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
 {
     struct reap_block *block = NULL;
-    if (reap->dirty && reap_closing_all_is_due(reap)) {
+    if (!list_is_empty(&reap->dirty) && reap_closing_all_is_due(reap)) {
         close_all(reap);
         block = find(reap, units);
     }
-    while (!block && reap->dirty) {
-        sweep(reap, reap->dirty);
+    while (!block && !list_is_empty(&reap->dirty)) {
+        sweep(reap, LIST_ENTRY(reap->dirty.first, struct reap_chunk, dirty));
         block = find(reap, units);
     }
     return block;
@@ -202,7 +202,7 @@ void reap_free_settle(struct reap *reap)
     if (reap->bump != reap_address(chunk, chunk->first)) return;
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
-    reap_bins_remove_dirty(reap, chunk);
+    reap_forget_dirty(chunk);
     reap_chunk_release(reap, chunk);
 }
 
@@ -220,13 +220,13 @@ static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t step = chunk->size / REAP_UNIT / 16;
-    if (!chunk->dirty && !chunk->closed) reap_bins_add_dirty(reap, chunk);
+    if (!reap_is_dirty(chunk) && !chunk->closed) list_push(&reap->dirty, &chunk->dirty);
     if (chunk->live_units > 0 && !chunk->closed && reap_closing_is_due(reap, chunk)) close_chunk(reap, chunk);
     chunk->notice = !chunk->closed && chunk->live_units > step ? chunk->live_units - step : 1;
     if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
         reap_bins_join(reap, chunk, chunk->first, chunk->limit);
-        reap_bins_remove_dirty(reap, chunk);
+        reap_forget_dirty(chunk);
         reap_chunk_release(reap, chunk);
         reap_choose_mode(reap);
     }
@@ -321,7 +321,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 {
     if (chunk->kind == REAP_REGULAR) {
         reap_free_unwind(reap, chunk, chunk->first);
-        reap_bins_remove_dirty(reap, chunk);
+        reap_forget_dirty(chunk);
     }
     reap_chunk_release(reap, chunk);
 }

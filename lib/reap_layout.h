@@ -32,7 +32,8 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->live_units = chunk->limit - chunk->first;
     chunk->high = 0;
     chunk->notice = SIZE_MAX;
-    chunk->dirty = chunk->closed = false;
+    chunk->dirty = (struct list_node){NULL, NULL};
+    chunk->closed = false;
     chunk->pinned = 0;
     chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);

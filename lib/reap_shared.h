@@ -14,13 +14,14 @@
  *
  * Vocabulary
  *     hold      to have the lock of a reap, if it is shared. Calls hold what they use from the check of the
- * handle to their end (HELD), also while they call functions of the user's. A thread that holds a reap may
- *               hold it again: so such a function may use the reap; but it must not wait for a thread that
- * uses it outside   a thread that holds no reap
+ *               handle to their end (HELD), also while they call functions of the user's. A thread that holds
+ *               a reap may hold it again: so such a function may use the reap; but it must not wait for a
+ *               thread that uses it
+ *     outside   a thread that holds no reap
  *
  * Invariants
  *     - a face's first line is written once, before anybody has the handle, but for the tag, when the reap
- * ends
+ *       ends
  *     - depth > 0 just while owner holds the lock; others read owner, and never see themselves there
  *     - a shared reap's own tag is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own

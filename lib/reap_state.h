@@ -43,7 +43,7 @@
  *       live_units is the rest
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
- *     - a chunk is on the dirty list when it is dirty, and only then
+ *     - the dirty list has chunks of the reap, each as its node says
  *     - a chunk's `listed`, which fast paths use, is its frees, or NULL while it is closed
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
  *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
@@ -62,6 +62,7 @@
 #include "base.h"
 #include "bitmap.h"
 #include "chunk.h"
+#include "list.h"
 #include "reap_backing.h"
 
 enum {
@@ -123,13 +124,11 @@ struct reap_chunk {
     size_t notice;     /* when live_units falls below it: see reap_free_rest */
     size_t size;       /* bytes held of the backend */
     uint64_t *listed;  /* frees, while its free blocks are in bins: not while it is closed */
-    struct reap_chunk *dirty_next;
-    struct reap_chunk *dirty_prev;
+    struct list_node dirty; /* on the dirty list */
     uint8_t kind;               /* enum reap_kind */
     bool lent : 1;              /* the user's memory, or apart */
     bool apart : 1;             /* its object is: see apart.h; of REAP_WHOLE alone */
     bool closed : 1;            /* its free blocks are in no bins: see reap_closing.h */
-    bool dirty : 1;             /* on the dirty list */
     uint8_t pinned : 2;         /* enum reap_pin */
     uint16_t depth;             /* marks that were open when it was made, and still are */
     uint32_t high;              /* the furthest unit that the bump pointer came back from */
@@ -191,7 +190,7 @@ struct reap {
     struct reap_chunk *current; /* NULL: there is no hole */
     struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
     struct reap_chunk *spares;
-    struct reap_chunk *dirty; /* to be swept before the reap grows */
+    struct list dirty; /* chunks to be swept before the reap grows */
     size_t held;              /* bytes in all chunks */
     size_t peak;              /* the most that held has been */
     uint32_t spare_bytes;     /* the part of held in spares */

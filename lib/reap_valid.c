@@ -54,9 +54,9 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->limit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
-    sums->dirty += chunk->dirty;
+    sums->dirty += reap_is_dirty(chunk);
     sums->closed += chunk->closed;
-    HOLDS(sums, !chunk->closed || (!chunk->dirty && chunk != reap->current));
+    HOLDS(sums, !chunk->closed || (!reap_is_dirty(chunk) && chunk != reap->current));
     HOLDS(sums, chunk->listed == (chunk->closed ? NULL : chunk->frees));
     check_blocks(reap, chunk, sums);
 }
@@ -76,7 +76,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         sums->spare_bytes += chunk->size;
     }
     size_t dirty = 0;
-    for (const struct reap_chunk *chunk = reap->dirty; chunk; chunk = chunk->dirty_next) dirty++;
+    for (const struct list_node *node = reap->dirty.first; node; node = node->next) dirty++;
     HOLDS(sums, dirty == sums->dirty);
     HOLDS(sums, reap->closed == sums->closed);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-struct sizeclass sizeclasses[CLASSES_MAX];
-uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
-uint8_t sizeclass_medium[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
+struct sizeclass sizeclasses[CLASSES];
+uint8_t sizeclass_by_units[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_second_max;
@@ -71,13 +70,9 @@ void sizeclass_init(unsigned steps)
     for (unsigned i = 0; i < CLASSES - CLASS_CHUNK; i++)
         sizes[CLASS_CHUNK + i] = (uint16_t)((8 * KIB << i) <= CLASS_SIZE_MAX ? 8 * KIB << i : 0);
     for (unsigned c = 1; c < CLASSES; c++) set_class(c);
-    for (unsigned i = 0, c = 1; i <= CLASS_SMALL_MAX / BLOCK_UNIT; i++) {
-        while (i * BLOCK_UNIT > sizes[c]) c++;
-        sizeclass_small[i] = (uint8_t)c;
-    }
     for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
         while (i * BLOCK_UNIT > sizes[c]) c++;
-        sizeclass_medium[i] = (uint8_t)c;
+        sizeclass_by_units[i] = (uint8_t)c;
     }
 }
 
@@ -91,7 +86,7 @@ void sizeclass_close_fast(void)
 
 void sizeclass_open_fast(void)
 {
-    memcpy(sizeclass_fast, sizeclass_small, sizeof sizeclass_fast);
+    memcpy(sizeclass_fast, sizeclass_by_units, sizeof sizeclass_fast);
     sizeclass_fast_max = CLASS_SIZE_MAX;
 }
 

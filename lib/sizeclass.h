@@ -28,8 +28,7 @@ enum {
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
     CLASS_CHUNK = 61,                   /* the first of the three classes for chunks of reaps */
     CLASSES = 64,
-    CLASSES_MAX = 64,
-    CLASS_SMALL_MAX = 1024, /* bytes; up to here the table has a step of 16 */
+    CLASS_SMALL_MAX = 1024, /* bytes; up to here malloc has a path of its own */
     CARVE_RUN = 1024,       /* bytes that are carved at once, if blocks are smaller */
 };
 
@@ -44,11 +43,10 @@ struct sizeclass {
     uint32_t capacity_inverse; /* n * 8 / capacity is n * 8 * capacity_inverse / 2^32, n <= capacity */
 };
 
-extern HIDDEN struct sizeclass sizeclasses[CLASSES_MAX];
-extern HIDDEN uint8_t sizeclass_small[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
-extern HIDDEN uint8_t sizeclass_medium[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
+extern HIDDEN struct sizeclass sizeclasses[CLASSES];
+extern HIDDEN uint8_t sizeclass_by_units[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
 
-/* The fast path's copy of sizeclass_small: all class 0, which no size has, until the fast path is opened. */
+/* The fast path's copy of its beginning: all class 0, which no size has, until the fast path is opened. */
 extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
 /* The same for sizes above it: CLASS_SIZE_MAX, or 0. */
@@ -66,8 +64,7 @@ void sizeclass_close_fast(void);
 /* The class for size <= CLASS_SIZE_MAX; size 0 is served as 1. */
 static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
 {
-    if (LIKELY(size <= CLASS_SMALL_MAX)) return sizeclass_small[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
-    return sizeclass_medium[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
+    return sizeclass_by_units[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
 }
 
 /* The class of chunks of size bytes, size <= CLASS_SIZE_MAX. */

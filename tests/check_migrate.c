@@ -113,6 +113,8 @@ START_TEST(every_restart_is_right)
     fprintf(stderr, "%s: %lu steps, %lu signals, %lu moves\n", path, steps, signals, moves);
 
     assert_all_comes_back();
+    ck_assert_uint_gt(signals, SIGNALS);
+    ck_assert_uint_gt(moves, MOVES);
 }
 END_TEST
 

@@ -322,7 +322,7 @@ START_TEST(the_fast_table_is_closed_until_opened)
     use_spacing(_i);
     for (unsigned i = 0; i <= CLASS_SMALL_MAX / BLOCK_UNIT; i++) ck_assert_uint_eq(sizeclass_fast[i], 0);
     sizeclass_open_fast();
-    ck_assert_int_eq(memcmp(sizeclass_fast, sizeclass_small, sizeof sizeclass_fast), 0);
+    ck_assert_int_eq(memcmp(sizeclass_fast, sizeclass_by_units, sizeof sizeclass_fast), 0);
 }
 END_TEST
 

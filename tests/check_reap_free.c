@@ -179,7 +179,8 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
     BREAKS(bitmap_set(first->starts, first->limit - 1), bitmap_clear(first->starts, first->limit - 1));
     BREAKS(first->live_units++, first->live_units--);
-    BREAKS(first->dirty = !first->dirty, first->dirty = !first->dirty);
+    struct list_node dirty = first->dirty, *nowhere = NULL;
+    BREAKS(first->dirty.at = dirty.at ? NULL : &nowhere, first->dirty = dirty);
     BREAKS(first->owner = child, first->owner = r);
     BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
     BREAKS(r->children->parent = NULL, r->children->parent = r);
