@@ -110,8 +110,10 @@ struct reap_options {
 /* Makes a reap as reapCreate does, by what the options say. A buffer lies on the stack, in static or in
  * shared memory, anywhere; it must stay until the reap is destroyed. With a buffer and no source the reap
  * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
- * At most 4096 buffers and chunks of sources may be in use at once. 0; or -1 and *reap NULL, with ENOMEM, or
- * with EINVAL: an unknown size or flag, a buffer that is too small, a chunk above 1 GiB. */
+ * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
+ * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
+ * ENAMETOOLONG, or with EINVAL: an unknown size or flag, a buffer that is too small or a reap's already, a
+ * chunk above 1 GiB, one function of a source without the other. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 

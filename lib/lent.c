@@ -1,18 +1,26 @@
 /* lent.c: memory of the user that reaps live in. */
 #include "lent.h"
 
+#include <errno.h>
+
 #include "apart_map.h"
 #include "lock.h"
 
 _Atomic unsigned lent_any;
 
+enum { RUNS = 2 * LENT_MAX }; /* at most: a piece splits one run of another piece */
+
+struct run {
+    _Atomic uintptr_t start, end;
+    _Atomic uintptr_t piece, piece_end;
+};
+
 static struct {
     struct lock lock;
-    _Atomic unsigned count;
+    _Atomic unsigned count; /* runs */
+    unsigned pieces;
     _Atomic unsigned version; /* odd while the table changes */
-    struct {
-        _Atomic uintptr_t start, end;
-    } at[LENT_MAX];
+    struct run at[RUNS];
 } lent;
 
 static void begin_change(void)
@@ -33,7 +41,7 @@ static void end_change(void)
     lock_give(&lent.lock);
 }
 
-/* The first piece that ends behind an address; count when there is none. */
+/* The first run that ends behind an address; count when there is none. */
 static unsigned search(uintptr_t address, unsigned count)
 {
     unsigned low = 0, high = count;
@@ -47,37 +55,122 @@ static unsigned search(uintptr_t address, unsigned count)
     return low;
 }
 
-static void copy(unsigned to, unsigned from)
+/* --- changes --------------------------------------------------------------------------------- */
+
+static void set(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
 {
-    atomic_store_explicit(&lent.at[to].start, lent.at[from].start, memory_order_relaxed);
-    atomic_store_explicit(&lent.at[to].end, lent.at[from].end, memory_order_relaxed);
+    atomic_store_explicit(&lent.at[i].start, start, memory_order_relaxed);
+    atomic_store_explicit(&lent.at[i].end, end, memory_order_relaxed);
+    atomic_store_explicit(&lent.at[i].piece, piece, memory_order_relaxed);
+    atomic_store_explicit(&lent.at[i].piece_end, piece_end, memory_order_relaxed);
 }
 
-bool lent_add(void *start, size_t size)
+static void copy(unsigned to, unsigned from)
 {
+    const struct run *run = &lent.at[from];
+    set(to, run->start, run->end, run->piece, run->piece_end);
+}
+
+static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
+{
+    for (unsigned k = lent.count; k > i; k--) copy(k, k - 1);
+    set(i, start, end, piece, piece_end);
+    atomic_store_explicit(&lent.count, lent.count + 1, memory_order_relaxed);
+}
+
+static void drop(unsigned i)
+{
+    unsigned count = lent.count;
+    for (unsigned k = i + 1; k < count; k++) copy(k - 1, k);
+    atomic_store_explicit(&lent.count, count - 1, memory_order_relaxed);
+}
+
+/* Is the run one that a piece can be put into, or before which it has room? */
+static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
+{
+    const struct run *run = &lent.at[i];
+    if (i == lent.count || end <= run->start) return true;
+    return start >= run->start && start > run->piece && end <= run->end;
+}
+
+/* In the run i, or before it. */
+static void enter(unsigned i, uintptr_t start, uintptr_t end)
+{
+    const struct run *run = &lent.at[i];
+    bool within = i < lent.count && run->start < end;
+    uintptr_t outer = run->piece, outer_end = run->piece_end, before = run->start, behind = run->end;
+    insert(i, start, end, start, end);
+    if (!within) return;
+    if (behind > end)
+        set(i + 1, end, behind, outer, outer_end);
+    else
+        drop(i + 1);
+    if (before < start) insert(i, before, start, outer, outer_end);
+}
+
+int lent_add(void *at, size_t size)
+{
+    uintptr_t start = (uintptr_t)at, end = start + size;
     begin_change();
-    unsigned count = lent.count, i = search((uintptr_t)start, count);
-    bool room = count < LENT_MAX;
-    if (room) {
-        for (unsigned k = count; k > i; k--) copy(k, k - 1);
-        atomic_store_explicit(&lent.at[i].start, (uintptr_t)start, memory_order_relaxed);
-        atomic_store_explicit(&lent.at[i].end, (uintptr_t)start + size, memory_order_relaxed);
-        atomic_store_explicit(&lent.count, count + 1, memory_order_relaxed);
+    unsigned i = search(start, lent.count);
+    int error = lent.pieces == LENT_MAX ? ENOMEM : has_place(i, start, end) ? 0 : EINVAL;
+    if (error == 0) {
+        enter(i, start, end);
+        lent.pieces++;
         atomic_fetch_add_explicit(&lent_any, 1, memory_order_relaxed);
     }
     end_change();
-    return room;
+    return error;
+}
+
+/* A run of the piece around the one that begins with run i and ends there; i when there is none. Whoever is
+ * between them touches the next one. */
+static unsigned outer_of(unsigned i, uintptr_t end)
+{
+    for (unsigned k = i; k > 0 && lent.at[k - 1].end == lent.at[k].start; k--)
+        if (lent.at[k - 1].piece_end >= end) return k - 1;
+    return i;
+}
+
+/* Joins a run with the one before it, if these are one piece's. */
+static bool join(unsigned i)
+{
+    if (i == 0) return false;
+    struct run *run = &lent.at[i - 1];
+    if (run->end != lent.at[i].start || run->piece != lent.at[i].piece) return false;
+    atomic_store_explicit(&run->end, lent.at[i].end, memory_order_relaxed);
+    drop(i);
+    return true;
+}
+
+/* Its runs are of the piece around it, or of none. (More than one, if a piece in it is still there.) */
+static void leave(uintptr_t piece)
+{
+    unsigned i = search(piece, lent.count), outer = outer_of(i, lent.at[i].piece_end);
+    uintptr_t end = lent.at[i].piece_end, around = lent.at[outer].piece,
+              around_end = lent.at[outer].piece_end;
+    while (i < lent.count && lent.at[i].start <= end) {
+        if (lent.at[i].piece != piece) {
+            i += !join(i);
+        } else if (around != piece) {
+            set(i, lent.at[i].start, lent.at[i].end, around, around_end);
+            i += !join(i);
+        } else {
+            drop(i);
+        }
+    }
 }
 
 void lent_remove(const void *start)
 {
     begin_change();
-    unsigned count = lent.count;
-    for (unsigned k = search((uintptr_t)start, count) + 1; k < count; k++) copy(k - 1, k);
-    atomic_store_explicit(&lent.count, count - 1, memory_order_relaxed);
+    leave((uintptr_t)start);
+    lent.pieces--;
     atomic_fetch_sub_explicit(&lent_any, 1, memory_order_relaxed);
     end_change();
 }
+
+/* --- questions ------------------------------------------------------------------------------- */
 
 void *lent_search(const void *pointer, size_t *size)
 {
@@ -85,13 +178,15 @@ void *lent_search(const void *pointer, size_t *size)
         unsigned version = atomic_load_explicit(&lent.version, memory_order_acquire);
         unsigned count = atomic_load_explicit(&lent.count, memory_order_relaxed);
         unsigned i = search((uintptr_t)pointer, count);
-        uintptr_t start = atomic_load_explicit(&lent.at[i % LENT_MAX].start, memory_order_relaxed);
-        uintptr_t end = atomic_load_explicit(&lent.at[i % LENT_MAX].end, memory_order_relaxed);
+        const struct run *run = &lent.at[i % RUNS];
+        uintptr_t start = atomic_load_explicit(&run->start, memory_order_relaxed);
+        uintptr_t piece = atomic_load_explicit(&run->piece, memory_order_relaxed);
+        uintptr_t piece_end = atomic_load_explicit(&run->piece_end, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&lent.version, memory_order_relaxed)) continue;
         if (i == count || (uintptr_t)pointer < start) return apart_map_find(pointer, size);
-        if (size != NULL) *size = end - start;
-        return (void *)start;
+        if (size != NULL) *size = piece_end - piece;
+        return (void *)piece;
     }
 }
 
@@ -102,8 +197,10 @@ void lent_thaw(void) { lock_give(&lent.lock); }
 int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg)
 {
     int result = 0;
-    for (unsigned i = 0; i < lent.count && result == 0; i++)
-        result = fn((void *)lent.at[i].start, lent.at[i].end - lent.at[i].start, arg);
+    for (unsigned i = 0; i < lent.count && result == 0; i++) {
+        const struct run *run = &lent.at[i];
+        if (run->start == run->piece) result = fn((void *)run->piece, run->piece_end - run->piece, arg);
+    }
     return result;
 }
 

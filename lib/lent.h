@@ -4,6 +4,13 @@
  * by address: read without a lock by a search that is repeated when the table has changed meanwhile, and not
  * at all while it is empty. It is asked first, because a buffer may lie in a reap's object.
  *
+ * That reap may be in a buffer too, so pieces may lie in one another. The table has them as runs of
+ * addresses, each with the innermost piece that it is in:
+ *
+ *     pieces    |a                               |       |d      |
+ *                      |b           |c    |
+ *     runs      |a     |b           |c    |a     |       |d      |
+ *
  * Threads: any. Lock rank: taken alone, or below the arenas' (lent_freeze).
  */
 #ifndef LENT_H
@@ -16,8 +23,9 @@ enum {
     LENT_ALIGN = 1024 /* bytes; what a piece must be aligned to */
 };
 
-/* Enters a piece; false: the table is full. */
-bool lent_add(void *start, size_t size);
+/* Enters a piece. 0; or ENOMEM: the table is full; or EINVAL: it lies partly in another one, around one, or
+ * where one begins. */
+int lent_add(void *start, size_t size);
 
 /* Takes it out. */
 void lent_remove(const void *start);

@@ -21,7 +21,9 @@ static void *take_from_source(const struct reap_backing *backing, size_t size, s
     if ((uintptr_t)chunk % REAP_SOURCE_ALIGN)
         report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
     *got = size;
-    if (lent_add(chunk, size)) return chunk;
+    int error = lent_add(chunk, size);
+    if (error == 0) return chunk;
+    if (error == EINVAL) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
     backing->give(chunk, size, backing->arg);
     return no_memory();
 }

@@ -57,8 +57,9 @@ static struct reap_chunk *in_buffer(struct reap_backing *backing, size_t *size)
     uintptr_t end = ((uintptr_t)backing->buffer + *size) & -(uintptr_t)LENT_ALIGN;
     *size = end - start;
     backing->buffer = (void *)start;
-    if (lent_add(backing->buffer, *size)) return backing->buffer;
-    errno = ENOMEM;
+    int error = lent_add(backing->buffer, *size);
+    if (error == 0) return backing->buffer;
+    errno = error;
     return NULL;
 }
 

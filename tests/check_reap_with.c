@@ -187,7 +187,7 @@ START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
     const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     if (reap_watched) return;
     reapFree(&reap, reapMalloc(&reap, 100000));
-    for (int i = 1; i < 2000; i++) ck_assert(lent_add(pieces[i], LENT_ALIGN));
+    for (int i = 1; i < 2000; i++) ck_assert_int_eq(lent_add(pieces[i], LENT_ALIGN), 0);
     signal(SIGPROF, fork_and_look);
     setitimer(ITIMER_PROF, &often, NULL);
     while (forks < 100 && !am_child) { /* each time all others move */
