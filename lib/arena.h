@@ -41,6 +41,7 @@ struct arena {
     uint64_t freed_at;     /* pages_clock of the latest slot that became free */
     size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
     bool huge;             /* the kernel may put huge pages behind it */
+    bool sparse;           /* none are there because it was made for chunks of reaps */
     struct list_node link; /* on the list of arenas with a free slot, or of unused structs */
     struct arena *next;    /* all arenas that ever were */
 };

@@ -81,7 +81,7 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     if (arena == NULL && arena_may_have(size)) {
         arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
         if (arena != NULL) {
-            arena_advise(arena, size, 0);
+            arena_advise_mapping(arena, size);
             arena->mapping = size;
             arena_count_held(size, 0);
         }

@@ -11,7 +11,8 @@
 
 /* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
  * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
- * be tables and buffers of which little is ever touched. */
+ * be tables and buffers of which little is ever touched. Nor have chunks of reaps, of which idle ones touch
+ * the first page. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 void arena_no_huge_pages(struct arena *arena)
@@ -21,12 +22,18 @@ void arena_no_huge_pages(struct arena *arena)
     pages_huge(arena->base, ARENA, false);
 }
 
-void arena_advise(struct arena *arena, size_t size, unsigned n)
+void arena_advise(struct arena *arena, unsigned n, enum superblock_kind kind)
 {
-    bool grown = options.thp == THP_GROWN;
-    if (options.thp == THP_SYSTEM || (grown && n == 0)) return;
-    arena->huge = grown && n < ARENA_MAYBE_SPARSE && arenas.held >= GROWN;
-    pages_huge(arena->base, size, arena->huge || options.thp == THP_ALWAYS);
+    bool grown = options.thp == THP_GROWN && arenas.held >= GROWN;
+    arena->sparse = grown && kind == SLOT_CHUNKS;
+    arena->huge = grown && kind != SLOT_CHUNKS && n < ARENA_MAYBE_SPARSE;
+    if (options.thp != THP_SYSTEM) pages_huge(arena->base, ARENA, arena->huge || options.thp == THP_ALWAYS);
+}
+
+void arena_advise_mapping(struct arena *arena, size_t size)
+{
+    if (options.thp == THP_ALWAYS || options.thp == THP_NEVER)
+        pages_huge(arena->base, size, options.thp == THP_ALWAYS);
 }
 
 /* 1: a thread sleeps until there is unused memory. */

@@ -34,7 +34,7 @@ void arena_destroy(struct arena *arena, size_t size)
     pages_unmap(arena->base, size);
     arena->base = NULL;
     arena->mapping = 0;
-    arena->huge = false;
+    arena->huge = arena->sparse = false;
     list_push(&arenas.spare, &arena->link);
 }
 
@@ -73,14 +73,24 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
+/* Chunks of reaps leave pages untouched, which huge pages would not: superblocks of them take no clean slot
+ * where there may be some. Nor do those that could have huge pages take one of what was made for chunks. */
+static bool suits(const struct arena *arena, unsigned n, enum superblock_kind kind)
+{
+    if (kind == SLOT_CHUNKS) return !arena->huge;
+    return !arena->sparse || n >= ARENA_MAYBE_SPARSE;
+}
+
 /* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
-static struct arena *find_run(unsigned n, unsigned alignment, unsigned *first)
+static struct arena *find_run(unsigned n, unsigned alignment, enum superblock_kind kind, unsigned *first)
 {
     struct arena *found = NULL;
     for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
         uint64_t dirty = arenas.dirty_slots >= n ? runs_of(arena->dirty, n, alignment) : 0;
-        uint64_t runs = dirty != 0 || found != NULL ? dirty : runs_of(~arena->used, n, alignment);
+        uint64_t runs = dirty;
+        if (dirty == 0 && found == NULL && suits(arena, n, kind))
+            runs = runs_of(~arena->used, n, alignment);
         if (runs == 0) continue;
         found = arena;
         *first = (unsigned)__builtin_ctzll(runs);
@@ -90,18 +100,19 @@ static struct arena *find_run(unsigned n, unsigned alignment, unsigned *first)
 }
 
 /* The same, or a new arena. What comes first by way of room may unmap the arena that was found. */
-static struct arena *arena_with_run(unsigned n, unsigned alignment, unsigned *first)
+static struct arena *arena_with_run(unsigned n, unsigned alignment, enum superblock_kind kind,
+                                    unsigned *first)
 {
-    struct arena *arena = find_run(n, alignment, first);
+    struct arena *arena = find_run(n, alignment, kind, first);
     uint64_t dirty = arena != NULL ? arena->dirty & arena_slot_mask(*first, n) : 0;
     size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
     if (UNLIKELY(arena_needs_room(more))) {
         if (!arena_make_room(more)) return NULL;
-        arena = find_run(n, alignment, first);
+        arena = find_run(n, alignment, kind, first);
     }
     if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
         *first = 0;
-        arena_advise(arena, ARENA, n);
+        arena_advise(arena, n, kind);
         list_push(&arenas.partial, &arena->link);
     }
     return arena;
@@ -142,7 +153,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     unsigned first = 0;
     struct superblock *slot = NULL;
     lock_take(&arenas.lock);
-    struct arena *arena = arena_with_run(n, alignment, &first);
+    struct arena *arena = arena_with_run(n, alignment, kind, &first);
     if (arena != NULL) {
         if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
         *clean = mark_used(arena, first, n);

@@ -88,9 +88,10 @@ static inline bool arena_may_have(size_t more)
     return LIKELY(!arena_needs_room(more)) || arena_make_room(more);
 }
 
-/* Tells the kernel about huge pages, when an arena was made, for an object of n slots first; or a mapping,
- * with 0. And that there are to be no more. */
-void arena_advise(struct arena *arena, size_t size, unsigned n);
+/* Tells the kernel about huge pages, when an arena was made, for an object of n slots first, or a mapping;
+ * and that there are to be no more. */
+void arena_advise(struct arena *arena, unsigned n, enum superblock_kind kind);
+void arena_advise_mapping(struct arena *arena, size_t size);
 void arena_no_huge_pages(struct arena *arena);
 
 #endif

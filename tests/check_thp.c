@@ -2,6 +2,7 @@
 #include "check_backend.h"
 
 #include "arena.h"
+#include "chunk.h"
 #include "hoard.h"
 
 #include <stdio.h>
@@ -75,6 +76,25 @@ START_TEST(a_program_that_has_grown_gets_them_for_small_objects)
 }
 END_TEST
 
+START_TEST(chunks_of_reaps_have_arenas_without_them)
+{
+    enum { CHUNKS = 2000 };
+    allocate_all(NULL);
+    void *chunks[CHUNKS];
+    unsigned huge_chunks = 0, small_blocks = 0; /* reading smaps takes its time */
+    for (unsigned i = 0; i < CHUNKS; i++) {
+        ck_assert_ptr_nonnull(chunks[i] = chunk_alloc(CHUNK_MIN, NULL, NULL));
+        for (unsigned k = 0; k < 10; k++) blocks[i % 100] = hoard_malloc(SIZE);
+        if (i % 20 != 0) continue;
+        huge_chunks += !is_told_no(chunks[i]);
+        small_blocks += !is_told_yes(blocks[i % 100]);
+    }
+    ck_assert_uint_eq(huge_chunks, 0);
+    ck_assert_uint_eq(small_blocks, 0);
+    ck_assert(is_told_yes(blocks[BLOCKS - 1]));
+}
+END_TEST
+
 START_TEST(always)
 {
     allocate_all("thp=always");
@@ -104,6 +124,7 @@ int main(void)
     TCase *tests = new_case("thp", 30);
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, a_program_that_has_grown_gets_them_for_small_objects);
+    tcase_add_test(tests, chunks_of_reaps_have_arenas_without_them);
     tcase_add_test(tests, always);
     tcase_add_test(tests, never);
     tcase_add_test(tests, nothing_is_said);

@@ -2,24 +2,13 @@
  * malloc_stats say is compared with their sum, and with what the kernel says. With an argument: allocates
  * known amounts and writes malloc_info's answer to standard output. */
 #include "expect.h"
+#include "resident.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static size_t resident(void)
-{
-    char text[128] = "";
-    int fd = open("/proc/self/statm", O_RDONLY);
-    EXPECT(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
-    close(fd);
-    size_t total = 0, pages = 0;
-    EXPECT(sscanf(text, "%zu %zu", &total, &pages) == 2);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static struct held {
     size_t size, n;

@@ -3,6 +3,7 @@
  * reap-purge, blocks all signals, and the memory goes back; in a child of fork too.
  */
 #include "expect.h"
+#include "resident.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,16 +14,6 @@
 #include <unistd.h>
 
 enum { BLOCKS = 1024, SIZE = 65536, LARGE = 9 << 20, SECONDS = 20 };
-
-static size_t resident(void)
-{
-    size_t total = 0, pages = 0;
-    char text[128] = "";
-    int fd = open("/proc/self/statm", O_RDONLY);
-    EXPECT(fd >= 0 && read(fd, text, sizeof text - 1) > 0 && sscanf(text, "%zu %zu", &total, &pages) == 2);
-    close(fd);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static void use_and_free(void)
 {
