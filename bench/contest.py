@@ -14,10 +14,12 @@ SYSTEM_PATH = "/usr/bin:/bin"
 
 
 class Contestant:
-    """A malloc to preload, or a pool's program; and what it did: by case, a dictionary of figures a round."""
+    """A malloc to preload, or a pool's program; and what it did: by case, a dictionary of figures a round. A yardstick
+    does too little to be a peer."""
 
-    def __init__(self, name, program=None, preload="", options="", ours=False):
-        self.name, self.program, self.preload, self.options, self.ours = name, program, preload, options, ours
+    def __init__(self, name, program=None, preload="", options="", ours=False, yardstick=False):
+        self.name, self.program, self.preload, self.options = name, program, preload, options
+        self.ours, self.yardstick, self.peer = ours, yardstick, not ours and not yardstick
         self.runs = {}
 
     def figures(self, case, figure):
@@ -33,6 +35,10 @@ class Case:
 
     def command(self, contestant, build, temporary):
         return [self.program or contestant.program] + self.arguments
+
+
+def wanted(cases, options):
+    return [c for c in cases if options.workloads is None or c.label.split()[0] in options.workloads]
 
 
 def mallocs(build, also):
@@ -188,13 +194,29 @@ def geometric_mean(values):
 
 def best_peer(contestants, case, figure, summary=min):
     """The least of what the others need."""
-    return min((summary(c.figures(case, figure)) for c in contestants if not c.ours and c.figures(case, figure)),
+    return min((summary(c.figures(case, figure)) for c in contestants if c.peer and c.figures(case, figure)),
                default=None)
 
 
 def ratio(contestant, contestants, case, figure, summary=min):
     best, mine = best_peer(contestants, case, figure, summary), contestant.figures(case, figure)
     return summary(mine) / best if best and mine else None
+
+
+def to_other(contestant, other, case, figure, summary=min):
+    theirs, mine = other.figures(case, figure), contestant.figures(case, figure)
+    return summary(mine) / summary(theirs) if theirs and mine else None
+
+
+def round_ratio(contestant, ours, case):
+    """Of times by the clock, round by round, so that what slows the machine for a while slows both; their median."""
+    theirs, mine = contestant.figures(case, "ns"), ours.figures(case, "ns")
+    return f"{statistics.median(a / b for a, b in zip(theirs, mine)):.2f}" if theirs else "-"
+
+
+def middle(contestant, case, figure, form="{:.2f}"):
+    values = contestant.figures(case, figure)
+    return form.format(statistics.median(values)) if values else "-"
 
 
 def print_table(title, heads, rows):
@@ -205,17 +227,22 @@ def print_table(title, heads, rows):
 
 
 def print_figures(title, contestants, cases, figure, form, summary=min):
-    """A row a case; after the figures our ratio to the best peer, by this summary and by medians."""
-    rows = []
+    """A row a case; after the figures our ratio to the best peer, by this summary and by medians, and to yardsticks."""
+    if not cases:
+        return
+    ours, yardsticks, rows = contestants[0], [c for c in contestants if c.yardstick], []
     for case in cases:
         cells = [form.format(summary(c.figures(case, figure))) if c.figures(case, figure) else "-" for c in contestants]
-        shown = [ratio(contestants[0], contestants, case, figure, s) for s in (summary, statistics.median)]
+        shown = [ratio(ours, contestants, case, figure, s) for s in (summary, statistics.median)]
+        shown += [to_other(ours, c, case, figure, summary) for c in yardsticks]
         rows.append([case.label] + cells + [f"{r:.3f}" if r else "-" for r in shown])
     means = [[ratio(c, contestants, case, figure, summary) for case in cases] for c in contestants]
-    medians = [ratio(contestants[0], contestants, case, figure, statistics.median) for case in cases]
+    medians = [ratio(ours, contestants, case, figure, statistics.median) for case in cases]
     means = [geometric_mean(r for r in all_ if r) if any(all_) else None for all_ in means + [means[0], medians]]
-    rows.append(["geometric mean of ratios to the best peer"] + [f"{m:.3f}" if m else "-" for m in means])
-    print_table(title, [""] + [c.name for c in contestants] + ["ours/best", "of medians"], rows)
+    rows.append(["geometric mean, to the best"] + [f"{m:.3f}" if m else "-" for m in means]
+                + [""] * len(yardsticks))
+    print_table(title, [""] + [c.name for c in contestants] + ["ours/best", "of medians"]
+                + [f"ours/{c.name}" for c in yardsticks], rows)
 
 
 def rows_of(suite, contestants, cases):

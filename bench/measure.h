@@ -1,22 +1,31 @@
-/* measure.h: what the benchmark programs share: a clock, a generator of numbers, the result line.
+/* measure.h: what the benchmark programs share: clocks, a generator of numbers, the result lines.
  *
- * A program prints one line, "NANOSECONDS OPERATIONS"; the driver divides. What is timed is the
- * work alone, not the start of the process, and the work is fixed, so that all do the same.
+ * A program prints a line, "NANOSECONDS OPERATIONS", and the driver divides; then, as it may be, lines
+ * "NAME=NUMBER". What is timed is the work alone, not the start of the process, and the work is fixed, so
+ * that all do the same.
  */
 #ifndef MEASURE_H
 #define MEASURE_H
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-static inline uint64_t measure_now(void)
+static inline uint64_t measure_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+static inline uint64_t measure_now(void) { return measure_clock(CLOCK_MONOTONIC); }
+
+/* What all threads used, those that have ended too. */
+static inline uint64_t measure_cpu(void) { return measure_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* xorshift: cheap beside a malloc, and the same numbers for everybody. */
 static inline uint32_t measure_random(uint32_t *state)
@@ -33,6 +42,11 @@ static inline void measure_print(uint64_t nanoseconds, uint64_t operations)
     printf("%llu %llu\n", (unsigned long long)nanoseconds, (unsigned long long)operations);
 }
 
+static inline void measure_print_named(const char *name, long long number)
+{
+    printf("%s=%lld\n", name, number);
+}
+
 /* The benchmark cannot go on: no result is better than a wrong one. */
 static inline void measure_need(int holds, const char *what)
 {
@@ -47,6 +61,22 @@ static inline void *measure_touch(void *block)
     measure_need(block != NULL, "no memory");
     *(volatile char *)block = 1;
     return block;
+}
+
+/* The KiB that the process has in memory now; nothing is allocated to find out. statm would tell sooner and
+ * be wrong by up to 128 KiB for each CPU. */
+static inline long measure_resident(void)
+{
+    char text[1024];
+    long kib;
+    int rollup = open("/proc/self/smaps_rollup", O_RDONLY);
+    ssize_t n = read(rollup, text, sizeof text - 1);
+    measure_need(n > 0, "no /proc/self/smaps_rollup");
+    close(rollup);
+    text[n] = '\0';
+    const char *line = strstr(text, "\nRss:");
+    measure_need(line != NULL && sscanf(line, " Rss: %ld", &kib) == 1, "no Rss in /proc/self/smaps_rollup");
+    return kib;
 }
 
 #endif

@@ -12,7 +12,7 @@ set style data histograms
 set style histogram clustered gap 1.5
 set style fill solid border -1
 set boxwidth 0.9
-set yrange [0:*]
+set yrange [0:{most}]
 set ytics nomirror
 set grid ytics
 set xtics nomirror rotate by -35
@@ -22,8 +22,8 @@ plot for [i=2:{columns}] '{name}.dat' using i:xtic(1) title columnheader(i), 1 n
 """
 
 
-def draw(build, suite, figure, title, contestants, cases):
-    """What each needs, relative to the best of the others than ours, of minima."""
+def draw(build, suite, figure, title, contestants, cases, most="*"):
+    """What each needs, relative to the best of the peers, of minima; the picture ends at most."""
     if not cases:
         return
     name = f"{build}/bench/ratios-{suite}-{figure}"
@@ -35,6 +35,7 @@ def draw(build, suite, figure, title, contestants, cases):
     if shutil.which("gnuplot") is None:
         print(f"no gnuplot: {name}.dat is not drawn")
         return
-    text = PLOT.format(name=name, title=title, width=300 + 75 * len(cases), columns=len(contestants) + 1)
+    text = PLOT.format(name=name, title=title, width=300 + 75 * len(cases), columns=len(contestants) + 1,
+                       most=most)
     subprocess.run(["gnuplot"], input=text, text=True, check=True)
     print(f"drawn: {name}.svg")

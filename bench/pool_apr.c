@@ -9,17 +9,26 @@ struct pool {
     apr_pool_t *pool;
 };
 
-static inline void pool_begin(struct pool *root)
+static inline void pool_with_allocator(struct pool *pool)
 {
     apr_allocator_t *allocator = NULL;
-    apr_initialize();
     apr_allocator_create(&allocator);
-    apr_pool_create_ex(&root->pool, NULL, NULL, allocator);
-    apr_allocator_owner_set(allocator, root->pool);
+    apr_pool_create_ex(&pool->pool, NULL, NULL, allocator);
+    apr_allocator_owner_set(allocator, pool->pool);
 }
 
-static inline void pool_child(struct pool *child, struct pool *parent)
+static inline void pool_begin(struct pool *root)
 {
+    apr_initialize();
+    pool_with_allocator(root);
+}
+
+/* Below APR's own root, whose list of children has a lock: that of ours has none. */
+#define pool_of_thread(child, root) pool_with_allocator(child)
+
+static inline void pool_child(struct pool *child, struct pool *parent, int objects)
+{
+    (void)objects;
     apr_pool_create(&child->pool, parent->pool);
 }
 
@@ -30,7 +39,7 @@ static inline void pool_end(struct pool *pool) { apr_pool_destroy(pool->pool); }
 /* apr_palloc takes no lock of its own. */
 #define POOL_SHARES
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent); }
+static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent, 0); }
 static inline void *pool_get_shared(struct pool *pool, size_t size)
 {
     pthread_mutex_lock(&pool_lock);

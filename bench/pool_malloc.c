@@ -16,9 +16,9 @@ static inline void pool_begin(struct pool *root)
     root->objects.next = root->objects.previous = &root->objects;
 }
 
-static inline void pool_child(struct pool *child, struct pool *parent)
+static inline void pool_child(struct pool *child, struct pool *parent, int objects)
 {
-    (void)parent;
+    (void)parent, (void)objects;
     pool_begin(child);
 }
 
@@ -83,7 +83,7 @@ static inline void pool_put_elsewhere(struct pool *pool, void *object)
 /* The list has a lock. */
 #define POOL_SHARES
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
-static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent); }
+static inline void pool_shared(struct pool *child, struct pool *parent) { pool_child(child, parent, 0); }
 static inline void *pool_get_shared(struct pool *pool, size_t size)
 {
     struct link *object = malloc(sizeof *object + size);

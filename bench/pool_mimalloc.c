@@ -7,9 +7,9 @@ struct pool {
 
 static inline void pool_begin(struct pool *root) { root->heap = mi_heap_new(); }
 
-static inline void pool_child(struct pool *child, struct pool *parent)
+static inline void pool_child(struct pool *child, struct pool *parent, int objects)
 {
-    (void)parent;
+    (void)parent, (void)objects;
     child->heap = mi_heap_new();
 }
 

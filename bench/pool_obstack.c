@@ -16,9 +16,9 @@ static inline void pool_begin(struct pool *root)
     root->first = obstack_alloc(&root->stack, 0);
 }
 
-static inline void pool_child(struct pool *child, struct pool *parent)
+static inline void pool_child(struct pool *child, struct pool *parent, int objects)
 {
-    (void)parent;
+    (void)parent, (void)objects;
     pool_begin(child);
 }
 

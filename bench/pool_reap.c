@@ -8,14 +8,23 @@ struct pool {
 
 static inline void pool_begin(struct pool *root) { reapCreate(&root->reap, NULL); }
 
-static inline void pool_child(struct pool *child, struct pool *parent)
+static inline void pool_child(struct pool *child, struct pool *parent, int objects)
 {
+    (void)objects;
     reapCreate(&child->reap, &parent->reap);
 }
 
 static inline void *pool_get(struct pool *pool, size_t size) { return reapMalloc(&pool->reap, size); }
 static inline void pool_clear(struct pool *pool) { reapFreeAll(&pool->reap); }
 static inline void pool_end(struct pool *pool) { reapDestroy(&pool->reap); }
+
+#define POOL_COUNTS
+static inline size_t pool_held(struct pool *pool)
+{
+    struct reap_stats stats;
+    reapStats(&pool->reap, &stats);
+    return stats.chunk_bytes;
+}
 
 #define POOL_FREES
 static inline void pool_put(struct pool *pool, void *object) { reapFree(&pool->reap, object); }

@@ -10,25 +10,14 @@ import sys
 sys.dont_write_bytecode = True # the sources may be read-only
 import contest # noqa: E402
 import pictures # noqa: E402
+import pools # noqa: E402
 import programs # noqa: E402
 from contest import Case, Contestant # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
-POOL_WORKLOADS = "request nested three fill clear trees churn vectors messages shared big phases".split()
-POOLS = ["reap", "apr", "talloc", "obstack", "mimalloc", "malloc"]
 
 
-def wanted(cases, options):
-    return [c for c in cases if options.workloads is None or c.label.split()[0] in options.workloads]
-
-
-# --- the short benchmark: mallocs and pools ------------------------------------------------------------------------
-
-def round_ratio(contestant, ours, case):
-    """Round by round, so that what slows the machine for a while slows both; and of the minima."""
-    theirs, mine = contestant.figures(case, "ns"), ours.figures(case, "ns")
-    return f"{statistics.median(a / b for a, b in zip(theirs, mine)):.2f} ({min(theirs) / min(mine):.2f})"
-
+# --- the short benchmark of mallocs --------------------------------------------------------------------------------
 
 def report_short(title, contestants, cases):
     def table(text, figure, cell):
@@ -38,7 +27,8 @@ def report_short(title, contestants, cases):
     table(f"{title}: ns per operation, median", "ns", lambda c, case: f"{statistics.median(c.figures(case, 'ns')):.1f}")
     table("  the same, minimum", "ns", lambda c, case: f"{min(c.figures(case, 'ns')):.1f}")
     table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", "ns",
-          lambda c, case: round_ratio(c, contestants[0], case))
+          lambda c, case: "{} ({:.2f})".format(contest.round_ratio(c, contestants[0], case),
+                                               contest.to_other(c, contestants[0], case, "ns")))
     table("  peak RSS in MiB, median", "rss", lambda c, case: f"{statistics.median(c.figures(case, 'rss')):.1f}")
 
 
@@ -47,27 +37,9 @@ def suite_mallocs(build, options):
     cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
-    cases = wanted(cases, options)
+    cases = contest.wanted(cases, options)
     contest.measure(build, contestants, cases, options.rounds or 5)
     report_short("mallocs", contestants, cases)
-    return contestants, cases
-
-
-def pools(build):
-    for name in POOLS:
-        program = f"{build}/bench/pool_{name}"
-        if os.path.exists(program):
-            yield Contestant(name, program, ours=name == "reap")
-        if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
-            libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
-            yield Contestant("apr on reaps", program, ":".join(libraries), ours=True)
-
-
-def suite_pools(build, options):
-    contestants = list(pools(build))
-    cases = wanted([Case(w, [w]) for w in POOL_WORKLOADS], options)
-    contest.measure(build, contestants, cases, options.rounds or 5)
-    report_short("pools", contestants, cases)
     return contestants, cases
 
 
@@ -101,7 +73,7 @@ THREADED = "threadtest larson shbench prodcons bleeding storm scratch thrash".sp
 
 
 def threaded(build, options, numbers, more=()):
-    return wanted([Case(f"{w} {n}", [w, str(n), *more], build + "/bench/threads") for w in THREADED for n in numbers],
+    return contest.wanted([Case(f"{w} {n}", [w, str(n), *more], build + "/bench/threads") for w in THREADED for n in numbers],
                   options)
 
 
@@ -195,11 +167,6 @@ def counted_program(build, contestant, case):
                                   calls=sum(a + f for _, a, f in told), allocations=sum(a for _, a, _ in told)))
 
 
-def middle(contestant, case, figure, form="{:.2f}"):
-    values = contestant.figures(case, figure)
-    return form.format(statistics.median(values)) if values else "-"
-
-
 def suite_fragmentation(build, options):
     everybody, threads = contest.mallocs(build, []), threaded(build, options, (1, 16), ["count"])
     threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")
@@ -208,13 +175,13 @@ def suite_fragmentation(build, options):
     contest.measure(build, everybody, threads, options.rounds or 3, counted_threads)
     contest.measure(build, [ours], real, 1, counted_program)
     heads = ["", "paper", "target", "asked KiB", "usable/asked", "held/usable", "held/asked"]
-    rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), middle(ours, case, "asked_kib", "{:.0f}"),
-             *(middle(ours, case, figure) for figure in ("usable_asked", "held_usable", "held_asked"))]
-            + [middle(c, case, "rss_asked") for c in everybody] for case in threads]
+    rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), contest.middle(ours, case, "asked_kib", "{:.0f}"),
+             *(contest.middle(ours, case, figure) for figure in ("usable_asked", "held_usable", "held_asked"))]
+            + [contest.middle(c, case, "rss_asked") for c in everybody] for case in threads]
     contest.print_table("fragmentation: reap's most held (A) over most asked for (U); and for all RSS above the start's "
                         "over U; medians", heads + [f"{c.name} RSS" for c in everybody], rows)
-    rows = [[case.label, *PAPER.get(case.label, ("", "")), middle(ours, case, "allocations", "{:.0f}"),
-             middle(ours, case, "asked_kib", "{:.0f}"), middle(ours, case, "held_asked")] for case in real]
+    rows = [[case.label, *PAPER.get(case.label, ("", "")), contest.middle(ours, case, "allocations", "{:.0f}"),
+             contest.middle(ours, case, "asked_kib", "{:.0f}"), contest.middle(ours, case, "held_asked")] for case in real]
     contest.print_table("fragmentation of programs on reap",
                         ["", "paper", "target", "allocations", "asked KiB", "held/asked"], rows)
     print_leaving("programs", ours, real)
@@ -243,13 +210,13 @@ def suite_steps(build, options):
 
 # --- all -----------------------------------------------------------------------------------------------------------
 
-SUITES = {"mallocs": suite_mallocs, "pools": suite_pools, "programs": suite_programs, "threads": suite_threads,
+SUITES = {"mallocs": suite_mallocs, "pools": pools.suite_pools, "memory": pools.suite_memory, "programs": suite_programs, "threads": suite_threads,
           "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs and pools if none")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs, pools and memory if none")
     parser.add_argument("--build", default=".", help="the build directory")
     parser.add_argument("--rounds", type=int, help="how many; each suite has its own default")
     parser.add_argument("--also", action="append", default=[], metavar="OPTIONS",
@@ -262,7 +229,7 @@ def main():
             parser.error(f"no suite {suite}")
     build = os.path.abspath(options.build)
     print(f"{CPUS} CPUs, Linux {os.uname().release}, interleaved rounds")
-    for suite in options.suites or ["mallocs", "pools"]:
+    for suite in options.suites or ["mallocs", "pools", "memory"]:
         try:
             contestants, cases = SUITES[suite](build, options)
         except contest.Failed as failure:

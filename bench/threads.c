@@ -45,7 +45,7 @@ static _Atomic int marks;
 /* Once, by whichever thread is first to have done a tenth. */
 static void mark_tenth(void)
 {
-    if (atomic_fetch_add(&marks, 1) == 0) resident_early = resident_kib();
+    if (atomic_fetch_add(&marks, 1) == 0) resident_early = measure_resident();
 }
 
 static uint32_t seed(int index) { return 2463534242u + (uint32_t)index * 2654435761u; }
@@ -287,32 +287,27 @@ static uint64_t scratch(void)
 
 /* --- what it was ----------------------------------------------------------------------------- */
 
-static void print_named(const char *name, uint64_t value)
-{
-    printf("%s=%llu\n", name, (unsigned long long)value);
-}
-
 static void print_reap(void)
 {
     int (*fill)(struct hoard_stats *) = (int (*)(struct hoard_stats *))dlsym(RTLD_DEFAULT, "hoard_stats");
     struct hoard_stats stats;
     if (fill == NULL || fill(&stats) != 0) return;
-    print_named("held", stats.peak_held_bytes);
-    print_named("slow_mallocs", stats.slow_mallocs);
-    print_named("slow_frees", stats.slow_frees);
-    print_named("remote_frees", stats.remote_frees);
-    print_named("transfers", stats.transfers);
+    measure_print_named("held", stats.peak_held_bytes);
+    measure_print_named("slow_mallocs", stats.slow_mallocs);
+    measure_print_named("slow_frees", stats.slow_frees);
+    measure_print_named("remote_frees", stats.remote_frees);
+    measure_print_named("transfers", stats.transfers);
 }
 
 static void run(uint64_t (*workload)(void))
 {
-    long before = resident_kib();
+    long before = measure_resident();
     uint64_t start = measure_now(), operations = workload();
     measure_print(measure_now() - start, operations);
-    printf("before=%ld\n", before);
-    if (resident_early != 0) printf("grown=%ld\n", resident_kib() - resident_early);
-    if (counting) print_named("asked", (uint64_t)atomic_load(&asked.most));
-    if (counting) print_named("usable", (uint64_t)atomic_load(&usable.most));
+    measure_print_named("before", before);
+    if (resident_early != 0) measure_print_named("grown", measure_resident() - resident_early);
+    if (counting) measure_print_named("asked", atomic_load(&asked.most));
+    if (counting) measure_print_named("usable", atomic_load(&usable.most));
     print_reap();
 }
 

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <unistd.h>
 
 enum { TELL = 1024, THREADS_MAX = 256 };
 
@@ -65,20 +64,6 @@ static inline void give(void *object_)
     if (object == NULL) return;
     if (counting) count(-(long)*object, -(long)malloc_usable_size(object));
     free(object);
-}
-
-/* What the process has in memory now; nothing is allocated to find out. */
-static long resident_kib(void)
-{
-    char text[128] = "";
-    FILE *statm = fopen("/proc/self/statm", "r");
-    measure_need(statm != NULL, "no /proc");
-    setvbuf(statm, NULL, _IONBF, 0);
-    measure_need(fgets(text, sizeof text, statm) != NULL, "nothing in /proc/self/statm");
-    fclose(statm);
-    long pages = 0;
-    measure_need(sscanf(text, "%*d %ld", &pages) == 1, "what is in /proc/self/statm?");
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 struct work {

@@ -1,0 +1,134 @@
+"""The suites of pools: time, and memory (pools.h and what it includes, a pool_NAME.c each)."""
+import os
+
+import contest
+import pictures
+from contest import Case, Contestant
+
+POOLS = {"reap": "reap", "apr": "apr", "talloc": "talloc", "talloc_pool": "talloc pool", "obstack": "obstack",
+         "mimalloc": "mi heap"}
+YARDSTICKS = ["raw", "bump"]
+
+# Where a mean is wanted of ratios to the best peer, what it is of; how large it and each of them may be.
+GROUPS = {
+    "regions": (["request", "nested", "nested 2", "nested 4", "nested 8", "three", "fill", "clear", "trees"], 0.80, 1.00),
+    "with frees": (["churn", "vectors", "messages", "big", "phases"], 1.00, None),
+    "one pool, two threads": (["shared"], None, None),
+}
+NEAR_RAW, NEAR_RAW_AT_MOST = ["request", "fill", "clear"], 1.30
+
+
+def contestants_of(build):
+    """Reaps first; then the others' pools, and ours under APR's; then malloc with a list on each malloc; then what is
+    no peer, for it is no more than the least that an allocation can be."""
+    found = []
+    for file, name in POOLS.items():
+        program = f"{build}/bench/pool_{file}"
+        if os.path.exists(program):
+            found.append(Contestant(name, program, ours=name == "reap"))
+        if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
+            libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
+            found.append(Contestant("apr on reaps", program, ":".join(libraries), ours=True))
+    found += [Contestant(f"list {c.name}", f"{build}/bench/pool_malloc", c.preload)
+              for c in contest.mallocs(build, []) if not c.ours]
+    return found + [Contestant(name, f"{build}/bench/pool_{name}", yardstick=True) for name in YARDSTICKS]
+
+
+# --- time ----------------------------------------------------------------------------------------------------------
+
+def timed(build, contestant, case):
+    run = contest.run_once(build, contestant, case)
+    if run:
+        run["cpu_ns"] /= run["operations"]
+    return run
+
+
+def suite_pools(build, options):
+    contestants = contestants_of(build)
+    groups = {group: contest.wanted([Case(label, label.split()) for label in labels], options)
+              for group, (labels, _, _) in GROUPS.items()}
+    cases = [case for group in groups.values() for case in group]
+    contest.measure(build, contestants, cases, options.rounds or 5, timed)
+    for figure, how in (("ns", "by the clock"), ("cpu_ns", "of CPU time")):
+        for group, of_group in groups.items():
+            contest.print_figures(f"pools, {group}: ns per operation {how}, minimum", contestants, of_group, figure,
+                                  "{:.1f}")
+    contest.print_table("pools: time by the clock relative to reap's in the same round, median; above 1: slower",
+                        [""] + [c.name for c in contestants],
+                        [[case.label] + [contest.round_ratio(c, contestants[0], case) for c in contestants] for case in cases])
+    contest.print_table("pools: peak RSS in MiB, median", [""] + [c.name for c in contestants], [
+        [case.label] + [contest.middle(c, case, "rss", "{:.1f}") for c in contestants] for case in cases])
+    print_wanted(contestants, groups)
+    for group in ("regions", "with frees"):
+        pictures.draw(build, f"pools-{group.split()[-1]}", "ns", f"pools, {group}: time relative to the best peer",
+                      contestants, groups[group], 4)
+    return contestants, cases
+
+
+def print_wanted(contestants, groups):
+    """The issue's figures in a line each, of minima."""
+    print("\nreap's time to that of the best peer of each workload, to raw and to bump; wanted: not above")
+    for group, cases in groups.items():
+        _, mean, most = GROUPS[group]
+        for figure, how in (("ns", "clock"), ("cpu_ns", "CPU")):
+            ratios = {case.label: contest.ratio(contestants[0], contestants, case, figure) for case in cases}
+            ratios = {label: r for label, r in ratios.items() if r}
+            if mean and ratios:
+                greatest = max(ratios, key=ratios.get)
+                print(f"  {group}, {how}: geometric mean {contest.geometric_mean(ratios.values()):.3f} (wanted {mean}), "
+                      f"greatest {ratios[greatest]:.3f}, {greatest}" + (f" (wanted {most})" if most else ""))
+    for yardstick in [c for c in contestants if c.yardstick]:
+        for figure, how in (("ns", "clock"), ("cpu_ns", "CPU")):
+            near = [(case.label, contest.to_other(contestants[0], yardstick, case, figure))
+                    for cases in groups.values() for case in cases if case.label in NEAR_RAW]
+            told = ", ".join(f"{label} {r:.2f}" for label, r in near if r)
+            if told:
+                print(f"  {yardstick.name}, {how}: {told} (wanted {NEAR_RAW_AT_MOST})")
+
+
+# --- memory --------------------------------------------------------------------------------------------------------
+
+IDLE = [10000, 100000]
+KIB_FORM, SHARE_FORM = "{:.2f}", "{:.3f}"
+
+
+def remembered(build, contestant, case):
+    """KiB a pool; held over asked for; the share that came back of what was there when all was alive."""
+    run = contest.run_once(build, contestant, case)
+    if run is None:
+        return None
+    if case.label.startswith("idle"):
+        run["a_pool"] = run["grown"] / run["operations"]
+    if "asked" in run:
+        run["rss_asked"] = run["grown"] / run["asked"]
+    for total, part, name in (("full", "fell", "back_fell"), ("full", "later", "back_later"),
+                              ("full_held", "fell_held", "held_back_fell"), ("full_held", "later_held", "held_back_later")):
+        if total in run:
+            run[name] = 1 - run[part] / run[total]
+    if "asked" in run and "held" in run:
+        run["held_asked"] = run["held"] / run["asked"]
+    return run
+
+
+def suite_memory(build, options):
+    contestants = contestants_of(build)
+    idle = contest.wanted([Case(f"idle {n}", ["idle", str(n)]) for n in IDLE], options)
+    hold = contest.wanted([Case("hold", ["hold"])], options)
+    fall = contest.wanted([Case("fall", ["fall"])], options)
+    contest.measure(build, contestants, idle + hold + fall, options.rounds or 2, remembered)
+
+    def table(title, cases, figures, form):
+        rows = [[what or case.label] + [contest.middle(c, case, figure, form) for c in contestants]
+                for case in cases for figure, what in figures]
+        contest.print_table(title, [""] + [c.name for c in contestants], rows)
+
+    table("memory: KiB of RSS for each of so many pools with three objects of 16 to 128 bytes", idle,
+          [("a_pool", "")], KIB_FORM)
+    table("memory: a pool with 64 MB of such objects, over the sum of their sizes, each rounded up to 16", hold,
+          [("rss_asked", "growth of RSS"), ("held_asked", "what it says that it holds")], SHARE_FORM)
+    table("memory: random ones of 200,000 objects replaced while they become a tenth: what share of the memory came back",
+          fall, [("back_fell", "of RSS, when a tenth is left"), ("back_later", "of RSS, that replaced 12 times over"),
+                 ("held_back_fell", "of what it says that it holds, a tenth left"),
+                 ("held_back_later", "of that, the tenth replaced 12 times over")], SHARE_FORM)
+    pictures.draw(build, "memory", "a_pool", "idle pools: RSS relative to the best peer", contestants, idle, 8)
+    return contestants, idle + hold + fall

@@ -1,0 +1,138 @@
+/* pools_memory.h: the workloads of pools.h, which includes this, that look at memory and not at time.
+ *
+ *     idle N    N pools with three objects each, which nobody uses
+ *     hold      a pool with 64 MB of objects of 16 to 128 bytes
+ *     fall      200,000 live objects and random ones replaced; then one freed for each that is replaced,
+ *               until a tenth is left; then that is replaced twelve times over in half a second
+ *
+ * They tell, in KiB: grown, by how much what is resident grew; asked, the sum of the sizes, each rounded up
+ * to 16; and held, what the pool itself says that it has. fall tells full, fell and later in the place of
+ * grown, and of held full_held and so on.
+ *
+ * The struct pool counts as the pool's: it is memory that the user has for it.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    IDLE_OBJECTS = 3,
+    HOLD = 64 * 1000 * 1000,
+    FALL = 200000, FALL_LEFT = FALL / 10, FALL_SLICES = 100, FALL_SLICE = 12 * FALL_LEFT / FALL_SLICES,
+    FALL_PAUSE = 5 * 1000
+};
+
+static struct {
+    const char *name;
+    long value;
+} told[8];
+
+static void tell(const char *name, long value)
+{
+    size_t i = 0;
+    while (told[i].name) i++;
+    told[i].name = name;
+    told[i].value = value;
+}
+
+static void print_told(void)
+{
+    for (size_t i = 0; told[i].name; i++) measure_print_named(told[i].name, told[i].value);
+}
+
+static inline size_t rounded(size_t size) { return (size + 15) / 16 * 16; }
+
+/* What the first pool sets up is not a pool's. */
+static void warm_up(void)
+{
+    struct pool pool;
+    unsigned place = 0;
+    pool_child(&pool, &root, IDLE_OBJECTS);
+    get_objects(&pool, IDLE_OBJECTS, &place);
+    pool_end(&pool);
+}
+
+static uint64_t idle(void)
+{
+    struct pool *pools = mmap(NULL, (size_t)number * sizeof *pools, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned place = 0;
+    measure_need(pools != MAP_FAILED, "no memory");
+    warm_up();
+    long before = measure_resident();
+    for (int i = 0; i < number; i++) {
+        pool_child(&pools[i], &root, IDLE_OBJECTS);
+        get_objects(&pools[i], IDLE_OBJECTS, &place);
+    }
+    tell("grown", measure_resident() - before);
+    return (uint64_t)number;
+}
+
+static uint64_t hold(void)
+{
+    struct pool pool;
+    size_t bytes = 0;
+    uint64_t objects = 0;
+    warm_up();
+    long before = measure_resident();
+    pool_child(&pool, &root, HOLD / ((SIZE_LEAST + SIZE_MOST) / 2 + 8));
+    for (; bytes < HOLD; objects++) {
+        size_t size = sizes[objects % SIZES];
+        measure_touch(pool_get(&pool, size));
+        bytes += rounded(size);
+    }
+    tell("grown", measure_resident() - before);
+    tell("asked", (long)(bytes / 1024));
+#ifdef POOL_COUNTS
+    tell("held", (long)(pool_held(&pool) / 1024));
+#endif
+    return objects;
+}
+
+#ifdef POOL_FREES
+static void replace_some(struct pool *pool, void **objects, int n, int times, uint32_t *state)
+{
+    for (int i = 0; i < times; i++) {
+        uint32_t drawn = measure_random(state);
+        void **object = &objects[drawn % (uint32_t)n];
+        pool_put(pool, *object);
+        *object = measure_touch(pool_get(pool, sizes[drawn / 64 % SIZES]));
+    }
+}
+
+static void tell_memory(struct pool *pool, long before, const char *name, const char *held_name)
+{
+    tell(name, measure_resident() - before);
+#ifdef POOL_COUNTS
+    tell(held_name, (long)(pool_held(pool) / 1024));
+#else
+    (void)pool, (void)held_name;
+#endif
+}
+
+static uint64_t fall(void)
+{
+    static void *objects[FALL];
+    struct pool pool;
+    uint32_t state = 1;
+    warm_up();
+    memset(objects, 1, sizeof objects);
+    long before = measure_resident();
+    pool_child(&pool, &root, 0);
+    for (int i = 0; i < FALL; i++) objects[i] = measure_touch(pool_get(&pool, sizes[i % SIZES]));
+    replace_some(&pool, objects, FALL, FALL, &state);
+    tell_memory(&pool, before, "full", "full_held");
+    for (int left = FALL; left > FALL_LEFT; left--) {
+        replace_some(&pool, objects, left, 1, &state);
+        void **object = &objects[measure_random(&state) % (uint32_t)left];
+        pool_put(&pool, *object);
+        *object = objects[left - 1];
+    }
+    tell_memory(&pool, before, "fell", "fell_held");
+    for (int i = 0; i < FALL_SLICES; i++) {
+        replace_some(&pool, objects, FALL_LEFT, FALL_SLICE, &state);
+        usleep(FALL_PAUSE);
+    }
+    tell_memory(&pool, before, "later", "later_held");
+    return 2 * FALL - FALL_LEFT;
+}
+#endif
