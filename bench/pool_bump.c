@@ -1,6 +1,6 @@
 /* pools.h on a pointer that is bumped, and nothing else: what writing to the objects costs by itself. A
  * yardstick beside the peers, and no region: there is one stretch of memory a thread that is never asked
- * whether it is full; a child begins where the pointer is, and its end puts the pointer back, so that children
+ * whether it is full; a child begins where the pointer is, and its end puts the pointer back. So children
  * have to end in order.
  *
  * The pointer is in memory, as that of any pool is that is handed around: in a register, where the compiler
