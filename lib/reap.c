@@ -176,26 +176,35 @@ void *reapParent(void **handle)
 const char *reapName(void **handle)
 {
     HELD struct reap *reap = reap_hold(handle, "reapName");
-    return reap->name ? reap->name->text : NULL;
+    return reap->name && reap->name->given ? reap->name->text : NULL;
+}
+
+/* Where a name of size bytes goes. Records are not used again before a clear, so one that does not do is
+ * followed by one of twice its room: all of a reap's are no more than three times its longest name. */
+static struct reap_name *name_room(struct reap *reap, size_t size)
+{
+    struct reap_name *old = reap->name;
+    if (old && size <= old->room) return old;
+    size_t room = old && size < 2u * old->room ? 2u * old->room : size;
+    if (room > REAP_NAME_MAX) room = REAP_NAME_MAX;
+    struct reap_name *new = reap_alloc_record(reap, sizeof *new + room);
+    if (new) new->room = (uint16_t)room;
+    return new;
 }
 
 int reapSetName(void **handle, const char *name)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetName");
-    if (!name) {
-        reap->name = NULL;
-        return 0;
-    }
-    size_t size = strlen(name) + 1;
+    if (!name && !reap->name) return 0;
+    size_t size = name ? strlen(name) + 1 : 1;
     if (size > REAP_NAME_MAX) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    bool fits = reap->name && size <= reap->name->room;
-    struct reap_name *copy = fits ? reap->name : reap_alloc_record(reap, sizeof *copy + size);
+    struct reap_name *copy = name_room(reap, size);
     if (!copy) return -1;
-    if (!fits) copy->room = (uint16_t)size;
-    memmove(copy->text, name, size);
+    memmove(copy->text, name ? name : "", size);
+    copy->given = name != NULL;
     reap->name = copy;
     return 0;
 }

@@ -132,10 +132,11 @@ static size_t next_size(const struct reap *reap)
     return size;
 }
 
-/* The least that has room for units. */
+/* The least that has room for units; more than there can be, if there is no such size. */
 static size_t least_size(size_t units)
 {
     size_t size = REAP_FIRST_SIZE;
+    if (units > PTRDIFF_MAX / 2 / REAP_UNIT) return PTRDIFF_MAX;
     while (size < REAP_HEADER + 2 * reap_guarded_size(size) + units * REAP_UNIT) size *= 2;
     return size;
 }

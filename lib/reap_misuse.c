@@ -62,7 +62,7 @@ void reap_misuse_object(const char *call, const struct reap *reap, const void *o
     if (!chunk) chunk = apart_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) report_misuse(call, object, in_dead_chunk(chunk, object, call));
-    if (reap && chunk->owner != reap && chunk->owner->name)
+    if (reap && chunk->owner != reap && chunk->owner->name && *chunk->owner->name->text)
         report_misuse_of(call, object, "an object of another reap,", chunk->owner->name->text);
     if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");
     report_misuse(call, object, in_live_chunk(chunk, object, call));

@@ -155,8 +155,10 @@ struct reap_heap {
 
 struct reap_cleanup;
 
+/* Stays when the name is taken away, with an empty text, for the next one. */
 struct reap_name {
     uint16_t room; /* bytes there are for the text */
+    bool given;
     char text[];
 };
 

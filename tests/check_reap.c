@@ -19,7 +19,7 @@ START_TEST(objects_are_aligned_and_apart)
 }
 END_TEST
 
-START_TEST(no_size_is_too_big_to_refuse)
+static void refuse_all(void **handle)
 {
     static const size_t sizes[] = {SIZE_MAX,
                                    SIZE_MAX - 1,
@@ -29,29 +29,43 @@ START_TEST(no_size_is_too_big_to_refuse)
                                    PTRDIFF_MAX,
                                    (size_t)PTRDIFF_MAX - 4096,
                                    (size_t)1 << 62};
-    struct reap_stats before = stats(), after;
-    void *object = reapMalloc(&reap, 10);
-    reapFree(&reap, object);
-    for (int round = 0; round < 2; round++) { /* as a region, and as a heap */
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            errno = 0;
-            ck_assert_ptr_null(reapMalloc(&reap, sizes[i]));
-            ck_assert_int_eq(errno, ENOMEM);
-            ck_assert_ptr_null(reapCalloc(&reap, 1, sizes[i]));
-            ck_assert_ptr_null(reapCalloc(&reap, sizes[i], 3));
-            ck_assert_ptr_null(reapAlignedAlloc(&reap, 4096, sizes[i]));
-            ck_assert_ptr_null(reapMemdup(&reap, &before, sizes[i]));
-        }
-        object = reapMalloc(&reap, 10);
-        void *behind = reapMalloc(&reap, 10);
-        ck_assert_ptr_null(reapRealloc(&reap, object, OPAQUE(SIZE_MAX)));
-        ck_assert_uint_eq(reapUsableSize(object), 16);
-        reapFree(&reap, object);
-        reapFree(&reap, behind);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        errno = 0;
+        ck_assert_ptr_null(reapMalloc(handle, sizes[i]));
+        ck_assert_int_eq(errno, ENOMEM);
+        ck_assert_ptr_null(reapCalloc(handle, 1, sizes[i]));
+        ck_assert_ptr_null(reapCalloc(handle, sizes[i], 3));
+        ck_assert_ptr_null(reapAlignedAlloc(handle, 4096, sizes[i]));
+        ck_assert_ptr_null(reapAlignedAlloc(handle, (size_t)1 << 62, sizes[i]));
+        ck_assert_ptr_null(reapAlignedAlloc(handle, (size_t)1 << 63, sizes[i]));
+        ck_assert_ptr_null(reapMemdup(handle, sizes, sizes[i]));
     }
+    void *object = reapMalloc(handle, 10), *behind = reapMalloc(handle, 10);
+    ck_assert_ptr_null(reapRealloc(handle, object, OPAQUE(SIZE_MAX)));
+    ck_assert_ptr_null(reapRealloc(handle, object, OPAQUE(PTRDIFF_MAX)));
+    ck_assert_uint_eq(reapUsableSize(object), 16);
+    reapFree(handle, object);
+    reapFree(handle, behind);
+}
+
+/* As a region, and as a heap; also where large objects lie among the others. */
+START_TEST(no_size_is_too_big_to_refuse)
+{
+    static char buffer[65536];
+    void *fixed;
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
+    struct reap_stats before = stats(), after;
+    reapFree(&reap, reapMalloc(&reap, 10));
+    refuse_all(&reap);
+    refuse_all(&reap);
     after = stats();
     ck_assert_uint_eq(after.chunk_bytes, before.chunk_bytes);
     ck_assert_uint_eq(after.live_objects, 0);
+    ck_assert_int_eq(reapCreateWith(&fixed, NULL, &options), 0);
+    refuse_all(&fixed);
+    refuse_all(&fixed);
+    ck_assert_uint_eq(stats_of(fixed).live_objects, 0);
+    reapDestroy(&fixed);
 }
 END_TEST
 

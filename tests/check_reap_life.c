@@ -63,6 +63,29 @@ START_TEST(names)
 }
 END_TEST
 
+/* However often it changes. */
+START_TEST(names_take_no_more_than_the_longest)
+{
+    char name[4096] = "";
+    for (int i = 0; i < 10000; i++) {
+        ck_assert_int_eq(reapSetName(&reap, i % 3 ? "a name" : NULL), 0);
+        ck_assert_int_eq(reapName(&reap) != NULL, i % 3 != 0);
+    }
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    for (size_t i = 0; i < sizeof name - 1; i++) {
+        name[i] = (char)('a' + i % 26);
+        ck_assert_int_eq(reapSetName(&reap, name), 0);
+        ck_assert_str_eq(reapName(&reap), name);
+    }
+    ck_assert_uint_le(stats().chunk_bytes, 32768);
+    reapSetName(&reap, NULL);
+    reapFreeAll(&reap);
+    ck_assert_ptr_null(reapName(&reap));
+    ck_assert_int_eq(reapSetName(&reap, ""), 0);
+    ck_assert_str_eq(reapName(&reap), "");
+}
+END_TEST
+
 START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
 END_TEST
 
@@ -353,6 +376,7 @@ int main(void)
     TCase *tests = case_create("reap_life");
     tcase_add_test(tests, every_pointer_knows_its_owner);
     tcase_add_test(tests, names);
+    tcase_add_test(tests, names_take_no_more_than_the_longest);
     tcase_add_test(tests, usable_size_of_null);
     tcase_add_test(tests, the_version_is_the_headers);
     tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
