@@ -179,9 +179,10 @@ static ALWAYS_INLINE void begin_end(struct reap *reap, const char *call, bool cl
 }
 
 /* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
- * tree any more. */
-static NOINLINE void end_special(struct reap *reap)
+ * tree any more. One of its functions may have entered it, and left it to others to leave. */
+static NOINLINE void end_special(struct reap *reap, const char *call)
 {
+    if (reap->flags & REAP_ENTERED) misused(reap, call, "reap is entered");
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
     if (!reap_is_shared(reap)) return;
@@ -191,11 +192,12 @@ static NOINLINE void end_special(struct reap *reap)
 }
 
 /* Ends one reap that has no children any more. */
-static void end_one(struct reap *reap)
+static void end_one(struct reap *reap, const char *call)
 {
     struct reap *parent = reap->parent;
     if (parent) reap_first_learn(reap);
-    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED))) end_special(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED | REAP_ENTERED)))
+        end_special(reap, call);
     reap_tree_remove(reap);
     reap_first_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
@@ -217,7 +219,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
         if (reap_cleanup_run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
-        end_one(reap);
+        end_one(reap, call);
         reap = parent;
     }
 }
@@ -255,7 +257,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
     empty_tree(reap, 0, "reapFreeAll");
     reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
-    reap->flags &= (uint8_t)~(REAP_ENDING | REAP_MARKED);
+    reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
 }
 
 static NOINLINE void clear_shared(void **handle)
@@ -277,7 +279,7 @@ static ALWAYS_INLINE void destroy(struct reap *reap)
 {
     begin_end(reap, "reapDestroy", false);
     empty_tree(reap, 0, "reapDestroy");
-    end_one(reap);
+    end_one(reap, "reapDestroy");
 }
 
 static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy")); }

@@ -15,7 +15,7 @@
 #include "reap_watch.h"
 #include "report.h"
 
-enum { BATCH = 64, INDENT = 2 };
+enum { BATCH = 64, INDENT = 2, DEEP = 40 /* levels; further ones are numbered: a tree may be very deep */ };
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
@@ -222,9 +222,11 @@ static void print_view(const struct view *view, int depth, FILE *out)
         say_left(view);
         return;
     }
-    fprintf(out, "%*s%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", depth * INDENT, "",
-            view->name, *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes,
-            stats->chunks, stats->chunk_bytes, stats->peak_chunk_bytes);
+    fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
+    if (depth > DEEP) fprintf(out, "[%d] ", depth);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", view->name,
+            *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
+            stats->chunk_bytes, stats->peak_chunk_bytes);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */
