@@ -255,9 +255,11 @@ void reapLeave(void);
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
 /* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with
- * this reap, which need not be the one that is asked. It may free objects of this reap and must not touch
- * other reaps of the tree; then the allocation is tried once more. What fn itself asks for in vain does not
- * call it again. Where reaps below are in several threads, it is called in each of them, at the same time
+ * this reap, which need not be the one that is asked. It may free objects of this reap, or clear it, but not
+ * the object that is being resized or moved, and must not touch other reaps of the tree; then the allocation
+ * is tried once more. What fn itself asks for in vain does not call it again. It may leave by longjmp, or by
+ * an exception, unless the reap that is asked is shared; to be called again for sure it has to be registered
+ * again then. Where reaps below are in several threads, it is called in each of them, at the same time
  * perhaps, and this reap is not theirs: then it may only take note. One function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));

@@ -306,6 +306,8 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
     if (!begin_more(reap, more, size)) return NULL;
+    if (more)
+        chunk = reap_chunk_of_object(reap, object, "reapOnLimit"); /* whose function may have freed it */
     if (reap_watched) reap_watch_widen(reap, object, have);
     void *resized = resize(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
@@ -354,6 +356,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_drain(to);
     if (!reap_limit_pass(from, to, bytes)) return NULL;
+    chunk = reap_chunk_of_object(from, object, "reapOnLimit"); /* see resize_special */
     reap_open(from);
     reap_open(to);
     if (UNLIKELY(reap_watched)) reap_watch_widen(from, object, bytes);

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "reap_free.h"
-#include "reap_trace.h"
 #include "reap_shared.h"
+#include "reap_trace.h"
 #include "reap_tree.h"
 
 enum {
@@ -14,8 +14,16 @@ enum {
     EXTRA_MAX = 256 * 1024 /* bytes; more would not make drawing rarer in any way that counts */
 };
 
-/* The function of a limit must not be called for what it allocates itself. */
-static __thread bool notifying;
+/* The function of a limit must not be called for what it allocates itself. It may end by longjmp, and then
+ * nobody says so; but who calls from where the stack is no deeper than it was has seen its end, and so has
+ * who registers a function. So this is where it was. (On stacks that a program switches this tells too little
+ * or too much: the function is not called once, or called within itself.) */
+static __thread const char *notifying;
+
+static inline void see_jump(const char *frame)
+{
+    if (UNLIKELY(notifying != NULL) && frame >= notifying) notifying = NULL;
+}
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 
@@ -107,15 +115,18 @@ static struct reap *draw_for(struct reap_share *share, size_t bytes)
 }
 
 /* The function may use the reap, so this one stands as between two calls meanwhile. */
-static bool notify(struct reap *reap, struct reap *met, size_t asked)
+static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked)
 {
-    void *handle = reap_handle(met);
+    void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
+    see_jump(__builtin_frame_address(0));
     if (!met->share.fn || notifying) return false;
-    notifying = true;
+    notifying = __builtin_frame_address(0);
     reap_limit_close(reap);
-    met->share.fn(&handle, asked, met->share.arg);
+    met->share.fn(&given, asked, met->share.arg);
+    notifying = NULL;
+    reap_check(&handle, "reapOnLimit"); /* they are to be there still */
+    reap_check(&asking, "reapOnLimit");
     reap_limit_open(reap);
-    notifying = false;
     return true;
 }
 
@@ -179,6 +190,7 @@ void reap_limit_begin(struct reap *reap, const struct reap *parent)
 
 void reap_limit_end(struct reap *reap)
 {
+    see_jump(__builtin_frame_address(0));
     reap_chunk_adopt(reap);
     retire(&reap->share, true);
     reap_choose_mode(reap);
@@ -189,6 +201,7 @@ size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITE
 
 void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
+    notifying = NULL;
     reap->share.fn = fn;
     reap->share.arg = arg;
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
@@ -260,6 +273,7 @@ static void remove_own(struct reap *reap)
 
 bool reap_limit_set(struct reap *reap, size_t bytes)
 {
+    see_jump(__builtin_frame_address(0));
     size_t live = squeeze(reap), whole = whole_units(bytes), slack = whole_units(bytes / SLACK_SHARE);
     if (!bytes) {
         remove_own(reap);

@@ -1,5 +1,6 @@
 /* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
 #include <pthread.h>
+#include <setjmp.h>
 
 #include "reap_chunk.h"
 #include "reap_fixture.h"
@@ -226,6 +227,75 @@ START_TEST(the_function_is_called_and_the_call_tried_again)
 }
 END_TEST
 
+static jmp_buf out_of_it;
+
+static void leap(void **handle, size_t size, void *arg)
+{
+    ++*(int *)arg;
+    ck_assert_ptr_null(reapMalloc(handle, size));
+    longjmp(out_of_it, 1);
+}
+
+static NOINLINE void ask_from_below(void **handle, unsigned depth)
+{
+    volatile char frame[64] = {0};
+    if (depth > 0)
+        ask_from_below(handle, depth - 1);
+    else
+        reapMalloc(handle, LIMIT + 1);
+    (void)frame[depth % 64];
+}
+
+static bool left_by_longjmp(void **handle, unsigned depth)
+{
+    if (setjmp(out_of_it) != 0) return true;
+    ask_from_below(handle, depth);
+    return false;
+}
+
+/* From deeper and deeper: after the request that was given up has ended, or the function was registered
+ * again. */
+START_TEST(the_function_leaves_by_longjmp)
+{
+    void *request;
+    int calls = 0;
+    reapOnLimit(&reap, leap, &calls);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < 20; i++) {
+        reapCreate(&request, &reap);
+        ck_assert(left_by_longjmp(&request, (unsigned)i));
+        assert_valid(reap);
+        ck_assert_ptr_nonnull(reapMalloc(&request, 100));
+        if (i % 2)
+            reapDestroy(&request);
+        else
+            reapOnLimit(&reap, leap, &calls);
+    }
+    ck_assert_int_eq(calls, 20);
+    reapOnLimit(&reap, NULL, NULL);
+}
+END_TEST
+
+static void clear(void **handle, size_t size, void *arg)
+{
+    (void)size;
+    ++*(int *)arg;
+    reapFreeAll(handle);
+}
+
+START_TEST(the_function_clears_the_reap)
+{
+    int calls = 0;
+    reapSetLimit(&reap, LIMIT);
+    reapOnLimit(&reap, clear, &calls);
+    for (int i = 0; i < 5 * LIMIT / 1008 + 5; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 1000));
+    ck_assert_int_eq(calls, 5);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, LIMIT));
+    ck_assert_int_eq(calls, 6);
+    assert_valid(reap);
+}
+END_TEST
+
 /* --- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 100 };
@@ -303,6 +373,8 @@ int main(void)
     tcase_add_test(tests, limits_nest);
     tcase_add_test(tests, a_limit_counts_what_was_there);
     tcase_add_test(tests, the_function_is_called_and_the_call_tried_again);
+    tcase_add_test(tests, the_function_leaves_by_longjmp);
+    tcase_add_test(tests, the_function_clears_the_reap);
     tcase_add_test(tests, threads_share_a_limit);
     tcase_add_test(tests, validity_notices_each_broken_equation);
     return run("reap_limit", tests);
