@@ -130,5 +130,20 @@ def suite_memory(build, options):
           fall, [("back_fell", "of RSS, when a tenth is left"), ("back_later", "of RSS, that replaced 12 times over"),
                  ("held_back_fell", "of what it says that it holds, a tenth left"),
                  ("held_back_later", "of that, the tenth replaced 12 times over")], SHARE_FORM)
+    print_memory_wanted(contestants, idle, hold, fall)
     pictures.draw(build, "memory", "a_pool", "idle pools: RSS relative to the best peer", contestants, idle, 8)
     return contestants, idle + hold + fall
+
+
+def print_memory_wanted(contestants, idle, hold, fall):
+    """The issue's figures: an idle reap is to be no larger than APR's pool."""
+    ours, peers = contestants[0], [c for c in contestants if c.name == "apr"]
+    print("\nreap's memory")
+    for case in idle:
+        wanted = ", ".join(contest.middle(c, case, "a_pool", KIB_FORM) for c in peers)
+        print(f"  {case.label}: {contest.middle(ours, case, 'a_pool', KIB_FORM)} KiB a pool (wanted: APR's, {wanted})")
+    for case in hold:
+        print(f"  over what was asked for: {contest.middle(ours, case, 'rss_asked', SHARE_FORM)} in RSS (wanted 1.02)")
+    for case in fall:
+        back = contest.middle(ours, case, "held_back_later", SHARE_FORM)
+        print(f"  back of its chunks when a tenth lives: {back} (wanted 0.80)")

@@ -3,7 +3,8 @@
  *     idle N    N pools with three objects each, which nobody uses
  *     hold      a pool with 64 MB of objects of 16 to 128 bytes
  *     fall      200,000 live objects and random ones replaced; then one freed for each that is replaced,
- *               until a tenth is left; then that is replaced twelve times over in half a second
+ *               until a tenth is left; then that is replaced twelve times over within a second, in which the
+ *               program has other pools too, as request
  *
  * They tell, in KiB: grown, by how much what is resident grew; asked, the sum of the sizes, each rounded up
  * to 16; and held, what the pool itself says that it has. fall tells full, fell and later in the place of
@@ -18,7 +19,7 @@ enum {
     IDLE_OBJECTS = 3,
     HOLD = 64 * 1000 * 1000,
     FALL = 200000, FALL_LEFT = FALL / 10, FALL_SLICES = 100, FALL_SLICE = 12 * FALL_LEFT / FALL_SLICES,
-    FALL_PAUSE = 5 * 1000
+    FALL_PAUSE = 10 * 1000
 };
 
 static struct {
@@ -130,6 +131,7 @@ static uint64_t fall(void)
     tell_memory(&pool, before, "fell", "fell_held");
     for (int i = 0; i < FALL_SLICES; i++) {
         replace_some(&pool, objects, FALL_LEFT, FALL_SLICE, &state);
+        request_below(&root, 1);
         usleep(FALL_PAUSE);
     }
     tell_memory(&pool, before, "later", "later_held");
