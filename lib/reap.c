@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ambient.h"
 #include "reap_alloc.h"
 #include "reap_cleanup.h"
 #include "reap_free.h"
@@ -231,69 +230,6 @@ void *reapMove(void *object, void **from_handle, void **to_handle)
     reap_hold_both(from_handle, &from, to_handle, &to, "reapMove");
     struct reap_chunk *chunk = reap_chunk_of_object(from, object, "reapMove");
     return from == to ? object : reap_alloc_move(from, chunk, object, to);
-}
-
-/* --- ambient reaps --------------------------------------------------------------------------- */
-
-/* Where a thread is in: TLS, as several may be in one shared reap. A thread is in one of these at a time. */
-static __thread struct reap *shared_outer; /* what was entered before the shared reap */
-static __thread size_t shared_entered;     /* how often it is entered */
-
-static void enter_shared(struct reap *reap)
-{
-    if (shared_entered > 0 && reap != ambient_reap)
-        report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
-    if (shared_entered++ > 0) return;
-    if (!(reap->flags & REAP_ENTERED)) reap->entered = 0;
-    reap->flags |= REAP_ENTERED;
-    reap->entered++;
-    shared_outer = ambient_reap;
-    ambient_reap = reap;
-}
-
-static void leave_shared(struct reap *shared)
-{
-    if (--shared_entered > 0) return;
-    reap_shared_hold_again(shared);
-    HELD struct reap *reap = shared;
-    if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = shared_outer;
-}
-
-static void enter(struct reap *reap)
-{
-    if (reap->flags & REAP_ENTERED) {
-        if (reap != ambient_reap) report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
-        reap->entered++;
-        return;
-    }
-    reap->flags |= REAP_ENTERED;
-    reap->outer = ambient_reap;
-    reap->entered = 1;
-    ambient_reap = reap;
-}
-
-void reapEnter(void **handle)
-{
-    HELD struct reap *reap = reap_hold(handle, "reapEnter");
-    ambient_start();
-    if (UNLIKELY(reap_is_shared(reap)))
-        enter_shared(reap);
-    else
-        enter(reap);
-}
-
-void reapLeave(void)
-{
-    struct reap *reap = ambient_reap;
-    if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
-    if (UNLIKELY(reap_is_shared(reap))) {
-        leave_shared(reap);
-        return;
-    }
-    if (--reap->entered > 0) return;
-    reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = reap->outer;
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */

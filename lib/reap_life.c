@@ -6,6 +6,7 @@
 
 #include "reap_alloc.h"
 #include "reap_cleanup.h"
+#include "reap_entered.h"
 #include "reap_first.h"
 #include "reap_limit.h"
 #include "reap_mark.h"
@@ -29,6 +30,7 @@ static void start_once(void)
     reap_trace_start();
     reap_remote_start();
     reap_tree_start();
+    reap_entered_start();
     atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
 }
 
@@ -157,32 +159,46 @@ static COLD _Noreturn void misused(struct reap *reap, const char *call, const ch
     report_misuse(call, reap_handle(reap), what);
 }
 
-/* A function of a reap that is being destroyed must not take it away from who destroys it. */
+/* A function of a reap that is being destroyed must not take it away from who destroys it; who was left
+ * behind by a fork destroys nothing. */
 static void check_going(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & REAP_ENDING)) misused(reap, call, "reap is being destroyed");
+    if (UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation)
+        misused(reap, call, "reap is being destroyed");
+}
+
+static void check_entered(struct reap *reap, const char *call)
+{
+    if (reap_is_entered(reap)) misused(reap, call, "reap is entered");
 }
 
 /* What keeps a reap from being cleared or destroyed. */
 static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
 {
     check_going(reap, call);
-    if (reap->flags & REAP_ENTERED) misused(reap, call, "reap is entered");
+    check_entered(reap, call);
     reap_watch_check(reap, call);
     if (clears) reap_stats_trace(reap, false);
 }
 
-static ALWAYS_INLINE void begin_end(struct reap *reap, const char *call, bool clears)
+static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, bool clears)
 {
     if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
+}
+
+/* Before functions run, its own or those of reaps below it. One that has neither is gone before anybody could
+ * ask. */
+static void set_going(struct reap *reap)
+{
     reap->flags |= REAP_ENDING;
+    reap->ending_in = reap_tree_generation;
 }
 
 /* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
  * tree any more. One of its functions may have entered it, and left it to others to leave. */
 static NOINLINE void end_special(struct reap *reap, const char *call)
 {
-    if (reap->flags & REAP_ENTERED) misused(reap, call, "reap is entered");
+    check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
     if (!reap_is_shared(reap)) return;
@@ -204,6 +220,12 @@ static void end_one(struct reap *reap, const char *call)
     if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
 }
 
+static bool run_latest(struct reap *reap, unsigned depth)
+{
+    set_going(reap);
+    return reap_cleanup_run_latest(reap, depth);
+}
+
 /* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
  * instead of recursing, because trees may be deep; looks at the newest child anew each time, because
  * functions may create and destroy. */
@@ -213,10 +235,11 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     if (LIKELY(!reap->children && !reap->cleanups)) return;
     for (;;) {
         while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
-            begin_end(child, call, false);
+            check_may_end(child, call, false);
+            set_going(reap);
             reap = child;
         }
-        if (reap_cleanup_run_latest(reap, reap == top ? depth : 0)) continue;
+        if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
         end_one(reap, call);
@@ -237,7 +260,6 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_mark_check(reap, mark, "reapRewind");
     check_going(reap, "reapRewind");
     if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
-    reap->flags |= REAP_ENDING;
     empty_tree(reap, mark->depth, "reapRewind");
     reap_alloc_drain(reap);
     reap_mark_rewind(reap, mark);
@@ -253,7 +275,7 @@ void reapUnmark(void **handle, const reap_mark *mark)
 
 static ALWAYS_INLINE void clear(struct reap *reap)
 {
-    begin_end(reap, "reapFreeAll", true);
+    check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
@@ -277,7 +299,7 @@ void reapFreeAll(void **handle)
 
 static ALWAYS_INLINE void destroy(struct reap *reap)
 {
-    begin_end(reap, "reapDestroy", false);
+    check_may_end(reap, "reapDestroy", false);
     empty_tree(reap, 0, "reapDestroy");
     end_one(reap, "reapDestroy");
 }

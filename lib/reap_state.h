@@ -224,9 +224,11 @@ struct reap {
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open */
+    uint32_t ending_in;                  /* undefined without REAP_ENDING: see reap_tree.h, Fork */
     struct reap_backing backing;         /* undefined without REAP_BACKED */
     struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
-    size_t entered;                      /* how often */
+    uint32_t entered;                    /* how often; a shared one: by how many threads */
+    uint32_t entered_in;                 /* see reap_entered.h */
     uint64_t made;                       /* when; undefined where nothing is traced */
 
     /* heap mode */

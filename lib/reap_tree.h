@@ -11,6 +11,8 @@
  * value is therefore the process's generation, which each fork raises in the child: an older one
  * means that nobody is there to let go. `next` links are changed by single stores, in an order
  * that keeps the list whole at every moment; who takes over such a lock mends `prev` from them.
+ * The same generation tells of a reap that is being ended (REAP_ENDING) whether somebody is there who does: a
+ * child that another thread was destroying is whole until it is off the list, and its parent may end it.
  *
  * Lock rank: the one lock of all who adopt; then a parent's lock, while which nothing is called or locked.
  */
