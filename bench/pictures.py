@@ -18,6 +18,11 @@ set grid ytics
 set xtics nomirror rotate by -35
 set key outside top right
 set datafile missing '-'
+set linetype 9 linecolor rgb '#7f3f00'
+set linetype 10 linecolor rgb '#00ff7f'
+set linetype 11 linecolor rgb '#ff7fbf'
+set linetype 12 linecolor rgb '#606060'
+set linetype 13 linecolor rgb '#c0c0c0'
 plot for [i=2:{columns}] '{name}.dat' using i:xtic(1) title columnheader(i), 1 notitle with lines linecolor rgb 'black'
 """
 

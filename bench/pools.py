@@ -131,7 +131,6 @@ def suite_memory(build, options):
                  ("held_back_fell", "of what it says that it holds, a tenth left"),
                  ("held_back_later", "of that, the tenth replaced 12 times over")], SHARE_FORM)
     print_memory_wanted(contestants, idle, hold, fall)
-    pictures.draw(build, "memory", "a_pool", "idle pools: RSS relative to the best peer", contestants, idle, 8)
     return contestants, idle + hold + fall
 
 
