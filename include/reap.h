@@ -238,9 +238,9 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
  * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
  * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
- * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a
- * thread has to leave before it ends. Several threads may be in a shared reap, each in one shared reap at a time. (Thesis 6.4.4 changed the
- * calls of such a library by hand.) */
+ * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread has to leave
+ * before it ends. Several threads may be in a shared reap, each in one shared reap at a time. (Thesis 6.4.4
+ * changed the calls of such a library by hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 
