@@ -12,3 +12,5 @@ size_t file_read(const char *path, char *text, size_t size)
     text[got] = '\0';
     return got;
 }
+
+int file_keep(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 100); }

@@ -11,4 +11,8 @@
  * 0, with errno, where it cannot be read, and also where it is empty. */
 size_t file_read(const char *path, char *text, size_t size);
 
+/* A duplicate of a descriptor, with a number beyond what programs close by habit; not for programs that are
+ * executed. -1 and errno when there is none. */
+int file_keep(int fd);
+
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "options.h"
 #include "report.h"
 
@@ -25,11 +26,10 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* A number beyond what programs close by habit. */
-static int open_high(const char *path)
+static int open_to_keep(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 100);
+    int high = fd < 0 ? -1 : file_keep(fd);
     if (high < 0) return fd;
     close(fd);
     return high;
@@ -44,7 +44,7 @@ void reap_trace_start(void)
     if (size < sizeof path) {
         memcpy(path, options.trace, size);
         path[size] = '\0';
-        file = open_high(path);
+        file = open_to_keep(path);
     }
     if (file < 0 || fstat(file, &is) != 0) {
         report_line("REAP_OPTIONS: the file of trace cannot be opened");

@@ -1,10 +1,10 @@
 #include "report.h"
 
+#include "file.h"
 #include "memtool.h"
 #include "probe.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
 
 static int kept_stderr = -1;
 
-void report_keep_stderr(void) { kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100); }
+void report_keep_stderr(void) { kept_stderr = file_keep(STDERR_FILENO); }
 
 static void write_all(const char *text, size_t size)
 {
