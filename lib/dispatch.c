@@ -21,8 +21,10 @@
 
 /* --- start ----------------------------------------------------------------------------------- */
 
-static _Atomic pid_t starter; /* the process whose thread is in start */
+static _Atomic pid_t starter;            /* the process whose thread is in start */
+static _Atomic(const void *) starter_is; /* this thread, by its lock_depth's address */
 static _Atomic bool started;
+static bool registered; /* the fork handlers */
 
 static void fork_prepare(void)
 {
@@ -44,8 +46,11 @@ static void fork_parent(void)
     lock_fork_end();
 }
 
+/* Where this runs, all was done that start does before it registers it. */
 static void fork_child(void)
 {
+    registered = true;
+    atomic_store(&started, true);
     pages_fork_child();
     lent_fork_child();
     arena_fork_child();
@@ -66,21 +71,6 @@ static void start_all(void)
     assign_init();
     lock_configure(options.lock, cpu.count);
     if (cpu.ids != 0) sizeclass_open_fast();
-    atomic_store(&started, true);
-}
-
-/* No lock: fork handlers are registered later, and a child whose parent was just starting in another thread
- * has to start by itself. */
-static COLD void start(void)
-{
-    pid_t me = getpid(), other = 0;
-    while (!atomic_load(&started)) {
-        if (atomic_compare_exchange_strong(&starter, &other, me))
-            start_all();
-        else if (other == me)
-            sched_yield();
-        if (other == me) other = 0;
-    }
 }
 
 /* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
@@ -91,25 +81,51 @@ static bool libc_is_up(void)
     return environ != NULL;
 }
 
-void dispatch_start(void)
-{
-    if (LIKELY(atomic_load_explicit(&started, memory_order_acquire))) return;
-    start();
-    if (libc_is_up()) dispatch_start_late();
-}
-
 static void report_at_exit(void) { account_report(NULL); }
 
-void dispatch_start_late(void)
+static void start_late(void)
 {
-    static _Atomic bool done;
-    dispatch_start();
-    if (atomic_exchange(&done, true)) return;
     pthread_atfork(fork_prepare, fork_parent, fork_child);
+    registered = true;
     atomic_store(&purger_is_due, options.purge_thread != 0);
     if (!options.stats) return;
     report_keep_stderr();
     atexit(report_at_exit);
+}
+
+static void start_here(void)
+{
+    atomic_store(&starter_is, &lock_depth);
+    start_all();
+    if (libc_is_up()) start_late();
+    atomic_store(&started, true);
+}
+
+/* No lock: a child whose parent was just starting in another thread has to start by itself, unless the fork
+ * handlers were registered already and have run. Registering them may call malloc. */
+static COLD void start(void)
+{
+    pid_t me = getpid(), other = 0;
+    while (!atomic_load(&started)) {
+        if (atomic_compare_exchange_strong(&starter, &other, me))
+            start_here();
+        else if (other == me && atomic_load(&starter_is) == &lock_depth)
+            return;
+        else if (other == me)
+            sched_yield();
+        if (other == me) other = 0;
+    }
+}
+
+void dispatch_start(void)
+{
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+}
+
+void dispatch_start_late(void)
+{
+    dispatch_start();
+    if (!registered) start_late();
 }
 
 /* --- malloc ---------------------------------------------------------------------------------- */
@@ -163,10 +179,7 @@ static void *from_reap(size_t alignment, size_t size)
     return chunk_client->alloc(ambient_reap, alignment, size);
 }
 
-static bool is_ambient(const void *caller)
-{
-    return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller);
-}
+static bool is_ambient(const void *caller) { return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller); }
 
 void *dispatch_malloc_slow(size_t size, const void *caller)
 {

@@ -28,7 +28,6 @@ void reap_shared_begin(struct reap *reap)
     assert(face == reap_face(reap));
     *face = (struct reap_face){.heap = reap->heap, .tag = face_tag(face), .reap = reap};
     reap->tag = reap_shared_tag(reap);
-    dispatch_start_late(); /* for the fork handlers; a buffer may be all that was used so far */
     lock_take(&faces.lock);
     list_push(&faces.list, &face->node);
     lock_give(&faces.lock);
