@@ -38,7 +38,8 @@ class Case:
 
 
 def wanted(cases, options):
-    return [c for c in cases if options.workloads is None or c.label.split()[0] in options.workloads]
+    """What was asked for: a workload, or one of its cases."""
+    return [c for c in cases if options.workloads is None or {c.label, c.label.split()[0]} & set(options.workloads)]
 
 
 def mallocs(build, also):
@@ -220,6 +221,8 @@ def middle(contestant, case, figure, form="{:.2f}"):
 
 
 def print_table(title, heads, rows):
+    if not rows:
+        return
     widths = [max(len(row[i]) for row in [heads] + rows) for i in range(len(heads))]
     print(f"\n{title}")
     for row in [heads] + rows:

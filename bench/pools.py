@@ -24,8 +24,9 @@ def contestants_of(build):
     found = []
     for file, name in POOLS.items():
         program = f"{build}/bench/pool_{file}"
-        if os.path.exists(program):
-            found.append(Contestant(name, program, ours=name == "reap"))
+        if not os.path.exists(program):
+            continue
+        found.append(Contestant(name, program, ours=name == "reap"))
         if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
             libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
             found.append(Contestant("apr on reaps", program, ":".join(libraries), ours=True))
@@ -139,8 +140,8 @@ def print_memory_wanted(contestants, idle, hold, fall):
     ours, peers = contestants[0], [c for c in contestants if c.name == "apr"]
     print("\nreap's memory")
     for case in idle:
-        wanted = ", ".join(contest.middle(c, case, "a_pool", KIB_FORM) for c in peers)
-        print(f"  {case.label}: {contest.middle(ours, case, 'a_pool', KIB_FORM)} KiB a pool (wanted: APR's, {wanted})")
+        wanted = "".join(f" (wanted: APR's, {contest.middle(c, case, 'a_pool', KIB_FORM)})" for c in peers)
+        print(f"  {case.label}: {contest.middle(ours, case, 'a_pool', KIB_FORM)} KiB a pool{wanted}")
     for case in hold:
         print(f"  over what was asked for: {contest.middle(ours, case, 'rss_asked', SHARE_FORM)} in RSS (wanted 1.02)")
     for case in fall:
