@@ -188,5 +188,5 @@ int malloc_info(int options, FILE *out)
 }
 
 /* A vfork child runs on its parent's memory, but not under its parent's restartable sequences; a forked one
- * has memory of its own. */
+ * has memory of its own. (What programs see of that is in libreap-malloc.7.) */
 pid_t vfork(void) { return fork(); }

@@ -9,7 +9,7 @@
 # signals), check_exhaustion (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
 # check_heap.
 quick="check_sections check_words check_superblock check_bin check_reap"
-slow="check_os check_lock check_lines check_arena check_hoard check_chunk check_misuse check_reap_faults
+slow="check_os check_lock check_lines check_arena check_large check_hoard check_chunk check_misuse check_reap_faults
     check_reap_free check_reap_life check_reap_model check_reap_stats check_reap_threads check_lent"
 preloaded="preload_calls preload_errors"
 

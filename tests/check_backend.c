@@ -2,6 +2,7 @@
 
 #include "arena.h"
 #include "heap.h"
+#include "options.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -50,6 +51,13 @@ const char *use_path(int i, const char *more)
     snprintf(text, sizeof text, "%s,%s", paths[i], more != NULL ? more : "");
     setenv("REAP_OPTIONS", text, 1);
     return paths[i];
+}
+
+void start_arenas(void)
+{
+    sizeclass_init(4);
+    superblock_init();
+    options.purge_ms = 3600000;
 }
 
 bool all_bytes(const void *bytes, size_t n, unsigned char value)

@@ -43,6 +43,9 @@ enum { PATHS = 3, POLICIES = 10 };
  * cache. `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
 const char *use_path(int i, const char *more);
 
+/* Has floor 2 ready for a test that goes no higher. Nothing is purged but when the test asks for it. */
+void start_arenas(void);
+
 /* --- what there is --------------------------------------------------------------------------- */
 
 /* Has each of n bytes the value? */
