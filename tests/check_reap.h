@@ -4,6 +4,7 @@
 
 #include "check_backend.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "reap.h"
@@ -28,6 +29,23 @@ static inline struct reap_stats stats_of(void *handle)
     assert_valid(handle);
     ck_assert_int_eq(reapStats(&handle, &stats), 0);
     return stats;
+}
+
+/* A shared reap. Called in children of forks too, in which Check's own lock may be held for ever. */
+static inline void *new_shared(void **parent, size_t limit)
+{
+    void *shared;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED, .limit = limit};
+    if (reapCreateWith(&shared, parent, &options) != 0) abort();
+    return shared;
+}
+
+/* Several threads at once, 16 at most, to their end. */
+static inline void in_threads(int count, void *(*body)(void *), void *arg)
+{
+    pthread_t threads[16];
+    for (int i = 0; i < count; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
 /* Runs the tests of a program that has one case; the exit status. */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 3, FORKS = 300 };
+enum { THREADS = 4, FORKS = 300 };
 
 static void *parent;
 
@@ -156,8 +156,7 @@ static void *stand_in(void *unused)
 
 START_TEST(others_are_in_reaps)
 {
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
-    ck_assert_int_eq(reapCreateWith(&shared, &parent, &options), 0);
+    shared = new_shared(&parent, 0);
     in_a_thread_that_stands(stand_in, clear_and_destroy, 0);
     reapDestroy(&shared);
 }
@@ -189,8 +188,7 @@ static int destroy_all(void)
 
 START_TEST(the_forking_thread_is_in_reaps)
 {
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
-    ck_assert_int_eq(reapCreateWith(&shared, &parent, &options), 0);
+    shared = new_shared(&parent, 0);
     reapCreate(&mine, &parent);
     reapEnter(&mine);
     reapEnter(&shared);
@@ -204,6 +202,90 @@ START_TEST(the_forking_thread_is_in_reaps)
 }
 END_TEST
 
+/* --- in the midst of shared reaps ------------------------------------------------------------ */
+
+enum { SHARED_FORKS = 40 };
+
+static void *both[2];
+static unsigned changes; /* under the second one's lock; odd in the middle of one */
+
+/* The child of a fork finds them whole, and can go on with them. */
+static int use_both(void)
+{
+    bool valid = changes % 2 == 0;
+    for (int i = 0; i < 2; i++) {
+        valid = valid && reap_is_valid(reap_behind(both[i]), NULL);
+        valid = valid && reapMalloc(&both[i], 1000);
+        reapFreeAll(&both[i]);
+        reapDestroy(&both[i]);
+    }
+    void *another = new_shared(NULL, 0);
+    reapDestroy(&another);
+    return !valid;
+}
+
+static int one_inside_the_other(void *object, size_t size, void *other)
+{
+    (void)object, (void)size;
+    changes++;
+    reapFree(&other, reapMalloc(&other, 100));
+    sched_yield();
+    changes++;
+    return 0;
+}
+
+/* Holds both at a time, and makes others below one. */
+static void *hold_both(void *unused)
+{
+    for (unsigned n = 0; !over; n++) {
+        reapFree(&both[n % 2], reapMalloc(&both[n % 2], 16 + n % 300));
+        reapWalk(&both[1], one_inside_the_other, both[0]);
+        if (n % 16) continue;
+        void *below = new_shared(&both[0], 0);
+        reapDestroy(&below);
+    }
+    return unused;
+}
+
+START_TEST(a_fork_finds_them_whole)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
+    reapMalloc(&both[1], 100);
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, NULL);
+    for (unsigned n = steps_of(SHARED_FORKS); n > 0; n--) ck_assert_int_eq(in_child(use_both), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_valid(both[0]);
+    for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
+}
+END_TEST
+
+static int use_one(void) { return reapMalloc(&both[0], 10) == NULL; }
+
+static int fork_here(void *object, size_t size, void *arg)
+{
+    (void)object, (void)size, (void)arg;
+    return in_child(use_one);
+}
+
+/* While it is held: by the thread that forks, with others waiting for it. */
+START_TEST(a_fork_in_a_function)
+{
+    pthread_t thread;
+    both[0] = both[1] = new_shared(NULL, 0);
+    over = false;
+    for (int i = 0; i < 5; i++) reapMalloc(&both[0], 100);
+    pthread_create(&thread, NULL, hold_both, NULL);
+    ck_assert_int_eq(reapWalk(&both[0], fork_here, NULL), 0);
+    over = true;
+    pthread_join(thread, NULL);
+    assert_valid(both[0]);
+    reapDestroy(&both[0]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("reap_fork", 60);
@@ -212,5 +294,7 @@ int main(void)
     tcase_add_test(tests, one_was_being_destroyed);
     tcase_add_test(tests, others_are_in_reaps);
     tcase_add_test(tests, the_forking_thread_is_in_reaps);
+    tcase_add_test(tests, a_fork_finds_them_whole);
+    tcase_add_test(tests, a_fork_in_a_function);
     return run("reap_fork", tests);
 }

@@ -1,38 +1,12 @@
-/* check_reap_shared.c: reaps made with REAP_SHARED: what one thread sees of them, several at once, and the
- * child of a fork. (check_reap_model has shared reaps among its own.) */
+/* check_reap_shared.c: reaps made with REAP_SHARED: what one thread sees of them, and several at once.
+ * (check_reap_model has shared reaps among its own; check_reap_fork has forks.) */
 #include "check_reap.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { THREADS = 4, STEPS = 15000, SLOTS = 256, STEPS_A_FORK = 375 };
-
-/* REAP_TEST_STEPS has fewer of them under Valgrind. */
-static unsigned steps(void)
-{
-    const char *asked = getenv("REAP_TEST_STEPS");
-    return asked ? (unsigned)strtoul(asked, NULL, 10) : STEPS;
-}
-
-/* Called in children of forks too, in which Check's own lock may be held for ever. */
-static void *new_shared(void **parent, size_t limit)
-{
-    void *shared;
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED, .limit = limit};
-    if (reapCreateWith(&shared, parent, &options) != 0) abort();
-    return shared;
-}
-
-static void in_threads(void *(*body)(void *), void *arg)
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-}
+enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
 /* --- as one thread sees it ------------------------------------------------------------------- */
 
@@ -206,7 +180,7 @@ static void look(void **reap, unsigned step)
 
 static void *play(void *shared)
 {
-    unsigned random = atomic_fetch_add(&numbers, 1) * 7919 + 1, n = steps();
+    unsigned random = atomic_fetch_add(&numbers, 1) * 7919 + 1, n = steps_of(STEPS);
     for (unsigned step = 0; step < n; step++) {
         random = random * 1103515245 + 12345;
         unsigned char *object = step % 3 ? make(&shared, random >> 8) : NULL, *old;
@@ -239,7 +213,7 @@ START_TEST(threads_use_one_reap)
 {
     void *root = new_shared(NULL, 0);
     for (int round = 0; round < 2; round++) {
-        in_threads(play, root);
+        in_threads(THREADS, play, root);
         empty_slots(root);
         reapFreeAll(&root);
     }
@@ -254,7 +228,7 @@ START_TEST(threads_below_a_limit)
     reapCreate(&parent, NULL);
     reapSetLimit(&parent, 100 << 20);
     shared = new_shared(&parent, 90 << 20);
-    in_threads(play, shared);
+    in_threads(THREADS, play, shared);
     assert_valid(parent);
     empty_slots(shared);
     assert_valid(parent);
@@ -277,7 +251,7 @@ START_TEST(threads_meet_a_limit)
     reapSetLimit(&parent, 1000000);
     shared = new_shared(&parent, 0);
     got = 0;
-    in_threads(take_all, shared);
+    in_threads(THREADS, take_all, shared);
     ck_assert_uint_eq(got, 1000000 / 112 * 112);
     ck_assert_uint_eq(stats_of(shared).live_bytes, got);
     assert_valid(parent);
@@ -295,7 +269,7 @@ struct pair {
 static void *move_to_and_fro(void *arg)
 {
     struct pair *pair = arg;
-    unsigned here = atomic_fetch_add(&numbers, 1) & 1, n = steps();
+    unsigned here = atomic_fetch_add(&numbers, 1) & 1, n = steps_of(STEPS);
     void *object = fill(reapMalloc(&pair->reaps[here], 100), 100), *owner;
     for (unsigned i = 0; i < n; i++, here = !here) {
         object = reapMove(object, &pair->reaps[here], &pair->reaps[!here]);
@@ -310,112 +284,12 @@ static void *move_to_and_fro(void *arg)
 START_TEST(objects_go_both_ways)
 {
     struct pair pair = {{new_shared(NULL, 0), new_shared(NULL, 0)}};
-    in_threads(move_to_and_fro, &pair);
+    in_threads(THREADS, move_to_and_fro, &pair);
     for (int i = 0; i < 2; i++) {
         assert_valid(pair.reaps[i]);
         ck_assert_uint_eq(stats_of(pair.reaps[i]).live_objects, 0);
         reapDestroy(&pair.reaps[i]);
     }
-}
-END_TEST
-
-/* --- fork ------------------------------------------------------------------------------------ */
-
-static int exit_status(pid_t pid)
-{
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
-static unsigned changes; /* under the second reap's lock; odd in the middle of one */
-
-/* The child of a fork finds it whole, and can go on with it. */
-static _Noreturn void use_in_child(struct pair *pair)
-{
-    alarm(20);
-    bool valid = changes % 2 == 0;
-    for (int i = 0; i < 2; i++) {
-        valid = valid && reap_is_valid(reap_behind(pair->reaps[i]), NULL);
-        valid = valid && reapMalloc(&pair->reaps[i], 1000);
-        reapFreeAll(&pair->reaps[i]);
-        reapDestroy(&pair->reaps[i]);
-    }
-    void *another = new_shared(NULL, 0);
-    reapDestroy(&another);
-    _exit(!valid);
-}
-
-static atomic_bool over;
-
-static int one_inside_the_other(void *object, size_t size, void *other)
-{
-    (void)object, (void)size;
-    changes++;
-    reapFree(&other, reapMalloc(&other, 100));
-    sched_yield();
-    changes++;
-    return 0;
-}
-
-/* Holds both at a time, and makes others below one. */
-static void *hold_both(void *arg)
-{
-    struct pair *pair = arg;
-    for (unsigned n = 0; !over; n++) {
-        reapFree(&pair->reaps[n % 2], reapMalloc(&pair->reaps[n % 2], 16 + n % 300));
-        reapWalk(&pair->reaps[1], one_inside_the_other, pair->reaps[0]);
-        if (n % 16) continue;
-        void *shared = new_shared(&pair->reaps[0], 0);
-        reapDestroy(&shared);
-    }
-    return NULL;
-}
-
-START_TEST(a_fork_finds_them_whole)
-{
-    struct pair pair = {{new_shared(NULL, 0), new_shared(NULL, 0)}};
-    pthread_t threads[THREADS];
-    reapMalloc(&pair.reaps[1], 100);
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, &pair);
-    for (unsigned forks = steps() / STEPS_A_FORK; forks > 0; forks--) {
-        pid_t pid = fork();
-        if (pid == 0) use_in_child(&pair);
-        ck_assert_int_eq(exit_status(pid), 0);
-    }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    assert_valid(pair.reaps[0]);
-    for (int i = 0; i < 2; i++) reapDestroy(&pair.reaps[i]);
-}
-END_TEST
-
-static int fork_here(void *object, size_t size, void *shared)
-{
-    (void)object, (void)size;
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(20);
-        _exit(reapMalloc(&shared, 10) == NULL);
-    }
-    return exit_status(pid);
-}
-
-/* While it is held: by the thread that forks, with others waiting for it. */
-START_TEST(a_fork_in_a_function)
-{
-    void *shared = new_shared(NULL, 0);
-    pthread_t thread;
-    struct pair pair = {{shared, shared}};
-    over = false;
-    for (int i = 0; i < 5; i++) reapMalloc(&shared, 100);
-    pthread_create(&thread, NULL, hold_both, &pair);
-    ck_assert_int_eq(reapWalk(&shared, fork_here, shared), 0);
-    over = true;
-    pthread_join(thread, NULL);
-    assert_valid(shared);
-    reapDestroy(&shared);
 }
 END_TEST
 
@@ -430,7 +304,5 @@ int main(void)
     tcase_add_test(tests, threads_below_a_limit);
     tcase_add_test(tests, threads_meet_a_limit);
     tcase_add_test(tests, objects_go_both_ways);
-    tcase_add_test(tests, a_fork_finds_them_whole);
-    tcase_add_test(tests, a_fork_in_a_function);
     return run("reap_shared", tests);
 }

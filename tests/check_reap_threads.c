@@ -12,13 +12,6 @@
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
-static void in_threads(void *(*body)(void *), void *arg)
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-}
-
 /* --- children of one parent ------------------------------------------------------------------ */
 
 /* A few live children at a time, destroyed in another order than they were made in. */
@@ -41,7 +34,7 @@ START_TEST(threads_make_children_of_one_parent)
 {
     void *parent;
     reapCreate(&parent, NULL);
-    in_threads(make_children, parent);
+    in_threads(THREADS, make_children, parent);
     ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
 }
@@ -119,7 +112,7 @@ START_TEST(reaps_go_from_thread_to_thread)
 {
     static struct exchange exchange;
     reapCreate(&exchange.parent, NULL);
-    in_threads(hand_on, &exchange);
+    in_threads(THREADS, hand_on, &exchange);
     assert_valid(exchange.parent);
     reapDestroy(&exchange.parent);
 }
@@ -152,7 +145,7 @@ START_TEST(a_fork_between_two_instructions)
     pthread_t thread;
     reapCreate(&parent, NULL);
     pthread_create(&thread, NULL, fork_often, parent);
-    in_threads(make_children, parent);
+    in_threads(THREADS, make_children, parent);
     pthread_join(thread, NULL);
     reapDestroy(&parent);
 }
