@@ -15,6 +15,7 @@ enum { OPTIONS = sizeof options / sizeof *options };
 
 static void begin(int i)
 {
+    if (sysconf(_SC_PAGESIZE) != 4 * KIB) _exit(0); /* nothing is promised */
     use_path(0, options[i]);
     reapCreate(&parent, NULL);
     memset(reaps, 1, sizeof reaps);
