@@ -37,12 +37,15 @@ struct arena {
     struct superblock slots[ARENA_SLOTS];
     char *base;
     uint64_t used;         /* a bit per slot, under the lock, as all below */
+    uint64_t heads;        /* of the used ones, the first of each superblock and span */
     uint64_t dirty;        /* of the free ones */
-    uint64_t freed_at;     /* pages_clock of the latest slot that became free */
-    size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
+    struct list_node link; /* on the list of arenas with a free slot, or of unused structs */
+    uint8_t longest_free;  /* no run of free slots is longer, */
+    uint8_t longest_dirty; /* and none of dirty ones */
     bool huge;             /* the kernel may put huge pages behind it */
     bool sparse;           /* none are there because it was made for chunks of reaps */
-    struct list_node link; /* on the list of arenas with a free slot, or of unused structs */
+    uint64_t freed_at;     /* pages_clock of the latest slot that became free */
+    size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
     struct arena *next;    /* all arenas that ever were */
 };
 
@@ -78,8 +81,8 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
 }
 
 /* Takes n adjacent slots (1 to 64) whose first is at a multiple of `alignment` slots: the first
- * one's descriptor, its kind set and its origin, the further ones SLOT_TAIL. *clean: all of it reads as zero.
- * NULL: no memory, errno ENOMEM. */
+ * one's descriptor, its kind set and its origin; the further ones are SLOT_FREE. *clean: all of it reads as
+ * zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
 /* For a superblock of which little may be used: what its slot's memory holds goes back to the OS, until it is

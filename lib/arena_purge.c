@@ -153,21 +153,30 @@ bool arena_nears_limit(size_t more)
     return arena_is_near(more);
 }
 
+/* The arena whose slots became free longest ago. Huge pages are worth more than a peak. */
+static struct arena *oldest_dirty(void)
+{
+    struct arena *oldest = NULL;
+    for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
+        struct arena *arena = LIST_ENTRY(node, struct arena, link);
+        if (!arena->huge && arena->dirty != 0) oldest = arena;
+    }
+    return oldest;
+}
+
 /* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
  * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
- * leaves behind. Huge pages are worth more than that. What goes back for it in the life of the process is as
- * much as its peak, and what passes that last: a program whose spans come and go is near its peak again and
- * again, and would touch the same memory anew each time. */
+ * leaves behind. What goes back for it in the life of the process is as much as its peak, and a quarter of
+ * that once slots do, and what passes that last: a program whose spans come and go is near its peak again
+ * and again, and would touch the same memory anew each time. */
 static void stay_below_peak(size_t more)
 {
     size_t aim = arenas.peak > more ? arenas.peak - more : 0, before = arenas.held;
     if (before <= aim || arenas.spared >= arenas.peak) return;
     arena_drop_kept(before - aim);
-    struct list_node *node = arenas.partial.first;
-    for (; node != NULL && arenas.held > aim; node = node->next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        if (!arena->huge && arena->dirty != 0) purge_slots(arena, arenas.held - aim);
-    }
+    struct arena *arena;
+    while (arenas.held > aim && arenas.spared < arenas.peak / 4 && (arena = oldest_dirty()) != NULL)
+        if (purge_slots(arena, arenas.held - aim) == 0) break;
     arenas.spared += before - arenas.held;
 }
 

@@ -60,7 +60,7 @@ struct arena *arena_create(size_t size, size_t alignment)
 /* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 {
-    while (n > 1) {
+    while (n > 1 && free != 0) {
         unsigned half = n / 2;
         free &= free >> half;
         n -= half;
@@ -81,20 +81,30 @@ static bool suits(const struct arena *arena, unsigned n, enum superblock_kind ki
     return !arena->sparse || n >= ARENA_MAYBE_SPARSE;
 }
 
+/* The runs, unless none is that long: *longest, which no run is longer than, remembers that. */
+static uint64_t runs_in(uint64_t free, unsigned n, unsigned alignment, uint8_t *longest)
+{
+    if (n > *longest) return 0;
+    uint64_t runs = runs_of(free, n, alignment);
+    if (runs == 0 && alignment == 1) *longest = (uint8_t)(n - 1);
+    return runs;
+}
+
 /* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
 static struct arena *find_run(unsigned n, unsigned alignment, enum superblock_kind kind, unsigned *first)
 {
     struct arena *found = NULL;
+    bool any_dirty = arenas.dirty_slots >= n;
     for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        uint64_t dirty = arenas.dirty_slots >= n ? runs_of(arena->dirty, n, alignment) : 0;
+        uint64_t dirty = any_dirty ? runs_in(arena->dirty, n, alignment, &arena->longest_dirty) : 0;
         uint64_t runs = dirty;
         if (dirty == 0 && found == NULL && suits(arena, n, kind))
-            runs = runs_of(~arena->used, n, alignment);
+            runs = runs_in(~arena->used, n, alignment, &arena->longest_free);
         if (runs == 0) continue;
         found = arena;
         *first = (unsigned)__builtin_ctzll(runs);
-        if (dirty != 0 || arenas.dirty_slots < n) break;
+        if (dirty != 0 || !any_dirty) break;
     }
     return found;
 }
@@ -112,30 +122,26 @@ static struct arena *arena_with_run(unsigned n, unsigned alignment, enum superbl
     }
     if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
         *first = 0;
+        arena->longest_dirty = arena->longest_free = ARENA_SLOTS;
         arena_advise(arena, n, kind);
         list_push(&arenas.partial, &arena->link);
     }
     return arena;
 }
 
+/* They are read without the lock, by arena_head. */
+static void set_bits(uint64_t *bits, uint64_t to) { __atomic_store_n(bits, to, __ATOMIC_RELAXED); }
+
 static bool mark_used(struct arena *arena, unsigned first, unsigned n)
 {
     uint64_t mask = arena_slot_mask(first, n), dirty = arena->dirty & mask;
     unsigned dirty_count = (unsigned)__builtin_popcountll(dirty);
-    arena->used |= mask;
+    set_bits(&arena->used, arena->used | mask);
     arena->dirty &= ~mask;
     arenas.dirty_slots -= dirty_count;
     arena_count_held((n - dirty_count) * (size_t)SUPERBLOCK, 0);
     if (arena->used == UINT64_MAX) list_remove(&arena->link);
     return dirty_count == 0;
-}
-
-static void set_tails(struct superblock *slot, unsigned from, unsigned to)
-{
-    for (unsigned i = from; i < to; i++) {
-        slot[i].kind = SLOT_TAIL;
-        slot[i].word = i;
-    }
 }
 
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
@@ -144,7 +150,6 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
     slot->origin = arena->base + (size_t)i * SUPERBLOCK - BLOCK_BIAS;
     slot->kind = (uint8_t)kind;
     slot->word = n;
-    set_tails(slot, 1, n);
     return slot;
 }
 
@@ -157,6 +162,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     if (arena != NULL) {
         if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
         *clean = mark_used(arena, first, n);
+        set_bits(&arena->heads, arena->heads | arena_slot_mask(first, 1));
         slot = arena_slot_set(arena, first, n, kind);
     }
     lock_give(&arenas.lock);
@@ -165,19 +171,22 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
 
+/* The next run is looked for here first, where it is most likely to be, and in the cache. Of the descriptors
+ * only the first one's is not that of a free slot. */
 static void mark_free(struct arena *arena, unsigned first, unsigned n)
 {
-    if (arena->used == UINT64_MAX) list_push(&arenas.partial, &arena->link);
+    if (list_holds(&arena->link)) list_remove(&arena->link);
+    list_push(&arenas.partial, &arena->link);
     uint64_t mask = arena_slot_mask(first, n);
-    arena->used &= ~mask;
+    set_bits(&arena->used, arena->used & ~mask);
+    set_bits(&arena->heads, arena->heads & ~mask);
     arena->dirty |= mask;
+    arena->longest_dirty = arena->longest_free = ARENA_SLOTS;
     arena->freed_at = pages_clock();
     arenas.dirty_slots += n;
     arena_tell_of_unused();
-    for (unsigned i = first; i < first + n; i++) {
-        arena->slots[i].kind = SLOT_FREE;
-        arena->slots[i].inverse = 0;
-    }
+    arena->slots[first].kind = SLOT_FREE;
+    arena->slots[first].inverse = 0;
 }
 
 void arena_give(struct superblock *first, unsigned n)
@@ -202,7 +211,6 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
                arena_may_have((size_t)more * SUPERBLOCK)) {
         if (n + (unsigned)more >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
         mark_used(arena, end, (unsigned)more);
-        set_tails(first, n, n + (unsigned)more);
         done = true;
     }
     if (done) first->word = n + (unsigned)more;
@@ -215,9 +223,10 @@ unsigned arena_span(const struct superblock *first) { return (unsigned)first->wo
 struct superblock *arena_head(struct arena *arena, const void *pointer)
 {
     struct superblock *slot = arena_slot(arena, pointer);
-    if (slot->kind != SLOT_TAIL) return slot;
-    unsigned behind = (unsigned)slot->word;
-    return behind <= (unsigned)(slot - arena->slots) ? slot - behind : slot;
+    unsigned i = (unsigned)(slot - arena->slots);
+    if ((__atomic_load_n(&arena->used, __ATOMIC_RELAXED) >> i & 1) == 0) return slot;
+    uint64_t heads = __atomic_load_n(&arena->heads, __ATOMIC_RELAXED) & arena_slot_mask(0, i + 1);
+    return heads != 0 ? &arena->slots[63 - __builtin_clzll(heads)] : slot;
 }
 
 struct arena_held arena_held(void)

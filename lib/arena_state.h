@@ -21,7 +21,7 @@ enum {
 
 struct arenas {
     struct lock lock;
-    struct list partial; /* arenas with a free slot */
+    struct list partial; /* arenas with a free slot, the latest freed first */
     struct list spare;   /* structs without memory */
     struct list kept;    /* mappings without an object, the latest freed first */
     size_t kept_bytes;

@@ -35,12 +35,11 @@
 #include "sizeclass.h"
 
 enum superblock_kind {
-    SLOT_FREE,       /* no superblock here */
+    SLOT_FREE,       /* nothing here, or a further slot of a span */
     SLOT_BLOCKS,     /* blocks for programs */
     SLOT_CHUNKS,     /* blocks that are chunks of reaps */
     SLOT_SPAN,       /* the first slot of a large object */
     SLOT_SPAN_CHUNK, /* the first slot of a large chunk of a reap */
-    SLOT_TAIL,       /* a further slot of either */
 };
 
 enum {

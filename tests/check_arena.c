@@ -86,7 +86,8 @@ static void give(struct run *run)
     struct arena *arena = map_find(slot_start(run->first));
     char *start = slot_start(run->first);
     arena_give(run->first, run->n);
-    if (map_find(start) == arena) ck_assert_uint_eq(arena_slot(arena, start)->kind, SLOT_FREE);
+    for (unsigned i = 0; i < run->n && map_find(start) == arena; i++)
+        ck_assert_uint_eq(arena_head(arena, start + i * (size_t)SUPERBLOCK)->kind, SLOT_FREE);
     run->first = NULL;
 }
 
@@ -103,6 +104,13 @@ static void resize(struct run *run, uint64_t *random)
     ck_assert(has_tags(run));
 }
 
+static unsigned longest_run(uint64_t bits)
+{
+    unsigned n = 0;
+    for (; bits != 0; bits &= bits >> 1) n++;
+    return n;
+}
+
 /* Every used slot is a run's, what is held is what is used or dirty, and no slot is both. */
 static void assert_accounts(void)
 {
@@ -111,6 +119,9 @@ static void assert_accounts(void)
         ck_assert_uint_eq(arena->used & arena->dirty, 0);
         used += (size_t)__builtin_popcountll(arena->used);
         held += (size_t)__builtin_popcountll(arena->used | arena->dirty);
+        if (arena->used == 0) continue;
+        ck_assert_uint_le(longest_run(~arena->used), arena->longest_free);
+        ck_assert_uint_le(longest_run(arena->dirty), arena->longest_dirty);
     }
     for (unsigned i = 0; i < RUNS; i++) runs_slots += runs[i].first != NULL ? runs[i].n : 0;
     ck_assert_uint_eq(used, runs_slots);
@@ -169,6 +180,21 @@ START_TEST(dirty_slots_serve_before_clean_ones)
 }
 END_TEST
 
+START_TEST(what_was_freed_last_serves_first)
+{
+    enum { ALL = 4 * ARENA_SLOTS };
+    struct superblock *all[ALL];
+    bool clean;
+    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS / 2) arena_give(all[i], 1);
+    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS) {
+        arena_give(all[i + 1], 1);
+        ck_assert_ptr_eq(map_find(slot_start(arena_take(1, 1, SLOT_SPAN, &clean))),
+                         map_find(slot_start(all[i + 1])));
+    }
+}
+END_TEST
+
 START_TEST(slots_that_are_not_old_enough_stay)
 {
     bool clean;
@@ -221,6 +247,28 @@ START_TEST(what_is_unused_makes_no_new_peak)
     peak = arena_held().peak;
     for (unsigned i = 0; i < 2 * ARENA_SLOTS; i++) ck_assert_ptr_nonnull(arena_take(1, 1, SLOT_SPAN, &clean));
     ck_assert_uint_eq(arena_held().peak, peak);
+}
+END_TEST
+
+/* A quarter of the peak in slots, the oldest first: then the peak rises. */
+START_TEST(what_goes_back_for_a_peak_is_bounded)
+{
+    enum { ALL = 2 * ARENA_SLOTS };
+    struct superblock *all[ALL];
+    bool clean;
+    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+    for (unsigned i = ALL; i-- != 0;)
+        if (i % 2 == 0) arena_give(all[i], 1);
+    struct arena *oldest = map_find(slot_start(all[ALL - 1])), *latest = map_find(slot_start(all[0]));
+    ck_assert_ptr_ne(oldest, latest);
+    for (unsigned i = 0; i < 4; i++) ck_assert_ptr_nonnull(arena_take(2, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, ALL * SUPERBLOCK);
+    ck_assert_int_eq(__builtin_popcountll(oldest->dirty), ARENA_SLOTS / 2 - 8);
+    ck_assert_int_eq(__builtin_popcountll(latest->dirty), ARENA_SLOTS / 2);
+    for (unsigned i = 4; i < ALL / 4; i++) ck_assert_ptr_nonnull(arena_take(2, 1, SLOT_SPAN, &clean));
+    size_t rise = arena_held().peak / SUPERBLOCK - ALL, spared = ALL / 2 - rise;
+    ck_assert_uint_le(spared, (ALL + rise) / 4 + 2);
+    ck_assert_uint_ge(spared, (ALL + rise) / 4 - 2);
 }
 END_TEST
 
@@ -306,9 +354,11 @@ int main(void)
     tcase_add_unchecked_fixture(map, start_arenas, NULL);
     tcase_add_test(slots, runs_of_slots_agree_with_a_model);
     tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
+    tcase_add_test(slots, what_was_freed_last_serves_first);
     tcase_add_test(slots, slots_that_are_not_old_enough_stay);
     tcase_add_test(slots, purges_come_by_themselves_when_due);
     tcase_add_test(slots, what_is_unused_makes_no_new_peak);
+    tcase_add_test(slots, what_goes_back_for_a_peak_is_bounded);
     tcase_add_test(slots, a_refreshed_slot_has_no_memory);
     tcase_add_test(map, any_bits_can_be_asked_about);
     tcase_add_test(map, a_guess_is_believed_only_for_its_own);
