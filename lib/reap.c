@@ -28,32 +28,17 @@ static NOINLINE void *malloc_shared(void **handle, size_t size)
     return reap_alloc_any(reap, size);
 }
 
-static NOINLINE void *malloc_checked(void **handle, size_t size)
+static NOINLINE void *malloc_checked(void *handle, size_t size)
 {
-    struct reap *reap = *handle;
+    struct reap *reap = *(void **)handle;
     return reap_is_plain(reap) ? reap_alloc(reap, size) : malloc_shared(handle, size);
 }
 
-/* Who has reapMalloc inline has tried to bump before. So this begins with what heap mode needs: a free block
- * of just this size, which most are that a program asks for again. (One of a single unit does not say which
- * chunk it is in, so these are left to the slow path.) What the next call waits for is the new bump, so it
- * adds once to the old one. */
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    size_t last = size - 1, bin = last / REAP_UNIT;
     if (UNLIKELY(!reap)) return malloc_checked(handle, size);
-    if (bin - 1 < REAP_EXACT_BINS - 1) {
-        struct reap_heap *heap = reap->heap;
-        struct reap_block *block = heap->bins[bin];
-        if (block) return reap_free_take_exact(reap, heap, block->chunk, block, bin);
-    }
-    if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return malloc_checked(handle, size);
-    char *object = reap->bump;
-    reap_mark_start(reap, object);
-    char *end = object + (last | (REAP_UNIT - 1)) + 1;
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for reap_remote.c */
-    return object;
+    return reap_alloc_or(reap, size, malloc_checked, handle);
 }
 
 void *reapCalloc(void **handle, size_t n, size_t size)

@@ -213,34 +213,37 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 
 /* --- freeing and resizing -------------------------------------------------------------------- */
 
-static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, void *object)
+static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (UNLIKELY(chunk->kind == REAP_WHOLE)) {
-        reap_chunk_adopt(reap); /* it may be one of these */
-        reap_chunk_release(reap, chunk);
-        reap_free_settle(reap);
-        return;
-    }
-    size_t unit = reap_unit(chunk, object);
-    reap_free_block(reap, chunk, unit, reap_block_end(reap, chunk, unit));
+    reap_chunk_adopt(reap); /* it may be one of these */
+    reap_chunk_release(reap, chunk);
+    reap_free_settle(reap);
+}
+
+static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    if (UNLIKELY(chunk->kind == REAP_WHOLE))
+        release_whole(reap, chunk);
+    else
+        reap_free_block(reap, chunk, unit, end);
 }
 
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
-    size_t unit = reap_unit(chunk, object);
-    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
-    if (reap_watched) reap_watch_free(reap, object, bytes);
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit);
+    if (reap_watched) reap_watch_free(reap, object, (end - unit) * REAP_UNIT);
     reap_open(reap);
-    release(reap, chunk, object);
-    end_more(reap, bytes);
+    release(reap, chunk, unit, end);
+    end_more(reap, (end - unit) * REAP_UNIT);
 }
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
+    size_t unit = reap_unit(chunk, object);
     if (UNLIKELY(reap->flags & REAP_SPECIAL))
         free_special(reap, chunk, object);
     else
-        release(reap, chunk, object);
+        release(reap, chunk, unit, reap_block_end(reap, chunk, unit));
 }
 
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
@@ -251,7 +254,8 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
     if (UNLIKELY(reap_watched)) reap_watch_free(reap, object, have * REAP_UNIT);
-    release(reap, chunk, object);
+    size_t unit = reap_unit(chunk, object);
+    release(reap, chunk, unit, unit + have);
     return copy;
 }
 
@@ -337,12 +341,13 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
 static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     bool zeroed;
-    size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(from, chunk, unit);
+    size_t bytes = (end - unit) * REAP_UNIT;
     void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
     if (!copy) return NULL;
     memcpy(copy, object, bytes);
     if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
-    release(from, chunk, object);
+    release(from, chunk, unit, end);
     return copy;
 }
 

@@ -13,18 +13,31 @@
 
 /* An object of size bytes. NULL: no memory (ENOMEM). */
 void *reap_alloc(struct reap *reap, size_t size);
+static inline void *reap_alloc_slow(void *reap, size_t size) { return reap_alloc(reap, size); }
 
-/* The same with the fast path before it. */
-static inline void *reap_alloc_any(struct reap *reap, size_t size)
+/* The same by a fast path, or else by slow(with, size). Who has reapMalloc inline has tried to bump before.
+ * So this begins with what heap mode needs: a free block of just this size, which most are that a program
+ * asks for again. What the next call waits for is the new bump, so it adds once to the old one. */
+static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(*slow)(void *, size_t),
+                                         void *with)
 {
-    size_t last = size - 1, bin = last / REAP_UNIT;
-    struct reap_block *block = bin - 1 < REAP_EXACT_BINS - 1 ? reap->heap->bins[bin] : NULL;
-    if (block) return reap_free_take_exact(reap, reap->heap, block->chunk, block, bin);
-    if (last >= (size_t)(reap->end - reap->bump)) return reap_alloc(reap, size);
+    size_t last = size - 1;
+    if (last < REAP_EXACT_BINS * REAP_UNIT) {
+        void *object = reap_free_take_exact(reap, size);
+        if (object) return object;
+    }
+    if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return slow(with, size);
     char *object = reap->bump;
     reap_mark_start(reap, object);
-    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
+    char *end = object + (last | (REAP_UNIT - 1)) + 1;
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for reap_remote.c */
     return object;
+}
+
+/* The same with this reap's slow path. */
+static inline void *reap_alloc_any(struct reap *reap, size_t size)
+{
+    return reap_alloc_or(reap, size, reap_alloc_slow, reap);
 }
 
 /* The same as reap_alloc, telling whether its bytes are known to be zero. */

@@ -38,12 +38,11 @@ static inline size_t reap_bin(size_t units)
 
 /* Puts a block in a bin. The first one there has no prev to speak of: so taking it does not touch the
  * second one. */
-static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
-                                 struct reap_block *block, size_t bin)
+static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
+                                 size_t bin)
 {
     struct reap_block *head = heap->bins[bin];
     block->next = head;
-    if (bin > 0) block->chunk = chunk;
     if (LIKELY(head != NULL))
         head->prev = block;
     else
@@ -56,25 +55,20 @@ static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, si
 {
     struct reap_block *block = reap_address(chunk, unit);
     if (units > REAP_EXACT_BINS) block->units = units;
-    reap_bin_link(reap, &reap->own, chunk, block, reap_bin(units));
+    reap_bin_link(reap, reap_tables(reap), block, reap_bin(units));
 }
 
-/* Notes that a bin holds nothing any more, and returns the block that was the last. */
-void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t bin);
-
-static inline void *reap_bin_pop(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
-                                 size_t bin)
-{
-    struct reap_block *next = block->next;
-    heap->bins[bin] = next;
-    return LIKELY(next != NULL) ? block : reap_bin_emptied(reap, block, bin);
-}
+/* Notes that the bin for a size holds nothing any more, and returns the block that was the last. */
+void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t size)
+    __attribute__((returns_nonnull));
 
 static inline void reap_bins_unlink(struct reap *reap, struct reap_block *block, size_t units)
 {
     size_t bin = reap_bin(units);
-    if (reap->own.bins[bin] == block) {
-        reap_bin_pop(reap, &reap->own, block, bin);
+    struct reap_heap *heap = reap_tables(reap);
+    if (heap->bins[bin] == block) {
+        heap->bins[bin] = block->next;
+        if (!block->next) reap_bin_emptied(reap, block, units * REAP_UNIT);
         return;
     }
     assert(block->prev->next == block);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hoard.h"
 #include "reap_layout.h"
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
@@ -11,14 +12,56 @@ static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk m
 bool reap_watched;
 
 static struct reap_chunk nowhere;
-struct reap_heap reap_no_heap = {.near = {[0 ... REAP_NEAR - 1] = &nowhere}};
+struct reap_heap reap_no_heap = {.near_last = REAP_NEAR - 1, .near = {[0 ... REAP_NEAR - 1] = &nowhere}};
+
+/* Counts bytes that the backend gave. */
+static void hold(struct reap *reap, size_t size)
+{
+    reap->held += size;
+    if (reap->held > reap->peak) reap->peak = reap->held;
+}
+
+static void forget_near(struct reap_heap *heap)
+{
+    for (size_t i = 0; i <= heap->near_last; i++) heap->near[i] = &nowhere;
+}
 
 void reap_heap_begin(struct reap *reap)
 {
     if (reap->heap != &reap_no_heap) return;
-    if (!reap->bins_used) memset(reap->own.bins, 0, sizeof reap->own.bins);
-    memcpy(reap->own.near, reap_no_heap.near, sizeof reap_no_heap.near);
-    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = &reap->own;
+    struct reap_heap *heap = reap_tables(reap);
+    if (heap == &reap->own) heap->near_last = REAP_NEAR - 1;
+    if (!reap->bins_used) memset(heap->bins, 0, sizeof heap->bins);
+    forget_near(heap);
+    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = heap;
+}
+
+void reap_heap_end(struct reap *reap)
+{
+    if (LIKELY(!(reap->flags & REAP_WIDE))) return;
+    reap->held -= reap_wide_size(reap);
+    reap->flags &= (uint8_t)~REAP_WIDE;
+    hoard_free(reap->wide);
+}
+
+/* Two chunks have met in an entry: a table of four times as many, if that is no more than a 64th of what the
+ * reap holds. Each chunk is then found again once. */
+static NOINLINE void widen(struct reap *reap)
+{
+    struct reap_heap *old = reap->heap, *wide;
+    size_t n = (old->near_last + 1) * 4, size = offsetof(struct reap_heap, near) + n * sizeof *wide->near;
+    if (n > REAP_NEAR_MAX || size > reap->held / 64 || reap->flags & REAP_BACKED) return;
+    int saved = errno;
+    wide = hoard_malloc(size);
+    errno = saved;
+    if (!wide) return;
+    memcpy(wide->bins, old->bins, sizeof wide->bins);
+    wide->near_last = n - 1;
+    forget_near(wide);
+    reap_heap_end(reap);
+    reap->heap = reap->wide = wide;
+    reap->flags |= REAP_WIDE;
+    hold(reap, size);
 }
 
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
@@ -28,8 +71,10 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
+    if (chunk->kind != REAP_REGULAR) return chunk;
     reap_heap_begin(reap);
-    return reap->own.near[reap_near(pointer)] = chunk;
+    if (*reap_near(reap->heap, pointer) != &nowhere) widen(reap);
+    return *reap_near(reap->heap, pointer) = chunk;
 }
 
 void reap_chunk_forget_all(struct reap *reap) { reap->heap = &reap_no_heap; }
@@ -44,9 +89,13 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
 
 void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
 {
-    if (reap->heap == &reap_no_heap) return;
-    for (size_t i = 0; i < REAP_NEAR; i++)
-        if (reap->own.near[i] == chunk) reap->own.near[i] = &nowhere;
+    if (reap->heap == &reap_no_heap || chunk->kind != REAP_REGULAR) return;
+    const uintptr_t step = (uintptr_t)1 << REAP_NEAR_SHIFT;
+    uintptr_t at = (uintptr_t)chunk & -step, end = (uintptr_t)chunk + chunk->size;
+    for (size_t i = 0; i <= reap->heap->near_last && at < end; i++, at += step) {
+        struct reap_chunk **near = reap_near(reap->heap, (void *)at);
+        if (*near == chunk) *near = &nowhere;
+    }
 }
 
 /* The reap itself may be in it. */
@@ -69,13 +118,6 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
         chunk_free(chunk);
 }
 
-/* Counts bytes that the backend gave. */
-static void hold(struct reap *reap, size_t size)
-{
-    reap->held += size;
-    if (reap->held > reap->peak) reap->peak = reap->held;
-}
-
 /* Puts a chunk on the reap's list. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
@@ -95,6 +137,15 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
         reap->chunks = chunk->next;
 }
 
+/* The reap's own tables again, where the wider ones are too much for what is left. */
+static void narrow(struct reap *reap)
+{
+    memcpy(reap->own.bins, reap->wide->bins, sizeof reap->own.bins);
+    reap_heap_end(reap);
+    reap->heap = &reap_no_heap;
+    reap_heap_begin(reap);
+}
+
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 {
     if (chunk == reap->current) {
@@ -107,6 +158,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag(chunk);
     reap_chunk_give_back(chunk);
+    if (UNLIKELY(reap_wide_size(reap) > reap->held / 16)) narrow(reap);
 }
 
 /* A spare with room for units, taken off its list. */
@@ -267,7 +319,7 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
     uint64_t *frees = chunk->starts + reap_guarded_size(chunk->size) / sizeof(uint64_t);
     memset(frees, 0, reap_bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
-    chunk->listed = frees;
+    chunk->reach = chunk->size / REAP_UNIT;
     reap_heap_begin(reap);
 }
 

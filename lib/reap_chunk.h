@@ -56,6 +56,16 @@ extern HIDDEN struct reap_heap reap_no_heap;
 /* Gives a reap tables of its own. */
 void reap_heap_begin(struct reap *reap);
 
+/* The bytes of its wider ones, which are not in the reap; they are part of what it holds. */
+static inline size_t reap_wide_size(const struct reap *reap)
+{
+    if (LIKELY(!(reap->flags & REAP_WIDE))) return 0;
+    return offsetof(struct reap_heap, near) + (reap->wide->near_last + 1) * sizeof *reap->wide->near;
+}
+
+/* Gives them back. */
+void reap_heap_end(struct reap *reap);
+
 /* Makes the second bitmap of a chunk. */
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
 

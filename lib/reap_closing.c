@@ -5,6 +5,8 @@
 
 #include "reap_bins.h"
 
+static bool is_open(const struct reap_chunk *chunk) { return chunk->frees && !chunk->closed; }
+
 static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
 {
     return chunk == reap->current ? chunk->limit - reap_unit(chunk, reap->bump) : 0;
@@ -46,7 +48,6 @@ bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk
 static void close_unlisted(struct reap *reap, struct reap_chunk *chunk)
 {
     reap_forget_dirty(chunk);
-    chunk->listed = NULL;
     chunk->closed = true;
     chunk->notice = 1;
     reap->closed++;
@@ -84,7 +85,6 @@ static void reopen(struct reap *reap, struct reap_chunk *chunk)
         unit = end;
     }
     chunk->closed = false;
-    chunk->listed = chunk->frees;
     reap->closed--;
     chunk->notice = reap_bins_next_notice(chunk);
 }
@@ -104,7 +104,7 @@ bool reap_closing_half_is_free(const struct reap *reap)
 {
     size_t all = 0, free = 0;
     for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
-        if (!c->listed) continue;
+        if (!is_open(c)) continue;
         all += c->limit - c->first;
         free += free_units(reap, c);
     }
@@ -122,12 +122,12 @@ static bool is_dirty(const struct reap *reap, const struct reap_chunk *chunk)
     return reap_is_dirty(chunk);
 }
 
-/* Is half of the memory with listed blocks in chunks that are so? */
+/* Is half of the memory of open chunks in those that are so? */
 static bool most_are(const struct reap *reap, bool (*is)(const struct reap *, const struct reap_chunk *))
 {
     size_t yes = 0, no = 0;
     for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c))
-        if (c->listed) *(is(reap, c) ? &yes : &no) += c->size;
+        if (is_open(c)) *(is(reap, c) ? &yes : &no) += c->size;
     return yes >= no;
 }
 
@@ -137,11 +137,11 @@ bool reap_closing_all_is_due(const struct reap *reap) { return most_are(reap, is
 
 void reap_closing_close_all(struct reap *reap)
 {
-    memset(reap->own.bins, 0, sizeof reap->own.bins);
+    memset(reap_tables(reap)->bins, 0, sizeof reap->own.bins);
     reap->bins_used = 0;
     reap->tight = false;
     for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c))
-        if (c->listed) close_unlisted(reap, c);
+        if (is_open(c)) close_unlisted(reap, c);
     if (reap->current && reap->current->closed) reopen(reap, reap->current);
     reap_choose_mode(reap);
 }

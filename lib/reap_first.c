@@ -138,6 +138,7 @@ void reap_first_destroy(struct reap *reap)
     give_back_all(reap->spares);
     struct reap_chunk *cradle = atomic_load_explicit(&reap->cradle, memory_order_relaxed);
     if (cradle) give_back(cradle);
+    reap_heap_end(reap);
     reap->tag = 0;
     reap->bump = reap->end = reap->limit = NULL;
     reap->bins_used = 0;
@@ -168,7 +169,8 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
         return;
     }
     chunk->kind = REAP_SPARE;
-    chunk->frees = chunk->listed = NULL;
+    chunk->frees = NULL;
+    chunk->reach = 0;
     chunk->next = reap->spares;
     reap->spares = chunk;
     reap->spare_bytes += (uint32_t)chunk->size;
@@ -206,6 +208,7 @@ void reap_first_clear(struct reap *reap)
     reap->tight = false;
     reap->bins_used = 0;
     reap->heap = &reap_no_heap;
+    reap_heap_end(reap);
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_BACKED) && reap->tag == reap_shared_tag(reap))
         reap_chunk_record(reap, REAP_FACE); /* where it is */

@@ -78,19 +78,32 @@ static struct reap_block *first_fit(struct reap_block *block, size_t units, int 
  * many. */
 static bool is_frugal(const struct reap *reap) { return reap->tight || reap->closed > 0; }
 
+/* A free block, if there is one, and its units. */
+struct fit {
+    struct reap_block *block;
+    size_t units;
+};
+
+static struct fit fit_of(struct reap_block *block, size_t bin)
+{
+    return (struct fit){block, bin < REAP_EXACT_BINS ? bin + 1 : block->units};
+}
+
 /* The smallest block that fits, near enough: any block of a bin above the one for units does. */
-static struct reap_block *find(const struct reap *reap, size_t units)
+static struct fit find(struct reap *reap, size_t units, bool any)
 {
     size_t bin = reap_bin(units);
+    struct reap_block **bins = reap_tables(reap)->bins;
     uint64_t used = reap->bins_used >> bin << bin;
-    if (bin < REAP_EXACT_BINS && !(used >> bin & 1) && !is_frugal(reap)) used = used >> RUNS << RUNS;
+    if (bin < REAP_EXACT_BINS && !(used >> bin & 1) && !any) used = used >> RUNS << RUNS;
     if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
         int tries = bin < REAP_BINS - 1 ? TRIES : INT_MAX; /* no bin is above the last one */
-        struct reap_block *block = first_fit(reap->own.bins[bin], units, tries);
-        if (block) return block;
+        struct reap_block *block = first_fit(bins[bin], units, tries);
+        if (block) return fit_of(block, bin);
         used &= used - 1;
     }
-    return used ? reap->own.bins[__builtin_ctzll(used)] : NULL;
+    bin = (size_t)__builtin_ctzll(used);
+    return used ? fit_of(bins[bin], bin) : (struct fit){NULL, 0};
 }
 
 /* What is free before the hole is joined with it. */
@@ -102,18 +115,18 @@ static void close_all(struct reap *reap)
 
 /* The same after joining what is free: in as many dirty chunks as it takes; where most are dirty in none but
  * the current one, since the others are closed. */
-static NOINLINE struct reap_block *find_swept(struct reap *reap, size_t units)
+static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 {
-    struct reap_block *block = NULL;
+    struct fit fit = {NULL, 0};
     if (!list_is_empty(&reap->dirty) && reap_closing_all_is_due(reap)) {
         close_all(reap);
-        block = find(reap, units);
+        fit = find(reap, units, false);
     }
-    while (!block && !list_is_empty(&reap->dirty)) {
+    while (!fit.block && !list_is_empty(&reap->dirty)) {
         sweep(reap, LIST_ENTRY(reap->dirty.first, struct reap_chunk, dirty));
-        block = find(reap, units);
+        fit = find(reap, units, false);
     }
-    return block;
+    return fit;
 }
 
 /* How many more blocks of so many units to cut at once from a block that has `rest` more: what is asked for
@@ -139,9 +152,11 @@ static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, si
 
 /* Makes an object of the end of a free block, before others of its size that stay free: so the rest stays
  * where it is, and often in its bin. */
-static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct reap_block *block, size_t units)
+static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
 {
-    size_t unit = reap_unit(chunk, block), have = reap_block_end(reap, chunk, unit) - unit;
+    struct reap_block *block = fit.block;
+    struct reap_chunk *chunk = reap_chunk_find(reap, block);
+    size_t unit = reap_unit(chunk, block), have = fit.units;
     size_t n = more(reap, units, have - units), rest = have - units * (n + 1);
     if (rest > 0 && reap_bin(rest) == reap_bin(have)) {
         block->units = rest;
@@ -158,17 +173,12 @@ static NOINLINE void *cut(struct reap *reap, struct reap_chunk *chunk, struct re
     return reap_address(chunk, unit + rest);
 }
 
-/* A block of one unit has no room to say. */
-static struct reap_chunk *chunk_of_block(struct reap *reap, struct reap_block *block, size_t units)
-{
-    return units > 1 ? block->chunk : reap_chunk_find(reap, block);
-}
-
 void *reap_free_take(struct reap *reap, size_t units)
 {
-    struct reap_block *block = find(reap, units);
-    if (!block) block = find_swept(reap, units);
-    return block ? cut(reap, chunk_of_block(reap, block, units), block, units) : NULL;
+    struct fit fit = find(reap, units, false);
+    if (!fit.block) fit = find_swept(reap, units);
+    if (!fit.block && is_frugal(reap)) fit = find(reap, units, true);
+    return fit.block ? cut(reap, fit, units) : NULL;
 }
 
 void *reap_free_take_last(struct reap *reap, size_t units)

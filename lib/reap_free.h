@@ -15,9 +15,9 @@
  * A block that is cut for an object is cut for the next ones of that size too, up to 4 KiB.
  *
  * A small object takes a free block of its own size, else the bump pointer moves on; when the hole is used
- * up it takes of free blocks of 1.5 KiB and more, which do for many, and of smaller ones only when half of
- * the reap is free or chunks are closed: to look for a block for each object costs more than it saves. After
- * bumping the reap is in region mode until the next free.
+ * up it takes of free blocks of 1.5 KiB and more, which do for many, and of smaller ones only when what is
+ * free was joined, and half of the reap is free or chunks are closed: to look for a block for each object
+ * costs more than it saves. After bumping the reap is in region mode until the next free.
  *
  * Threads: the reap's own.
  */
@@ -41,14 +41,22 @@ void *reap_free_take(struct reap *reap, size_t units);
  * have. */
 void *reap_free_take_last(struct reap *reap, size_t units);
 
-/* The same for the first block of a bin of one size. */
-static inline void *reap_free_take_exact(struct reap *reap, struct reap_heap *heap, struct reap_chunk *chunk,
-                                         struct reap_block *block, size_t bin)
+/* The same for the first block of the bin for a size up to that of the exact ones, in a chunk that the reap's
+ * table knows; or NULL. Nothing here waits for what is in the block: its line may be far away. */
+static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
 {
-    bitmap_half *frees = bitmap_half_of(chunk->listed, reap_unit(chunk, block));
-    *frees = bitmap_half_clear(*frees, (uintptr_t)block / REAP_UNIT);
+    struct reap_heap *heap = reap->heap;
+    size_t bin = (size - 1) / REAP_UNIT;
+    struct reap_block *block = heap->bins[bin];
+    struct reap_chunk *chunk = *reap_near(heap, block);
+    size_t unit = reap_unit(chunk, block);
+    if (unit >= chunk->reach) return NULL;
+    struct reap_block *next = block->next;
+    heap->bins[bin] = next;
     chunk->live_units += bin + 1;
-    return reap_bin_pop(reap, heap, block, bin);
+    bitmap_half *frees = bitmap_half_of(chunk->frees, unit);
+    *frees = bitmap_half_clear(*frees, unit);
+    return LIKELY(next != NULL) ? block : reap_bin_emptied(reap, block, size);
 }
 
 /* Grows the object that ends at `end` by extra units, at the bump pointer or into the free memory
@@ -77,36 +85,23 @@ static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, 
 static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
 {
     struct reap_heap *heap = reap->heap;
-    struct reap_chunk *chunk = heap->near[reap_near(object)];
+    struct reap_chunk *chunk = *reap_near(heap, object);
     size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->limit || !chunk->listed)) return false;
+    if (UNLIKELY(unit >= chunk->reach)) return false;
     uint64_t window = bitmap_window(chunk->starts, unit);
-    bitmap_half *half = bitmap_half_of(chunk->listed, unit), frees = *half;
+    bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
     uint32_t behind = (uint32_t)(window >> 1);
     if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) return false;
     *half = bitmap_half_set(frees, unit);
     unsigned bin = (unsigned)__builtin_ctz(behind);
-    reap_bin_link(reap, heap, chunk, object, bin);
+    if (LIKELY(!chunk->closed)) reap_bin_link(reap, heap, object, bin); /* else no bin is told of it */
     reap_free_count(reap, chunk, bin + 1);
     return true;
 }
 
-/* The same for an object in a closed chunk: no bin is told of it. */
-static inline bool reap_free_unlisted(struct reap *reap, void *object)
-{
-    struct reap_chunk *chunk = reap->heap->near[reap_near(object)];
-    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (unit >= chunk->limit || !chunk->closed) return false;
-    if (!bitmap_get(chunk->starts, unit) || bitmap_get(chunk->frees, unit)) return false;
-    bitmap_set(chunk->frees, unit);
-    reap_free_count(reap, chunk, bitmap_next(chunk->starts, unit + 1, chunk->limit) - unit);
-    return true;
-}
-
-/* Either, for an object in a closed chunk or in one that the table did not know until now. */
+/* The same in a chunk that the table did not know until now. */
 static inline bool reap_free_known(struct reap *reap, void *object)
 {
-    if (reap_free_unlisted(reap, object)) return true;
     return object && reap_chunk_find(reap, object) && reap_free_fast(reap, object);
 }
 

@@ -38,7 +38,8 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);
-    chunk->frees = chunk->listed = NULL;
+    chunk->frees = NULL;
+    chunk->reach = 0;
     if (UNLIKELY(reap_watched))
         memtool_hide(reap_address(chunk, chunk->first), (chunk->limit - chunk->first) * REAP_UNIT);
 }

@@ -23,15 +23,10 @@
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *     cradle    the first chunk of a child that is no more, kept by its parent for the next child
  *
- * From an object to its chunk: the backend tells (chunk_of), and `near` remembers what it told, so
- * that most frees do not ask. It has an entry for each 64 KiB of addresses, modulo 64; one that
- * knows nothing points to a chunk of no size. Fast paths see this table and the bins of free blocks
- * through `heap`: a reap that has freed nothing shares tables that know nothing with all others, so its
- * own need not be cleared when it is made, and no test asks whether they were.
- *
  * An object's size is the distance to the next block's start (or to the bump pointer, or to the
- * chunk's limit). A reap is in region mode when end == limit: the fast path bumps. In heap mode
- * end == bump, so that the same test sends every allocation to the free blocks first.
+ * chunk's limit); how its chunk is found: reap_heap.h. A reap is in region mode when end == limit: the
+ * fast path bumps. In heap mode end == bump, so that the same test sends every allocation to the free
+ * blocks first.
  *
  * Where somebody watches (reap_watch.h) all reaps stay in heap mode and show empty tables, so that each
  * object takes a slow path; the fast paths know nothing of this. Objects that are apart then are large ones
@@ -44,7 +39,7 @@
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
  *     - the dirty list has chunks of the reap, each as its node says
- *     - a chunk's `listed`, which fast paths use, is its frees, or NULL while it is closed
+ *     - a chunk's `reach` is all of it once it has the second bitmap
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
  *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
  *
@@ -64,6 +59,7 @@
 #include "chunk.h"
 #include "list.h"
 #include "reap_backing.h"
+#include "reap_heap.h"
 
 enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
@@ -76,10 +72,6 @@ enum {
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
-    REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
-    REAP_NEAR = 64,                  /* entries of the table of chunks by address */
-    REAP_NEAR_SHIFT = 16,            /* and there is one for each 64 KiB: chunks that share it are alike */
-    REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
 };
 
 /* Why an empty chunk is not given back before a clear. */
@@ -103,8 +95,9 @@ enum reap_flag {
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
     REAP_BACKED = 32,  /* has its chunks from elsewhere, or of other sizes: see reap_backing.h */
+    REAP_WIDE = 128,   /* its tables are not in it, but wider */
     /* takes no fast path but the bump pointer's, and that only up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED | REAP_ENTERED)
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED | REAP_ENTERED | REAP_WIDE)
 };
 
 struct reap;
@@ -122,8 +115,8 @@ struct reap_chunk {
     size_t limit;      /* unit past the last object; records lie beyond */
     size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
     size_t notice;     /* when live_units falls below it: see reap_free_rest */
+    size_t reach;      /* fast paths free what starts below this unit: 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
-    uint64_t *listed;  /* frees, while its free blocks are in bins: not while it is closed */
     struct list_node dirty; /* on the dirty list */
     uint8_t kind;               /* enum reap_kind */
     bool lent : 1;              /* the user's memory, or apart */
@@ -138,20 +131,6 @@ struct reap_chunk {
 };
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
-
-/* A free block, as it lies in memory. One of a single unit has room for the links alone. */
-struct reap_block {
-    struct reap_block *next;
-    struct reap_block *prev;
-    struct reap_chunk *chunk;
-    size_t units;
-};
-
-/* What heap mode looks up. */
-struct reap_heap {
-    struct reap_block *bins[REAP_BINS]; /* the first free block of each size, or NULL */
-    struct reap_chunk *near[REAP_NEAR]; /* by address; never NULL */
-};
 
 struct reap_cleanup;
 
@@ -230,6 +209,7 @@ struct reap {
     uint32_t entered;                    /* how often; a shared one: by how many threads */
     uint32_t entered_in;                 /* see reap_entered.h */
     uint64_t made;                       /* when; undefined where nothing is traced */
+    struct reap_heap *wide;              /* undefined without REAP_WIDE */
 
     /* heap mode */
     struct reap_heap own; /* undefined until reap_heap_begin */
@@ -338,9 +318,10 @@ static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
     return chunk->frees && bitmap_get(chunk->frees, unit);
 }
 
-static inline size_t reap_near(const void *pointer)
+/* A reap's own tables, or its wider ones. */
+static inline struct reap_heap *reap_tables(struct reap *reap)
 {
-    return (uintptr_t)pointer >> REAP_NEAR_SHIFT & (REAP_NEAR - 1);
+    return UNLIKELY(reap->flags & REAP_WIDE) ? reap->wide : &reap->own;
 }
 
 /* What the second word of an object says that is on the remote list. */
@@ -353,7 +334,7 @@ static inline void *reap_pending(const void *object)
  * dead reap's knows nothing. */
 static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
 {
-    struct reap_chunk *chunk = reap->heap->near[reap_near(pointer)];
+    struct reap_chunk *chunk = *reap_near(reap->heap, pointer);
     return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 

@@ -57,7 +57,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->dirty += reap_is_dirty(chunk);
     sums->closed += chunk->closed;
     HOLDS(sums, !chunk->closed || (!reap_is_dirty(chunk) && chunk != reap->current));
-    HOLDS(sums, chunk->listed == (chunk->closed ? NULL : chunk->frees));
+    HOLDS(sums, chunk->reach == (chunk->frees ? chunk->size / REAP_UNIT : 0));
     check_blocks(reap, chunk, sums);
 }
 
@@ -80,14 +80,19 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
     HOLDS(sums, dirty == sums->dirty);
     HOLDS(sums, reap->closed == sums->closed);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
-    HOLDS(sums, reap->held == sums->held + sums->spare_bytes);
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + reap_wide_size(reap));
     HOLDS(sums, reap->peak >= reap->held);
+}
+
+static struct reap_block **bins_of(const struct reap *reap)
+{
+    return reap_tables((struct reap *)(uintptr_t)reap)->bins;
 }
 
 static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
 {
     const struct reap_block *prev = NULL;
-    for (struct reap_block *block = reap->own.bins[bin]; block && !sums->wrong; block = block->next) {
+    for (struct reap_block *block = bins_of(reap)[bin]; block && !sums->wrong; block = block->next) {
         struct reap_chunk *chunk = chunk_of(block, NULL);
         HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
         HOLDS(sums, sums->wrong || (chunk->frees && !chunk->closed));
@@ -95,7 +100,6 @@ static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
         size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
         HOLDS(sums, bitmap_get(chunk->frees, unit));
         HOLDS(sums, reap_bin(units) == bin);
-        HOLDS(sums, units == 1 || block->chunk == chunk);
         HOLDS(sums, units <= REAP_EXACT_BINS || block->units == units);
         HOLDS(sums, !prev || block->prev == prev);
         HOLDS(sums, sums->free_blocks-- > 0);
@@ -103,11 +107,22 @@ static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
     }
 }
 
+static void check_near(const struct reap *reap, struct sums *sums)
+{
+    if (reap->heap == &reap_no_heap) return;
+    HOLDS(sums, reap->heap->bins == bins_of(reap));
+    for (size_t i = 0; !sums->wrong && i <= reap->heap->near_last; i++) {
+        const struct reap_chunk *chunk = *reap_near(reap->heap, (void *)(i << REAP_NEAR_SHIFT));
+        HOLDS(sums, chunk->size == 0 || (chunk_of(chunk, NULL) == chunk && reap_chunk_is_live(chunk)));
+        HOLDS(sums, sums->wrong || chunk->size == 0 || (chunk->owner == reap && chunk->kind == REAP_REGULAR));
+    }
+}
+
 static void check_bins(const struct reap *reap, struct sums *sums)
 {
     for (size_t bin = 0; bin < REAP_BINS && !sums->wrong; bin++) {
         if (!(reap->bins_used >> bin & 1)) continue;
-        HOLDS(sums, reap->own.bins[bin]);
+        HOLDS(sums, bins_of(reap)[bin]);
         check_bin(reap, bin, sums);
     }
     HOLDS(sums, sums->free_blocks == 0);
@@ -188,6 +203,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_near(reap, &sums);
     if (!sums.wrong) check_children(reap, &sums);
     if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
     if (why) *why = sums.wrong;

@@ -130,6 +130,31 @@ START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
 }
 END_TEST
 
+/* Where chunks meet in the table by address it becomes wider, and narrow again when little is left. */
+START_TEST(a_big_reap_has_a_wider_table)
+{
+    enum { N = 40000, SIZE = 1000 };
+    static void *objects[N];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
+        for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+        ck_assert_int_ne(((struct reap *)reap)->flags & REAP_WIDE, 0);
+        ck_assert_uint_gt(reap_wide_size(reap), 0);
+        assert_valid(reap);
+        for (int i = 1; i < N; i += 2) reapFree(&reap, objects[i]);
+        ck_assert_int_eq(((struct reap *)reap)->flags & REAP_WIDE, 0);
+        ck_assert_uint_eq(stats().chunks, 1);
+        ck_assert_uint_eq(stats().chunk_bytes, REAP_FIRST_SIZE);
+        assert_valid(reap);
+    }
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
+    for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+    reapFreeAll(&reap);
+    ck_assert_int_eq(((struct reap *)reap)->flags & REAP_WIDE, 0);
+    assert_valid(reap);
+}
+END_TEST
+
 /* One object that comes and goes where a chunk begins must not cost a chunk each time. */
 START_TEST(a_border_between_chunks_does_not_thrash)
 {
@@ -171,7 +196,6 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->bins_used |= 1, r->bins_used &= ~UINT64_C(1));
     BREAKS(r->bins_used &= ~UINT64_C(4), r->bins_used |= 4);
     BREAKS(block->next = NULL, block->next = objects[24]);
-    BREAKS(block->chunk = NULL, block->chunk = first);
     BREAKS(((struct reap_block *)objects[24])->prev = NULL, ((struct reap_block *)objects[24])->prev = block);
     BREAKS(bitmap_clear(first->frees, free_unit), bitmap_set(first->frees, free_unit));
     BREAKS(bitmap_set(first->frees, live_unit), bitmap_clear(first->frees, live_unit));
@@ -179,6 +203,9 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
     BREAKS(bitmap_set(first->starts, first->limit - 1), bitmap_clear(first->starts, first->limit - 1));
     BREAKS(first->live_units++, first->live_units--);
+    BREAKS(first->reach = 0, first->reach = first->size / REAP_UNIT);
+    struct reap_chunk **near = reap_near(r->heap, first), *other = reap_first_chunk(child);
+    BREAKS(*near = other, *near = first);
     struct list_node dirty = first->dirty, *nowhere = NULL;
     BREAKS(first->dirty.at = dirty.at ? NULL : &nowhere, first->dirty = dirty);
     BREAKS(first->owner = child, first->owner = r);
@@ -197,6 +224,7 @@ int main(void)
     tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
     tcase_add_test(tests, freed_memory_is_used_again);
     tcase_add_test(tests, empty_chunks_go_back);
+    tcase_add_test(tests, a_big_reap_has_a_wider_table);
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
     tcase_add_test(tests, validity_notices_each_broken_equation);
     return run("reap_free", tests);
