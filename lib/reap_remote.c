@@ -13,10 +13,18 @@
 #include "reap_watch.h"
 #include "report.h"
 
+/* Has it been pushed? What is in it is the program's, and undefined perhaps. */
+static bool is_pending(void *object)
+{
+    void **words = object;
+    if (UNLIKELY(reap_watched)) memtool_use(object, REAP_UNIT);
+    return words[1] == reap_pending(object);
+}
+
 static void push(struct reap *reap, void *object, const char *call)
 {
     void **words = object;
-    if (words[1] == reap_pending(object)) report_misuse(call, object, "freed twice");
+    if (is_pending(object)) report_misuse(call, object, "freed twice");
     words[1] = reap_pending(object);
     void *head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
@@ -79,8 +87,7 @@ static size_t usable_at(const struct reap_chunk *chunk, const void *object)
 /* The thread's own, since it is in the reap or holds it. */
 static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object, const char *call)
 {
-    void **words = object;
-    if (words[1] == reap_pending(object)) report_misuse(call, object, "freed twice");
+    if (is_pending(object)) report_misuse(call, object, "freed twice");
     reap_alloc_free(reap, chunk, object);
 }
 
@@ -99,6 +106,7 @@ static bool free_entered(void *object)
     struct reap *reap = ambient_reap;
     void **words = object;
     if (!reap || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    if (!reap_chunk_find_near(reap, object)) return false; /* where somebody watches, always */
     return words[1] != reap_pending(object) && reap_free_fast(reap, object);
 }
 

@@ -1,13 +1,13 @@
 #!/bin/sh
 # libreap-malloc under Valgrind, which by itself would put its own malloc in the place of any other:
-# programs that use the family oddly run clean on it.
+# programs that use the family oddly run clean on it, and one whose malloc is a reap's for a while.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need valgrind
 
 # preload_cxx is not among them: Valgrind replaces libstdc++'s nothrow new all the same, to which ours
 # turns for what a new handler throws.
 bad=0
-for program in preload_calls preload_errors preload_early; do
+for program in preload_calls preload_errors preload_early .libs/reap_ambient; do
     LD_PRELOAD=$preload REAP_OPTIONS=stats=1 valgrind -q --error-exitcode=9 --num-callers=20 \
         --soname-synonyms=somalloc=nouserintercepts "$top_builddir/tests/$program" >"$tmp/out" 2>&1
     status=$?
