@@ -284,7 +284,7 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
     if (done) whole_resized(reap, chunk, have, size, held);
     if (done && !small && chunk->size / 2 <= size) return object;
-    void *copy = move(reap, chunk, object, have, size);
+    void *copy = move(reap, chunk, object, chunk->limit - chunk->first, size);
     return copy || !done ? copy : object;
 }
 

@@ -38,8 +38,23 @@ static void all_that_is_usable(void)
     reapDestroy(&child);
 }
 
+/* What it gives back is chunks of other reaps then. */
+static void a_large_one_that_becomes_small(void)
+{
+    enum { LARGE = 900000 };
+    char *object = memset(reapMalloc(&reap, LARGE), 1, LARGE);
+    object = reapRealloc(&reap, object, 32700); /* cut to 64 KiB first, then moved */
+    object[32699] = 1;
+    for (int i = 0; i < 10; i++) {
+        void *child;
+        reapCreate(&child, &reap);
+        for (int k = 0; k < 100; k++) memset(reapMalloc(&child, 2000), 1, 2000);
+    }
+}
+
 static void nothing_wrong(void)
 {
+    a_large_one_that_becomes_small();
     for (int round = 0; round < 3; round++) {
         char *objects[300];
         for (int i = 0; i < 300; i++) memset(objects[i] = reapMalloc(&reap, (size_t)i * 7), i, (size_t)i * 7);
