@@ -188,11 +188,21 @@ void reap_limit_begin(struct reap *reap, const struct reap *parent)
     reap_limit_close(reap);
 }
 
+/* So much is left when reaps below have drawn for bytes alone. */
+static void set_account(struct reap *reap, size_t bytes)
+{
+    struct reap_share *share = &reap->share;
+    atomic_store_explicit(&share->left, whole_units(share->bytes) - bytes, memory_order_relaxed);
+    atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
+}
+
+/* In the child of a fork threads are missing that may have been about to draw, or to give back. */
 void reap_limit_end(struct reap *reap)
 {
     see_jump(__builtin_frame_address(0));
     reap_chunk_adopt(reap);
     retire(&reap->share, true);
+    if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_account(reap, 0);
     reap_choose_mode(reap);
     reap_limit_close(reap);
 }
@@ -274,19 +284,18 @@ static void remove_own(struct reap *reap)
 bool reap_limit_set(struct reap *reap, size_t bytes)
 {
     see_jump(__builtin_frame_address(0));
-    size_t live = squeeze(reap), whole = whole_units(bytes), slack = whole_units(bytes / SLACK_SHARE);
+    size_t live = squeeze(reap);
     if (!bytes) {
         remove_own(reap);
         return true;
     }
-    if (live > whole) {
+    if (live > whole_units(bytes)) {
         errno = ENOMEM;
         return false;
     }
     if (!reap_limit_of(reap)) add(reap);
     reap->share.bytes = bytes;
-    atomic_store_explicit(&reap->share.left, whole - live, memory_order_relaxed);
-    atomic_store_explicit(&reap->share.slack, slack, memory_order_relaxed);
+    set_account(reap, live);
     return true;
 }
 

@@ -76,6 +76,7 @@ static void *make_and_end(void *unused)
 START_TEST(others_end_children)
 {
     pthread_t threads[THREADS];
+    reapSetLimit(&parent, 1 << 30);
     over = false;
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end, NULL);
     for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
