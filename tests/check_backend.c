@@ -152,7 +152,7 @@ unsigned lines_of(const char *text)
 bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what)
 {
     char line[512];
-    snprintf(line, sizeof line, "reap: %s(%p): %s\n", call, pointer, what);
+    snprintf(line, sizeof line, "reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
     bool is = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT &&
               strcmp(outcome->text, line) == 0;
     if (!is) fprintf(stderr, "status %x, expected %sbut got %s", outcome->status, line, outcome->text);
