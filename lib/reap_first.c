@@ -66,8 +66,8 @@ static struct reap_chunk *in_buffer(struct reap_backing *backing, size_t *size)
 struct reap *reap_first_create_backed(const struct reap_backing *asked, size_t size)
 {
     struct reap_backing backing = *asked;
-    struct reap_chunk *chunk = backing.buffer ? in_buffer(&backing, &size)
-                                              : reap_backing_take(&backing, size, &size, NULL);
+    struct reap_chunk *chunk =
+        backing.buffer ? in_buffer(&backing, &size) : reap_backing_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
     struct reap *reap = begin(chunk, size);
     chunk->lent = !reap_backing_is_hoard(&backing);
@@ -160,10 +160,19 @@ static void update_keep(struct reap *reap)
         reap->keep -= (reap->keep - (uint32_t)used + 7) / 8;
 }
 
-/* Makes a chunk of this round a spare, or gives it back. */
-static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
+/* The current chunk, when options made it bigger than all that is kept elsewhere, and the round has not used
+ * half of it: what one round needed must not stay for all that follow. */
+static const struct reap_chunk *too_big(const struct reap *reap)
 {
-    if (chunk->kind != REAP_REGULAR || reap->spare_bytes >= reap->keep) {
+    const struct reap_chunk *chunk = reap->current;
+    bool is = chunk && chunk->size > REAP_MAX_SIZE && reap_unit(chunk, reap->bump) < chunk->limit / 2;
+    return is ? chunk : NULL;
+}
+
+/* Makes a chunk of this round a spare, or gives it back. */
+static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool is_too_big)
+{
+    if (chunk->kind != REAP_REGULAR || reap->spare_bytes >= reap->keep || is_too_big) {
         reap->held -= chunk->size;
         give_back(chunk);
         return;
@@ -177,7 +186,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk)
 }
 
 /* Takes the spares that were not used through the same gate as the round's own chunks. */
-static void sort_out_chunks(struct reap *reap)
+static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
     struct reap_chunk *lists[] = {reap->chunks, reap->spares};
     reap->chunks = reap->spares = NULL;
@@ -186,8 +195,9 @@ static void sort_out_chunks(struct reap *reap)
         while (lists[i]) {
             struct reap_chunk *chunk = lists[i];
             lists[i] = chunk->next;
-            chunk->kind = chunk->kind == REAP_SPARE ? REAP_REGULAR : chunk->kind;
-            keep_or_give_back(reap, chunk);
+            bool unused = chunk->kind == REAP_SPARE;
+            if (unused) chunk->kind = REAP_REGULAR;
+            keep_or_give_back(reap, chunk, chunk == too_big || (unused && chunk->size > REAP_MAX_SIZE));
         }
     }
 }
@@ -198,6 +208,7 @@ void reap_first_clear(struct reap *reap)
     drop_pending(reap);
     reap_chunk_adopt(reap);
     update_keep(reap);
+    const struct reap_chunk *big = too_big(reap);
     if (UNLIKELY(reap_watched)) {
         memtool_pool_end(reap);
         memtool_pool_begin(reap);
@@ -219,5 +230,5 @@ void reap_first_clear(struct reap *reap)
         if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
         reap->name = memmove(reap_chunk_record(reap, size), name, size);
     }
-    sort_out_chunks(reap);
+    sort_out_chunks(reap, big);
 }

@@ -3,7 +3,11 @@
 #include "check_reap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lent.h"
 
@@ -106,6 +110,48 @@ START_TEST(pieces_in_one_another)
 }
 END_TEST
 
+/* --- a fork within a change of the table ------------------------------------------------------ */
+
+static volatile sig_atomic_t forks, am_child;
+static char many[2000][LENT_ALIGN] __attribute__((aligned(LENT_ALIGN)));
+
+static void fork_and_look(int number)
+{
+    (void)number;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60); /* one that waits for itself */
+        lent_find(many[1999], NULL);
+        am_child = true;
+        return;
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    forks++;
+}
+
+/* A handler forks in the middle of it, looks something up there, and returns to what it interrupted. */
+START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
+{
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    if (reap_watched) return;
+    hoard_free(hoard_malloc(100)); /* the fork handlers are there */
+    for (int i = 1; i < 2000; i++) ck_assert_int_eq(lent_add(many[i], LENT_ALIGN), 0);
+    signal(SIGPROF, fork_and_look);
+    setitimer(ITIMER_PROF, &often, NULL);
+    while (forks < 100 && !am_child) { /* each time all others move */
+        lent_add(many[0], LENT_ALIGN);
+        lent_remove(many[0]);
+    }
+    for (int i = 1; am_child && i < 2000; i++)
+        if (lent_find(many[i] + i % LENT_ALIGN, NULL) != many[i]) _exit(1);
+    if (am_child) _exit(0);
+    setitimer(ITIMER_PROF, &never, NULL);
+    for (int i = 1; i < 2000; i++) lent_remove(many[i]);
+}
+END_TEST
+
 /* --- reaps ----------------------------------------------------------------------------------- */
 
 static void *in_buffer(void *buffer, size_t size)
@@ -204,6 +250,7 @@ int main(void)
 {
     TCase *tests = new_case("lent", 60);
     tcase_add_test(tests, pieces_in_one_another);
+    tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
     tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
     tcase_add_test(tests, a_source_of_sources);
     tcase_add_test(tests, memory_that_is_a_reaps_already);
