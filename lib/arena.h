@@ -98,8 +98,15 @@ bool arena_resize(struct superblock *first, unsigned n, int more);
 /* The slots of a span. */
 unsigned arena_span(const struct superblock *first);
 
-/* The first slot of the span or superblock that a pointer lies in, or NULL; no mappings. */
-struct superblock *arena_head(struct arena *arena, const void *pointer);
+/* The first slot of the span or superblock that a pointer lies in, else its own slot; no mappings. */
+static inline struct superblock *arena_head(struct arena *arena, const void *pointer)
+{
+    unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
+    uint64_t used = __atomic_load_n(&arena->used, __ATOMIC_RELAXED);
+    uint64_t heads = __atomic_load_n(&arena->heads, __ATOMIC_RELAXED) & (((uint64_t)2 << i) - 1);
+    bool is_in_span = used >> i & 1 && heads != 0;
+    return &arena->slots[is_in_span ? 63 - (unsigned)__builtin_clzll(heads) : i];
+}
 
 /* The address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }

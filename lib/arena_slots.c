@@ -220,15 +220,6 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
 
 unsigned arena_span(const struct superblock *first) { return (unsigned)first->word; }
 
-struct superblock *arena_head(struct arena *arena, const void *pointer)
-{
-    struct superblock *slot = arena_slot(arena, pointer);
-    unsigned i = (unsigned)(slot - arena->slots);
-    if ((__atomic_load_n(&arena->used, __ATOMIC_RELAXED) >> i & 1) == 0) return slot;
-    uint64_t heads = __atomic_load_n(&arena->heads, __ATOMIC_RELAXED) & arena_slot_mask(0, i + 1);
-    return heads != 0 ? &arena->slots[63 - __builtin_clzll(heads)] : slot;
-}
-
 struct arena_held arena_held(void)
 {
     lock_take(&arenas.lock);

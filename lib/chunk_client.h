@@ -10,8 +10,9 @@
 
 /* What hoard does with a block that turns out to lie in a chunk: free() and realloc() of a reap's
  * object, from any thread, under libreap-malloc. Set once, by the reap layer, before its first
- * chunk is handed out. `call` is the public name of the caller, for messages. What is done around fork is
- * done before locks of the backend are taken, and after they are given back. */
+ * chunk is handed out. `call` is the public name of the caller, for messages. free_object leaves errno as it
+ * is. What is done around fork is done before locks of the backend are taken, and after they are given
+ * back. */
 struct chunk_client {
     void (*free_object)(void *chunk, void *object, const char *call);
     void *(*realloc_object)(void *chunk, void *object, size_t size, const char *call);

@@ -253,8 +253,8 @@ void *dispatch_chunk_elsewhere(struct arena *arena, const void *pointer, size_t 
     const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
     if (head->kind != SLOT_SPAN_CHUNK) return NULL;
     char *chunk = slot_start(head);
-    size_t size = large_size(arena, chunk);
-    if ((const char *)pointer >= chunk + size) return NULL;
+    size_t size = arena->mapping != 0 ? arena->mapping : arena_span(head) * (size_t)SUPERBLOCK;
+    if ((size_t)((const char *)pointer - chunk) >= size) return NULL;
     if (got != NULL) *got = size;
     return chunk;
 }
@@ -264,16 +264,21 @@ void *dispatch_chunk_elsewhere(struct arena *arena, const void *pointer, size_t 
 /* What a pointer that a program hands back turns out to be. */
 enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
 
-static enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk)
+/* The same of what is in no chunk. */
+static enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const char *call)
 {
-    *chunk = dispatch_chunk_of(arena, pointer, NULL);
-    if (*chunk != NULL) return OWNER_CHUNK;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
     const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
     if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
     if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
     if (large_starts_at(arena, pointer)) return OWNER_LARGE;
     report_misuse(call, pointer, "not the start of a block");
+}
+
+static enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk)
+{
+    *chunk = dispatch_chunk_of(arena, pointer, NULL);
+    return *chunk != NULL ? OWNER_CHUNK : owner_beside_chunks(arena, pointer, call);
 }
 
 /* --- free ------------------------------------------------------------------------------------ */
@@ -287,25 +292,27 @@ static void free_block(struct superblock *sb, void *block, const char *call)
         heap_free_slow(sb, block);
 }
 
+static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)
+{
+    int saved = errno;
+    if (owner_beside_chunks(arena, block, call) == OWNER_LARGE) {
+        large_free(arena, block);
+    } else {
+        if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
+        free_block(arena_slot(arena, block), block, call);
+    }
+    errno = saved;
+}
+
 void dispatch_free_slow(void *block, const char *call)
 {
     if (block == NULL) return;
-    int saved = errno;
-    void *chunk;
     struct arena *arena = map_find(block);
-    switch (owner_of(arena, block, call, &chunk)) {
-    case OWNER_BLOCKS:
-        if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
-        free_block(arena_slot(arena, block), block, call);
-        break;
-    case OWNER_LARGE:
-        large_free(arena, block);
-        break;
-    case OWNER_CHUNK:
+    void *chunk = dispatch_chunk_of(arena, block, NULL);
+    if (chunk != NULL)
         chunk_client->free_object(chunk, block, call);
-        break;
-    }
-    errno = saved;
+    else
+        free_beside_chunks(arena, block, call);
 }
 
 size_t dispatch_usable_size(const void *block, const char *call)

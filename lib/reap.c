@@ -105,7 +105,7 @@ static NOINLINE void free_slow(void **handle, void *object)
     struct reap *reap = *handle;
     if (!reap_is_plain(reap))
         free_shared(handle, object);
-    else if (!reap_free_known(reap, object))
+    else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
         free_checked(reap, object);
 }
 

@@ -21,7 +21,7 @@ static NOINLINE void drain(struct reap *reap)
         void **words = object, *next = words[0];
         __builtin_prefetch(next, 1);
         words[1] = NULL; /* not reap_pending() any more */
-        if (!reap_free_fast(reap, object))
+        if (!reap_free_fast(reap, object) && !reap_free_last(reap, object))
             reap_alloc_free(reap, reap_chunk_of_object(reap, object, "free"), object);
         object = next;
     }

@@ -216,6 +216,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         hold(reap, size);
     }
     reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
+    chunk->shared = reap_is_shared(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
     return chunk;
@@ -229,6 +230,7 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     struct reap_chunk *chunk = apart_alloc(alignment, units * REAP_UNIT, &object, &size);
     if (!chunk) return NULL;
     *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .lent = true, .apart = true};
+    chunk->shared = reap_is_shared(reap);
     chunk->size = size;
     chunk->first = reap_unit(chunk, object);
     chunk->limit = chunk->first + units;
@@ -257,6 +259,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
     *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
     chunk->lent = lent;
+    chunk->shared = reap_is_shared(reap);
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
@@ -276,6 +279,7 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
     chunk->owner = to;
+    chunk->shared = reap_is_shared(to);
     chunk->tag = reap_chunk_tag(chunk);
     reap_chunk_hold(to, chunk);
 }

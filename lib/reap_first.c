@@ -214,6 +214,7 @@ void reap_first_clear(struct reap *reap)
         memtool_pool_begin(reap);
     }
     lay_out_first(reap, first, first->size);
+    first->shared = reap_is_shared(reap);
     reap->dirty.first = NULL;
     reap->closed = 0;
     reap->tight = false;
@@ -221,7 +222,7 @@ void reap_first_clear(struct reap *reap)
     reap->heap = &reap_no_heap;
     reap_heap_end(reap);
     reap->cleanups = reap->spare_cleanups = NULL;
-    if (UNLIKELY(reap->flags & REAP_BACKED) && reap->tag == reap_shared_tag(reap))
+    if (UNLIKELY(reap->flags & REAP_BACKED) && reap_is_shared(reap))
         reap_chunk_record(reap, REAP_FACE); /* where it is */
     if (reap->name) {
         const struct reap_name *name = reap->name;

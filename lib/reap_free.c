@@ -19,7 +19,7 @@ enum {
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t from = reap_unit(chunk, reap->bump);
-    if (from > chunk->high) chunk->high = (uint32_t)from;
+    reap_chunk_note_high(chunk, from);
     reap_retreat_begin(chunk);
     if (unit < from) bitmap_clear(chunk->starts, unit);
     while (chunk->frees && unit > reap_chunk_floor(chunk)) {

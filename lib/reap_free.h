@@ -99,6 +99,27 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     return true;
 }
 
+/* The same of a small object that is the last one before the hole, which gets it back; but where a free block
+ * comes before it, or none, there is more to do. No table is asked, and no second bitmap needed. */
+static inline bool reap_free_last(struct reap *reap, void *object)
+{
+    struct reap_chunk *chunk = reap->current;
+    size_t before = (size_t)(reap->bump - (char *)object), offset = (size_t)((char *)object - (char *)chunk);
+    size_t unit = offset / REAP_UNIT, bit = unit % 64;
+    if (before - 1 >= REAP_EXACT_BINS * REAP_UNIT || offset % REAP_UNIT) return false;
+    if (reap->flags & REAP_SPECIAL || unit <= chunk->first) return false;
+    if ((bitmap_window(chunk->starts, unit) & UINT32_MAX) != 1) return false;
+    uint64_t word = chunk->starts[unit / 64], below = word & (((uint64_t)1 << bit) - 1);
+    if (!below || reap_is_free(chunk, unit - bit + 63 - (size_t)__builtin_clzll(below))) return false;
+    reap_chunk_note_high(chunk, unit + before / REAP_UNIT);
+    reap_retreat_begin(chunk);
+    chunk->starts[unit / 64] = word & ~((uint64_t)1 << bit);
+    reap->bump = object;
+    reap_retreat_end(chunk);
+    reap_choose_mode(reap);
+    return true;
+}
+
 /* The same in a chunk that the table did not know until now. */
 static inline bool reap_free_known(struct reap *reap, void *object)
 {

@@ -35,6 +35,7 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->dirty = (struct list_node){NULL, NULL};
     chunk->closed = false;
     chunk->pinned = 0;
+    chunk->shared = false;
     chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);

@@ -46,7 +46,7 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
     mark->outer = depth ? reap->mark : 0;
     if (chunk) {
         mark->unit = reap_unit(chunk, reap->bump);
-        mark->pinned = chunk->pinned & REAP_PIN_MARK;
+        mark->pinned = (chunk->pinned & REAP_PIN_MARK) != 0;
         mark->floor = mark->pinned ? chunk->floor : 0;
         chunk->pinned |= REAP_PIN_MARK;
         chunk->floor = (uint32_t)mark->unit;
@@ -118,7 +118,7 @@ static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t top = reap_chunk_top(reap, chunk);
     if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, unit);
-    if (top > chunk->high) chunk->high = (uint32_t)top;
+    reap_chunk_note_high(chunk, top);
     reap_free_unwind(reap, chunk, unit);
     reap_retreat_begin(chunk);
     reap_chunk_bump_in(reap, chunk, unit);
@@ -166,7 +166,7 @@ static void lower_chunks(struct reap *reap, unsigned depth)
         next = chunk->next;
         chunk->depth = (uint16_t)depth;
         if (!(chunk->pinned & REAP_PIN_MARK)) continue;
-        chunk->pinned &= (uint8_t)~REAP_PIN_MARK;
+        chunk->pinned &= REAP_PIN_RECORDS;
         reap_free_unmark(reap, chunk);
     }
 }
@@ -175,7 +175,7 @@ static void leave_chunk(struct reap *reap, const reap_mark *mark)
 {
     struct reap_chunk *chunk = mark->chunk;
     chunk->floor = mark->floor;
-    if (!mark->pinned) chunk->pinned &= (uint8_t)~REAP_PIN_MARK;
+    if (!mark->pinned) chunk->pinned &= REAP_PIN_RECORDS;
     reap_free_unmark(reap, chunk);
 }
 

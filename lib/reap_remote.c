@@ -84,11 +84,17 @@ static size_t usable_at(const struct reap_chunk *chunk, const void *object)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* The thread's own, since it is in the reap or holds it. */
-static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object, const char *call)
+/* Has the thread the reap of a chunk for itself, since it is in it, or shares it? */
+static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == ambient_reap || chunk->shared; }
+
+static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 {
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    int saved = errno;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
+    if (UNLIKELY(reap_watched)) usable_at(chunk, object);
     reap_alloc_free(reap, chunk, object);
+    errno = saved;
 }
 
 static void *alloc(void *entered, size_t alignment, size_t size)
@@ -98,27 +104,30 @@ static void *alloc(void *entered, size_t alignment, size_t size)
     return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
 }
 
-static bool is_own(const struct reap *reap) { return reap == ambient_reap || reap_is_shared(reap); }
-
 /* Most of what is freed in a thread that is in a reap is that reap's. */
 static bool free_entered(void *object)
 {
     struct reap *reap = ambient_reap;
     void **words = object;
-    if (!reap || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
-    if (!reap_chunk_find_near(reap, object)) return false; /* where somebody watches, always */
-    return words[1] != reap_pending(object) && reap_free_fast(reap, object);
+    if (!reap || UNLIKELY(reap_watched) || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    if (words[1] == reap_pending(object)) return false;
+    return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
 
-static void free_object(void *chunk, void *object, const char *call)
+/* Of what is another thread's only lines are read that seldom change: the reap's own first one is not among
+ * them. */
+static void free_object(void *in, void *object, const char *call)
 {
+    struct reap_chunk *chunk = in;
     if (free_entered(object)) return;
-    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    if (UNLIKELY(is_own(chunk))) {
+        free_own(chunk, object, call);
+        return;
+    }
+    if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
+        reap_misuse_object(call, NULL, object);
     if (UNLIKELY(reap_watched)) usable_at(chunk, object); /* its first two words are written to */
-    if (UNLIKELY(is_own(reap)))
-        free_own(reap, chunk, object, call);
-    else
-        push(reap, object, call);
+    push(chunk->owner, object, call);
 }
 
 /* A chunk with an object of the reap, which does not know of it yet. */
@@ -141,7 +150,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
 {
     struct reap_chunk *chunk = in;
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
-    if (UNLIKELY(is_own(reap))) return reap_alloc_resize(reap, chunk, object, size);
+    if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
     size_t have = usable_at(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);

@@ -28,6 +28,7 @@ void reap_shared_begin(struct reap *reap)
     assert(face == reap_face(reap));
     *face = (struct reap_face){.heap = reap->heap, .tag = face_tag(face), .reap = reap};
     reap->tag = reap_shared_tag(reap);
+    reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);
     list_push(&faces.list, &face->node);
     lock_give(&faces.lock);

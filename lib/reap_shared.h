@@ -78,7 +78,6 @@ void reap_shared_let_go(struct reap *reap);
 /* Aborts when it is neither. */
 void reap_shared_check(void *handle, const char *call);
 
-static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
 
 static inline struct reap_face *reap_face(const struct reap *reap)
 {
@@ -129,7 +128,7 @@ static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const
 {
     if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
     struct reap *reap = chunk->owner;
-    if (UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
+    if (UNLIKELY(chunk->shared)) reap_shared_hold_again(reap);
     if (UNLIKELY(!reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
     return reap;
 }

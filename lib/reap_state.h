@@ -107,28 +107,31 @@ struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
-    uintptr_t tag;     /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                          its complement when given back because everything in it had been freed */
-    uint64_t *starts;  /* and a word of zeros behind it */
-    uint64_t *frees;   /* NULL: nothing has been freed in here */
-    size_t first;      /* unit of the first object */
+    uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                         its complement when given back because everything in it had been freed */
+    uint64_t *starts; /* and a word of zeros behind it */
+    uint64_t *frees;  /* NULL: nothing has been freed in here */
+    size_t first;     /* unit of the first object */
+    uint8_t kind;     /* enum reap_kind */
+    bool lent : 1;    /* the user's memory, or apart */
+    bool apart : 1;   /* its object is: see apart.h; of REAP_WHOLE alone */
+    bool shared : 1;  /* its owner is: see reap_shared.h */
+    uint16_t depth;   /* marks that were open when it was made, and still are */
+    uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark */
+
     size_t limit;      /* unit past the last object; records lie beyond */
     size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
     size_t notice;     /* when live_units falls below it: see reap_free_rest */
     size_t reach;      /* fast paths free what starts below this unit: 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
-    struct list_node dirty; /* on the dirty list */
-    uint8_t kind;               /* enum reap_kind */
-    bool lent : 1;              /* the user's memory, or apart */
-    bool apart : 1;             /* its object is: see apart.h; of REAP_WHOLE alone */
-    bool closed : 1;            /* its free blocks are in no bins: see reap_closing.h */
-    uint8_t pinned : 2;         /* enum reap_pin */
-    uint16_t depth;             /* marks that were open when it was made, and still are */
-    uint32_t high;              /* the furthest unit that the bump pointer came back from */
+    struct list_node dirty;     /* on the dirty list */
+    uint32_t closed : 1;        /* its free blocks are in no bins: see reap_closing.h */
+    uint32_t pinned : 2;        /* enum reap_pin */
+    uint32_t high : 29;         /* the furthest unit that the bump pointer came back from, if it fits */
     _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
-    uint32_t floor;             /* with REAP_PIN_MARK: the unit of its last mark */
 };
+static_assert(offsetof(struct reap_chunk, limit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
 
@@ -247,6 +250,7 @@ static inline uintptr_t reap_tag(const struct reap *reap)
 
 /* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
 static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
+static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
 
 static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
 {
@@ -292,6 +296,13 @@ static inline size_t reap_chunk_live_units(const struct reap *reap, const struct
 static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
 {
     return chunk->pinned & REAP_PIN_MARK ? chunk->floor : chunk->first;
+}
+
+/* The bump pointer comes back from a unit. */
+static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
+{
+    const uint32_t most = ((uint32_t)1 << 29) - 1;
+    if (unit > chunk->high) chunk->high = (unit < most ? (uint32_t)unit : most) & most;
 }
 
 /* The reap's open marks. */

@@ -49,6 +49,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
 {
     HOLDS(sums, reap_chunk_is_live(chunk));
     HOLDS(sums, chunk->owner == reap);
+    HOLDS(sums, chunk->shared == reap_is_shared(reap));
     HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
     HOLDS(sums, chunk->first <= chunk->limit);
     HOLDS(sums, chunk->limit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
