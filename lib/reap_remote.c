@@ -109,7 +109,7 @@ static bool free_entered(void *object)
 {
     struct reap *reap = ambient_reap;
     void **words = object;
-    if (!reap || UNLIKELY(reap_watched) || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    if (!reap || reap_watched || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
     if (words[1] == reap_pending(object)) return false;
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
