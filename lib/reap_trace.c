@@ -68,7 +68,7 @@ static void line(const char *event, const struct reap *reap, const char *rest)
     char text[512];
     int saved = errno;
     const char *name = reap->name ? reap->name->text : "";
-    size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%s%s", (unsigned)getpid(),
+    size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%.100s%s", (unsigned)getpid(),
                              (unsigned long long)(now_us() - start_us), event, (void *)(uintptr_t)reap,
                              *name ? " " : "", name, rest);
     text[n++] = '\n';

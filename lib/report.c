@@ -36,6 +36,15 @@ static void put_number(struct sink *sink, unsigned long long n, unsigned base)
     while (count > 0) put(sink, digits[--count]);
 }
 
+/* "%.Ns": the first N bytes of a string. */
+static const char *put_start(struct sink *sink, const char *format, const char *s)
+{
+    unsigned n = 0;
+    for (format++; *format >= '0' && *format <= '9'; format++) n = n * 10 + (unsigned)(*format - '0');
+    for (; n > 0 && *s != '\0'; n--) put(sink, *s++);
+    return format;
+}
+
 /* One conversion, format standing on the character after '%'; returns the last one it used. */
 static const char *put_conversion(struct sink *sink, const char *format, va_list *args)
 {
@@ -48,6 +57,8 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
         return format + 1;
     }
     switch (*format) {
+    case '.':
+        return put_start(sink, format, va_arg(*args, const char *));
     case 's':
         put_string(sink, va_arg(*args, const char *));
         break;
@@ -135,7 +146,7 @@ void report_misuse(const char *call, const void *pointer, const char *what)
 void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
 {
     PROBE(misuse, call, pointer, what);
-    report_line("%s(%p): %s %s", call, pointer, what, name);
+    report_line("%s(%p): %s %.100s", call, pointer, what, name);
     memtool_describe(pointer);
     abort();
 }

@@ -262,6 +262,9 @@ START_TEST(formats)
     ck_assert_uint_eq(n, strlen(text));
     report_format(text, sizeof text, "%u %zu %p", 0u, (size_t)0, NULL);
     ck_assert_str_eq(text, "0 0 0x0");
+    n = report_format(text, sizeof text, "%.3s|%.12s|%u", "abcdef", "abcdef", 7u);
+    ck_assert_str_eq(text, "abc|abcdef|7");
+    ck_assert_uint_eq(n, strlen(text));
 }
 END_TEST
 

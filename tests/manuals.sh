@@ -1,5 +1,5 @@
 #!/bin/sh
-# The man pages know every call of the headers, format without a warning, and their example runs.
+# The man pages know every call of the headers, format without a warning, and their examples run; so do README.md's.
 srcdir=${srcdir:-.}
 libs=${top_builddir:-.}/.libs
 tmp=$(mktemp -d) || exit 99
@@ -54,15 +54,46 @@ if command -v mandoc >/dev/null; then
     done
 fi
 
-# The first example of reap.7, as it stands.
-sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' "$srcdir/doc/reap.7" | sed '/^\.E[XE]/d; s/\\e/\\/g' >"$tmp/example.c"
-# shellcheck disable=SC2086  # CC may carry flags
-if ${CC:-cc} -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.c" -o "$tmp/example" "$libs/libreap.so" \
-    -Wl,-rpath,"$(cd "$libs" && pwd)"; then
-    "$tmp/example" >"$tmp/said" || wrong "the example ends with $?"
-    [ "$(grep -c '^request [012]$' "$tmp/said")" = 3 ] || wrong "the example says something else"
-    grep -q 'chunks' "$tmp/said" || wrong "the example reports nothing"
-else
-    wrong "the example does not compile"
+# built_as LANGUAGE COMPILER FLAGS...: the program in $tmp/example.LANGUAGE, as a user would build it
+built_as() {
+    language=$1
+    shift
+    rm -f "$tmp/example"
+    # shellcheck disable=SC2068  # compilers may carry flags
+    $@ -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.$language" -o "$tmp/example" "$libs/libreap.so" \
+        -Wl,-rpath,"$(cd "$libs" && pwd)"
+}
+says() { [ "$(grep -c "$1" "$tmp/said")" = "$2" ] || wrong "$name does not say $1 $2 times"; }
+
+# The first example of reap.7, that of README.md, and that of reap.hpp.3, as they stand.
+example_of() { sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' | sed '/^\.E[XE]/d; s/\\e/\\/g'; }
+run_example() {
+    name="the example of $1"
+    shift
+    if "$@"; then
+        "$tmp/example" >"$tmp/said" || wrong "$name ends with $?"
+    else
+        wrong "$name does not compile"
+    fi
+}
+example_of <"$srcdir/doc/reap.7" >"$tmp/example.c"
+run_example reap.7 built_as c "${CC:-cc}"
+says '^request [012]$' 3
+says 'chunks' 1
+sed -n '/^```c$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d' >"$tmp/example.c"
+run_example README.md built_as c "${CC:-cc}"
+says '^client 7$' 1
+if command -v "${CXX:-c++}" >/dev/null; then
+    sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/reap.hpp.3" | example_of >"$tmp/example.cc"
+    run_example reap.hpp.3 built_as cc "${CXX:-c++}" -std=c++17
+    says '^client 7$' 1
+    {
+        printf '#include <map>\n#include <reap.hpp>\n#include <string>\n'
+        echo 'struct Session { explicit Session(const char *name) : name(name) {} std::string name; };'
+        echo 'int main() { reap::resource connection;'
+        sed -n '/^```c++$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d'
+        echo 'headers["Host"] = "example"; return session->name != "client 7" || headers.size() != 1; }'
+    } >"$tmp/example.cc"
+    run_example "README.md in C++" built_as cc "${CXX:-c++}" -std=c++17
 fi
 exit $bad

@@ -1,6 +1,7 @@
 /* reap_leaks.c: loses a reap, keeps one, clears one and destroys it, and one as it exits; run by
  * reap_leaks.sh and reap_trace.sh. */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "reap.h"
@@ -26,6 +27,10 @@ int main(void)
     void *gone;
     atexit(destroy_late);
     reapCreate(&kept, NULL);
+    char name[4096];
+    memset(name, 'k', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    reapSetName(&kept, name); /* lines have the first 100 bytes */
     reapCreate(&late, NULL);
     reapSetName(&late, "late");
     reapCreate(&gone, NULL);

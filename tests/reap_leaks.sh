@@ -5,8 +5,8 @@ program=${top_builddir:-.}/tests/reap_leaks
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
-cat >"$tmp/expected" <<'END'
-reap: never destroyed: AT: 0 objects, 0 bytes
+sort >"$tmp/expected" <<END
+reap: never destroyed: $(printf '%0100d' 0 | tr 0 k) AT: 0 objects, 0 bytes
 reap: never destroyed: request AT below session: 1 objects, 80 bytes
 reap: never destroyed: session AT: 2 objects, 1024 bytes
 END
