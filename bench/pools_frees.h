@@ -2,7 +2,7 @@
  *
  *     churn     10,000 live objects, a random one replaced each time
  *     vectors   200 vectors, a random one doubled each time, from 16 bytes up to 64 KiB
- *     messages  objects that one thread makes and another frees
+ *     messages  objects that one thread makes and another frees, each on a CPU of its own if there are two
  *     big       30 live objects of 100 KB to 4 MB, a random one replaced each time
  *     phases    20,000 objects of one size, then nine in ten of those alive are freed in random
  *               order, then the next size, and so on
@@ -16,7 +16,7 @@
 enum {
     LIVE = 10000, REPLACEMENTS = 5000000,
     VECTORS = 200, DOUBLINGS = 500000, VECTOR_LAST = 64 * 1024,
-    MESSAGES = 4000000, RING = 4096, MESSAGE_BATCH = 64,
+    MESSAGES = 2000000, RING = 4096, MESSAGE_BATCH = 64,
     BIG = 30, BIG_REPLACEMENTS = 60000, BIG_LEAST = 100 * 1000, BIG_MOST = 4000 * 1000,
     PHASES = 12, PHASE = 20000, PHASE_ROUNDS = 12
 };
@@ -126,9 +126,24 @@ struct ring {
     void *messages[RING];
 };
 
+/* The calling thread stays on the n-th of the CPUs that the process may use. Two that wait for each other and
+ * are now on one CPU, in turn, and now on two differ by a factor of ten. */
+static void stay_on_cpu(int n)
+{
+    static cpu_set_t allowed;
+    cpu_set_t one;
+    int cpu = -1;
+    if (n == 0) measure_need(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "which CPUs?");
+    for (int left = n % CPU_COUNT(&allowed); left >= 0; left -= CPU_ISSET(cpu, &allowed) != 0) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    measure_need(sched_setaffinity(0, sizeof one, &one) == 0, "not on a CPU");
+}
+
 static void *free_messages(void *ring_)
 {
     struct ring *ring = ring_;
+    stay_on_cpu(1);
     for (unsigned i = 0; i < MESSAGES;) {
         unsigned made = atomic_load_explicit(&ring->made, memory_order_acquire);
         if (i == made) sched_yield();
@@ -142,6 +157,7 @@ static uint64_t messages(void)
 {
     static struct ring ring;
     pthread_t thread;
+    stay_on_cpu(0);
     pool_child(&ring.pool, &root, 0);
     measure_need(pthread_create(&thread, NULL, free_messages, &ring) == 0, "no thread");
     for (unsigned i = 0; i < MESSAGES; i++) {
