@@ -102,8 +102,10 @@ static struct fit find(struct reap *reap, size_t units, bool any)
         if (block) return fit_of(block, bin);
         used &= used - 1;
     }
+    if (!used)
+        return (struct fit){NULL, 0}; /* of 0 ctz may be anything, and compilers conclude that it is none */
     bin = (size_t)__builtin_ctzll(used);
-    return used ? fit_of(bins[bin], bin) : (struct fit){NULL, 0};
+    return fit_of(bins[bin], bin);
 }
 
 /* What is free before the hole is joined with it. */
