@@ -36,9 +36,8 @@ void reap_heap_begin(struct reap *reap)
     if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = heap;
 }
 
-void reap_heap_end(struct reap *reap)
+void reap_heap_give_back(struct reap *reap)
 {
-    if (LIKELY(!(reap->flags & REAP_WIDE))) return;
     reap->held -= reap_wide_size(reap);
     reap->flags &= (uint8_t)~REAP_WIDE;
     hoard_free(reap->wide);
@@ -215,7 +214,9 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         chunk->size = size;
         hold(reap, size);
     }
+    bool lent = chunk->lent;
     reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
+    chunk->lent = lent;
     chunk->shared = reap_is_shared(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);

@@ -64,7 +64,11 @@ static inline size_t reap_wide_size(const struct reap *reap)
 }
 
 /* Gives them back. */
-void reap_heap_end(struct reap *reap);
+void reap_heap_give_back(struct reap *reap);
+static inline void reap_heap_end(struct reap *reap)
+{
+    if (UNLIKELY(reap->flags & REAP_WIDE)) reap_heap_give_back(reap);
+}
 
 /* Makes the second bitmap of a chunk. */
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);

@@ -35,7 +35,6 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
         lay_out_first(reap, chunk, REAP_FIRST_SIZE);
     else
         lay_out_first(reap, chunk, size);
-    chunk->lent = false;
     reap->tag = reap_tag(reap);
     reap->heap = &reap_no_heap;
     atomic_init(&reap->remote, NULL);
@@ -213,7 +212,9 @@ void reap_first_clear(struct reap *reap)
         memtool_pool_end(reap);
         memtool_pool_begin(reap);
     }
+    bool lent = first->lent;
     lay_out_first(reap, first, first->size);
+    first->lent = lent;
     first->shared = reap_is_shared(reap);
     reap->dirty.first = NULL;
     reap->closed = 0;

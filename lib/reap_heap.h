@@ -3,7 +3,7 @@
  * The bins of its free blocks (reap_bins.h), and the way from an object to its chunk. The backend tells that
  * (chunk_of), and `near` remembers what it told, so that most frees do not ask:
  *
- *     address   | ... | 64 KiB | 64 KiB | 64 KiB | ...        near[address / 64 KiB % entries]
+ *     address   | ... | 16 KiB | 16 KiB | 16 KiB | ...        near[address / 16 KiB % entries]
  *                          \       \
  *     near        | chunk | chunk | nowhere | chunk | ...
  *
@@ -25,7 +25,7 @@ struct reap_chunk;
 enum {
     REAP_NEAR = 64,                  /* entries of the table of chunks by address, at first */
     REAP_NEAR_MAX = 64 * 1024,       /* and of the widest */
-    REAP_NEAR_SHIFT = 16,            /* and there is one for each 64 KiB: chunks that share it are alike */
+    REAP_NEAR_SHIFT = 14,            /* and there is one for each 16 KiB */
     REAP_EXACT_BINS = 32,            /* bins of one size each: 1 to 32 units */
     REAP_BINS = REAP_EXACT_BINS + 22 /* and two to each doubling, up to a whole chunk */
 };

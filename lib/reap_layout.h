@@ -19,12 +19,13 @@ static inline size_t reap_guarded_size(size_t chunk_size)
     return reap_bitmap_size(chunk_size) + sizeof(uint64_t);
 }
 
-/* Lays out a regular chunk: its bitmaps at offset `starts`, its objects behind them. */
+/* Lays out a regular chunk, neither lent nor shared: its bitmaps at offset `starts`, then its objects. */
 static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size,
                                        size_t starts)
 {
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* in one store, to the end of the line */
     chunk->kind = REAP_REGULAR;
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
@@ -35,8 +36,6 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->dirty = (struct list_node){NULL, NULL};
     chunk->closed = false;
     chunk->pinned = 0;
-    chunk->shared = false;
-    chunk->depth = 0;
     atomic_init(&chunk->retreats, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
