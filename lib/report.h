@@ -1,7 +1,8 @@
 /* report.h: saying one thing on standard error without allocating.   (floor 0)
  *
  * Lines are formatted into a buffer on the stack and written with one write(2); formats know
- * %s, %.Ns (N digits), %p, %zu, %u, %llu and %% and nothing else. Used by every floor, in any state of the process.
+ * %s, %.Ns (N digits), %p, %zu, %u, %llu and %% and nothing else. Used by every floor, in any state of the
+ * process.
  */
 #ifndef REPORT_H
 #define REPORT_H
