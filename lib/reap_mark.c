@@ -4,6 +4,7 @@
 #include "reap_cleanup.h"
 #include "reap_free.h"
 #include "reap_limit.h"
+#include "reap_shared.h"
 #include "reap_tree.h"
 #include "reap_watch.h"
 #include "report.h"
@@ -40,7 +41,7 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
 {
     struct reap_chunk *chunk = reap->current;
     unsigned depth = reap_depth(reap);
-    if (depth == UINT16_MAX) report_misuse("reapMark", reap, "65535 marks are open already");
+    if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
     *mark = (reap_mark){.reap = reap, .chunk = chunk, .number = next_number()};
     mark->depth = (uint16_t)(depth + 1);
     mark->outer = depth ? reap->mark : 0;
