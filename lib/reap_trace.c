@@ -11,6 +11,7 @@
 
 #include "file.h"
 #include "options.h"
+#include "reap_shared.h"
 #include "report.h"
 
 bool reap_trace_on;
@@ -69,8 +70,8 @@ static void line(const char *event, const struct reap *reap, const char *rest)
     int saved = errno;
     const char *name = reap->name ? reap->name->text : "";
     size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%.100s%s", (unsigned)getpid(),
-                             (unsigned long long)(now_us() - start_us), event, (void *)(uintptr_t)reap,
-                             *name ? " " : "", name, rest);
+                             (unsigned long long)(now_us() - start_us), event,
+                             reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);
     text[n++] = '\n';
     if (is_open() && write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
     errno = saved;
@@ -80,7 +81,7 @@ void reap_trace_create(struct reap *reap)
 {
     char rest[64] = "";
     reap->made = now_us();
-    if (reap->parent) report_format(rest, sizeof rest, " below %p", (void *)reap->parent);
+    if (reap->parent) report_format(rest, sizeof rest, " below %p", reap_handle(reap->parent));
     line("create", reap, rest);
 }
 

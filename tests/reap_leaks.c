@@ -1,5 +1,6 @@
 /* reap_leaks.c: loses a reap, keeps one, clears one and destroys it, and one as it exits; run by
  * reap_leaks.sh and reap_trace.sh. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,17 @@ static void lose(void)
     reapMalloc(&request, 70);
 }
 
+/* Says by which handle it is known. */
+static void share(void)
+{
+    void *shared, *below;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED, .name = "shared"};
+    if (reapCreateWith(&shared, NULL, &options) != 0) abort();
+    reapCreate(&below, &shared);
+    printf("%p\n", shared);
+    reapDestroy(&shared);
+}
+
 int main(void)
 {
     void *gone;
@@ -41,6 +53,7 @@ int main(void)
     reapMalloc(&gone, 50);
     reapFreeAll(&gone);
     lose();
+    share();
     reapDestroy(&gone);
     close(STDERR_FILENO);
     return 0;
