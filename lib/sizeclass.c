@@ -16,8 +16,12 @@ _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the
 _Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
                "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
 
-/* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none (lines.h). */
-static unsigned fitting(unsigned blocks) { return SUPERBLOCK / blocks & ~(LINE - 1u); }
+/* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none (lines.h). But
+ * a page of SQLite's is 4368 bytes, of which a superblock of 64 KiB holds 15; of the next class it is 14. */
+static unsigned fitting(unsigned blocks)
+{
+    return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
+}
 
 /* Between a size of which a superblock holds six and one of which it holds five lies a fifth, between those
  * of four and three a third. There programs have buffers (gawk's of 11200 bytes, gs's of 20048), for which

@@ -117,6 +117,17 @@ START_TEST(a_span_grows_and_shrinks_in_place)
 }
 END_TEST
 
+/* What SQLite asks for, for a page of 4096 bytes. */
+START_TEST(pages_of_sqlite_fill_a_superblock)
+{
+    enum { ASKED = 4368, PAGES = SUPERBLOCK / ASKED };
+    use_path(_i, NULL);
+    pin_to(0);
+    const struct superblock *first = superblock_of(hoard_malloc(ASKED));
+    for (unsigned i = 1; i < PAGES; i++) ck_assert_ptr_eq(superblock_of(hoard_malloc(ASKED)), first);
+}
+END_TEST
+
 /* Beyond 4 MiB the kernel moves pages: nothing is copied, so nothing is touched for the first time. */
 START_TEST(a_mapping_moves_without_a_copy)
 {
@@ -149,6 +160,7 @@ int main(void)
     TCase *waste = new_case("waste", 60), *resizing = new_case("realloc", 30);
     tcase_add_loop_test(waste, blocks_are_at_most_a_quarter_too_large_on_average, 0, MIXES * PATHS);
     tcase_add_loop_test(waste, what_is_held_is_at_most_a_quarter_too_much, 0, MIXES * PATHS);
+    tcase_add_loop_test(waste, pages_of_sqlite_fill_a_superblock, 0, PATHS);
     tcase_add_loop_test(resizing, a_block_stays_within_its_class_and_down_to_half_of_it, 0, PATHS);
     tcase_add_loop_test(resizing, a_span_grows_and_shrinks_in_place, 0, PATHS);
     tcase_add_loop_test(resizing, a_mapping_moves_without_a_copy, 0, PATHS);
