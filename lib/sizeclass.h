@@ -6,8 +6,8 @@
  * Steps of 16 up to 128 bytes and 32 up to 256, then eight to a doubling, so that a block is at most 9/8 of
  * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks, of whole cache lines but for one
  * class, as a superblock holds evenly, about as far apart, and two more where that leaves wide gaps. With
- * four to a doubling it is 1.25 times, with two 1.5 times, with one, which is powers of two, twice; numbers of
- * classes are left out then. The last three classes are for chunks of reaps.
+ * four to a doubling it is 1.25 times, with two 1.5 times, with one, which is powers of two, twice; numbers
+ * of classes are left out then. The last three classes are for chunks of reaps.
  * Class 0 is none: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
