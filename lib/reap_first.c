@@ -128,7 +128,8 @@ static void drop_pending(struct reap *reap)
     }
 }
 
-void reap_first_destroy(struct reap *reap)
+/* What small reaps have nothing of. */
+static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
     reap_chunk_adopt(reap);
@@ -138,6 +139,15 @@ void reap_first_destroy(struct reap *reap)
     struct reap_chunk *cradle = atomic_load_explicit(&reap->cradle, memory_order_relaxed);
     if (cradle) give_back(cradle);
     reap_heap_end(reap);
+}
+
+void reap_first_destroy(struct reap *reap)
+{
+    uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
+    rest |= (uintptr_t)atomic_load_explicit(&reap->cradle, memory_order_relaxed);
+    rest |= (uintptr_t)atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    if (UNLIKELY(rest != 0 || reap->flags & (REAP_WIDE | REAP_WATCHED))) end_rest(reap);
     reap->tag = 0;
     reap->bump = reap->end = reap->limit = NULL;
     reap->bins_used = 0;

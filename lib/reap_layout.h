@@ -25,7 +25,7 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
 {
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
-    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* in one store, to the line's end */
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* to the line's end, in one */
     chunk->kind = REAP_REGULAR;
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
