@@ -150,8 +150,15 @@ static void make_room_near_limit(size_t more)
     if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
 }
 
+/* Whatever memory is for, the first that is asked for starts the thread that gives unused memory back. */
+static inline void start_purger(void)
+{
+    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
+}
+
 void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
+    start_purger();
     if (size > SIZE_LIMIT) return no_memory();
     make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
@@ -162,6 +169,7 @@ void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 
 void *dispatch_block_slow(unsigned class)
 {
+    start_purger();
     void *block = heap_malloc_slow(class);
     if (block != NULL) return block;
     make_room();
@@ -189,7 +197,6 @@ void *dispatch_malloc_slow(size_t size, const void *caller)
         void *block = pop(size);
         if (LIKELY(block != NULL)) return block;
     }
-    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
     if (size <= CLASS_SIZE_MAX) return dispatch_block_slow(sizeclass_of(size));
     return dispatch_large(size, BLOCK_UNIT, false, NULL);
 }

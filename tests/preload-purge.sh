@@ -26,4 +26,10 @@ try default purge_thread=0,purge_ms=60000 "$top_builddir/tests/purge" 1
 try "$paths" purge_thread=1,purge_ms=20 "$top_builddir/tests/purge" 2
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload_fork"
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload_signals"
+
+# A program that has nothing but reaps of the library, which its malloc is not.
+REAP_OPTIONS=purge_thread=1,purge_ms=20 timeout 300 "$top_builddir/tests/purge_reaps" 2 || {
+    echo "purge_reaps ends with status $?"
+    bad=1
+}
 exit $bad

@@ -1,9 +1,14 @@
 /* Run by preload-purge.sh. Uses 64 MiB, frees them, and does nothing then: does the memory go back, and which
  * threads are there? The first argument is the number of threads that there must be; with two, the second is
- * reap-purge, blocks all signals, and the memory goes back; in a child of fork too.
+ * reap-purge, blocks all signals, and the memory goes back; in a child of fork too. With REAPS (purge_reaps) reaps
+ * use it, in a program that has another malloc.
  */
 #include "expect.h"
 #include "resident.h"
+
+#ifdef REAPS
+#include "reap.h"
+#endif
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,6 +20,16 @@
 
 enum { BLOCKS = 1024, SIZE = 65536, LARGE = 9 << 20, SECONDS = 20 };
 
+#ifdef REAPS
+static void use_and_free(void)
+{
+    void *reap;
+    reapCreate(&reap, NULL);
+    for (int i = 0; i < BLOCKS; i++) memset(reapMalloc(&reap, SIZE / 3), 1, SIZE / 3);
+    memset(reapMalloc(&reap, LARGE), 1, LARGE);
+    reapDestroy(&reap);
+}
+#else
 static void use_and_free(void)
 {
     static char *blocks[BLOCKS];
@@ -23,6 +38,7 @@ static void use_and_free(void)
     for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
     free(large);
 }
+#endif
 
 /* Is it down to what it was, within SECONDS (or a short while, where it should not be)? Nothing is allocated.
  */
