@@ -62,13 +62,21 @@ static void memcheck_resize(void *pool, void *object, size_t from, size_t to)
     if (to < from) (void)VALGRIND_MAKE_MEM_NOACCESS((char *)object + to, from - to);
 }
 
-/* What may be touched already keeps what Memcheck knows of it. */
+static bool is_hidden(const char *at)
+{
+    char bits;
+    return VALGRIND_GET_VBITS(at, &bits, 1) == 3;
+}
+
+/* What may be touched already keeps what Memcheck knows of it. An object that is as wide is left alone: a
+ * change takes Memcheck as long as there are objects. */
 static void memcheck_widen(void *pool, void *object, size_t size)
 {
-    char *end = (char *)object + size, bits;
+    char *end = (char *)object + size;
+    if (!is_hidden(end - 1)) return;
     if (pool) VALGRIND_MEMPOOL_CHANGE(pool, object, object, size);
     for (char *at = end - GRAIN; at < end; at++)
-        if (VALGRIND_GET_VBITS(at, &bits, 1) == 3) (void)VALGRIND_MAKE_MEM_UNDEFINED(at, 1);
+        if (is_hidden(at)) (void)VALGRIND_MAKE_MEM_UNDEFINED(at, 1);
 }
 
 static void memcheck_hide(void *at, size_t size) { (void)VALGRIND_MAKE_MEM_NOACCESS(at, size); }
