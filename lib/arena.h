@@ -43,7 +43,7 @@ struct arena {
     uint8_t longest_free;  /* no run of free slots is longer, */
     uint8_t longest_dirty; /* and none of dirty ones */
     bool huge;             /* the kernel may put huge pages behind it */
-    bool sparse;           /* none are there because it was made for chunks of reaps */
+    bool sparse;           /* none are there because it was made for superblocks that leave pages untouched */
     uint64_t freed_at;     /* pages_clock of the latest slot that became free */
     size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
     struct arena *next;    /* all arenas that ever were */
@@ -84,6 +84,9 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * one's descriptor, its kind set and its origin; the further ones are SLOT_FREE. *clean: all of it reads as
  * zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
+
+/* A slot for a superblock; sparse: much of it may never be touched. */
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean);
 
 /* For a superblock of which little may be used: what its slot's memory holds goes back to the OS, until it is
  * touched. Not where there may be huge pages. */

@@ -11,8 +11,7 @@
 
 /* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
  * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
- * be tables and buffers of which little is ever touched. Nor have chunks of reaps, of which idle ones touch
- * the first page. */
+ * be tables and buffers of which little is ever touched. Nor has what is sparse. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 void arena_no_huge_pages(struct arena *arena)
@@ -22,11 +21,11 @@ void arena_no_huge_pages(struct arena *arena)
     pages_huge(arena->base, ARENA, false);
 }
 
-void arena_advise(struct arena *arena, unsigned n, enum superblock_kind kind)
+void arena_advise(struct arena *arena, unsigned n, bool sparse)
 {
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN;
-    arena->sparse = grown && kind == SLOT_CHUNKS;
-    arena->huge = grown && kind != SLOT_CHUNKS && n < ARENA_MAYBE_SPARSE;
+    arena->sparse = grown && sparse;
+    arena->huge = grown && !sparse && n < ARENA_MAYBE_SPARSE;
     if (options.thp != THP_SYSTEM) pages_huge(arena->base, ARENA, arena->huge || options.thp == THP_ALWAYS);
 }
 

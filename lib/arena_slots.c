@@ -73,11 +73,11 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
-/* Chunks of reaps leave pages untouched, which huge pages would not: superblocks of them take no clean slot
- * where there may be some. Nor do those that could have huge pages take one of what was made for chunks. */
-static bool suits(const struct arena *arena, unsigned n, enum superblock_kind kind)
+/* What is sparse leaves pages untouched, which huge pages would not: it takes no clean slot where there may
+ * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. */
+static bool suits(const struct arena *arena, unsigned n, bool sparse)
 {
-    if (kind == SLOT_CHUNKS) return !arena->huge;
+    if (sparse) return !arena->huge;
     return !arena->sparse || n >= ARENA_MAYBE_SPARSE;
 }
 
@@ -91,7 +91,7 @@ static uint64_t runs_in(uint64_t free, unsigned n, unsigned alignment, uint8_t *
 }
 
 /* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
-static struct arena *find_run(unsigned n, unsigned alignment, enum superblock_kind kind, unsigned *first)
+static struct arena *find_run(unsigned n, unsigned alignment, bool sparse, unsigned *first)
 {
     struct arena *found = NULL;
     bool any_dirty = arenas.dirty_slots >= n;
@@ -99,7 +99,7 @@ static struct arena *find_run(unsigned n, unsigned alignment, enum superblock_ki
         struct arena *arena = LIST_ENTRY(node, struct arena, link);
         uint64_t dirty = any_dirty ? runs_in(arena->dirty, n, alignment, &arena->longest_dirty) : 0;
         uint64_t runs = dirty;
-        if (dirty == 0 && found == NULL && suits(arena, n, kind))
+        if (dirty == 0 && found == NULL && suits(arena, n, sparse))
             runs = runs_in(~arena->used, n, alignment, &arena->longest_free);
         if (runs == 0) continue;
         found = arena;
@@ -110,20 +110,19 @@ static struct arena *find_run(unsigned n, unsigned alignment, enum superblock_ki
 }
 
 /* The same, or a new arena. What comes first by way of room may unmap the arena that was found. */
-static struct arena *arena_with_run(unsigned n, unsigned alignment, enum superblock_kind kind,
-                                    unsigned *first)
+static struct arena *arena_with_run(unsigned n, unsigned alignment, bool sparse, unsigned *first)
 {
-    struct arena *arena = find_run(n, alignment, kind, first);
+    struct arena *arena = find_run(n, alignment, sparse, first);
     uint64_t dirty = arena != NULL ? arena->dirty & arena_slot_mask(*first, n) : 0;
     size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
     if (UNLIKELY(arena_needs_room(more))) {
         if (!arena_make_room(more)) return NULL;
-        arena = find_run(n, alignment, kind, first);
+        arena = find_run(n, alignment, sparse, first);
     }
     if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
         *first = 0;
         arena->longest_dirty = arena->longest_free = ARENA_SLOTS;
-        arena_advise(arena, n, kind);
+        arena_advise(arena, n, sparse);
         list_push(&arenas.partial, &arena->link);
     }
     return arena;
@@ -153,12 +152,13 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
     return slot;
 }
 
-struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
+static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
+                               bool *clean)
 {
     unsigned first = 0;
     struct superblock *slot = NULL;
     lock_take(&arenas.lock);
-    struct arena *arena = arena_with_run(n, alignment, kind, &first);
+    struct arena *arena = arena_with_run(n, alignment, sparse, &first);
     if (arena != NULL) {
         if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
         *clean = mark_used(arena, first, n);
@@ -167,6 +167,16 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     }
     lock_give(&arenas.lock);
     return slot;
+}
+
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
+{
+    return take(n, alignment, kind, false, clean);
+}
+
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
+{
+    return take(1, 1, kind, sparse, clean);
 }
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }

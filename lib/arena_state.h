@@ -90,7 +90,7 @@ static inline bool arena_may_have(size_t more)
 
 /* Tells the kernel about huge pages, when an arena was made, for an object of n slots first, or a mapping;
  * and that there are to be no more. */
-void arena_advise(struct arena *arena, unsigned n, enum superblock_kind kind);
+void arena_advise(struct arena *arena, unsigned n, bool sparse);
 void arena_advise_mapping(struct arena *arena, size_t size);
 void arena_no_huge_pages(struct arena *arena);
 

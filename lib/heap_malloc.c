@@ -29,13 +29,15 @@ static bool is_first(const struct heap *heap, unsigned class)
     return heap->bins[class].mask == 0 && *heap_slot(heap, class) == NULL;
 }
 
+/* It is sparse, too, as long as the class has no second one; and so are chunks: of a reap's first one, if the
+ * reap is idle, one page is touched. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
-    bool clean;
+    bool clean, first = is_first(heap, class);
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
-    struct superblock *sb = arena_take(1, 1, kind, &clean);
+    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, &clean);
     if (sb == NULL) return NULL;
-    if (!clean && is_first(heap, class)) arena_refresh(sb);
+    if (!clean && first) arena_refresh(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
     return adopt(heap, sb, 0);
