@@ -13,17 +13,18 @@
 /* --- what other threads freed ---------------------------------------------------------------- */
 
 /* An object that was pushed twice is on the list twice, or the list is a ring: either way it is
- * met a second time after it was freed, and the check finds it. */
+ * met a second time after it was freed, and the check finds it. Each of them is in the cache of the processor
+ * that freed it: so they are asked for some time before the list comes to them. */
 static NOINLINE void drain(struct reap *reap)
 {
-    void *object = atomic_exchange_explicit(&reap->remote, NULL, memory_order_acquire);
-    while (object) {
-        void **words = object, *next = words[0];
-        __builtin_prefetch(next, 1);
-        words[1] = NULL; /* not reap_pending() any more */
-        if (!reap_free_fast(reap, object) && !reap_free_last(reap, object))
-            reap_alloc_free(reap, reap_chunk_of_object(reap, object, "free"), object);
-        object = next;
+    uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
+    while (link) {
+        uintptr_t *words = reap_link_object(link);
+        if (LIKELY(reap_link_points_out(link))) __builtin_prefetch((void *)words[2], 1);
+        link = words[0];
+        words[1] = 0; /* not reap_pending() any more */
+        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words))
+            reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
 }
 

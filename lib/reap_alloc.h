@@ -61,7 +61,7 @@ void *reap_alloc_record(struct reap *reap, size_t size);
 /* Have other threads freed something? */
 static inline bool reap_alloc_pending(const struct reap *reap)
 {
-    return atomic_load_explicit(&reap->remote, memory_order_relaxed) != NULL;
+    return atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0;
 }
 
 /* Frees what other threads freed. Every slow path begins with this. */

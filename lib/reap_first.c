@@ -37,7 +37,8 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
         lay_out_first(reap, chunk, size);
     reap->tag = reap_tag(reap);
     reap->heap = &reap_no_heap;
-    atomic_init(&reap->remote, NULL);
+    atomic_init(&reap->remote, 0);
+    atomic_init(&reap->turn, 0);
     atomic_init(&reap->remote_chunks, NULL);
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_watched)) {
@@ -121,10 +122,10 @@ static void give_back_all(struct reap_chunk *chunk)
 static void drop_pending(struct reap *reap)
 {
     if (LIKELY(!atomic_load_explicit(&reap->remote, memory_order_relaxed))) return;
-    void *object = atomic_exchange_explicit(&reap->remote, NULL, memory_order_acquire);
-    for (void **words = object; words && words[1] == reap_pending(words); words = object) {
-        object = words[0];
-        words[1] = NULL; /* one that was pushed twice is met again, and ends this */
+    uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
+    for (uintptr_t *words; (words = reap_link_object(link)); link = words[0]) {
+        if (words[1] != reap_pending(words)) break; /* one that was pushed twice is met again */
+        words[1] = 0;
     }
 }
 
@@ -145,7 +146,7 @@ void reap_first_destroy(struct reap *reap)
 {
     uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cradle, memory_order_relaxed);
-    rest |= (uintptr_t)atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     if (UNLIKELY(rest != 0 || reap->flags & (REAP_WIDE | REAP_WATCHED))) end_rest(reap);
     reap->tag = 0;

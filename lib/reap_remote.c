@@ -14,21 +14,43 @@
 #include "report.h"
 
 /* Has it been pushed? What is in it is the program's, and undefined perhaps. */
-static bool is_pending(void *object)
+static bool is_pending(const void *object)
 {
-    void **words = object;
-    if (UNLIKELY(reap_watched)) memtool_use(object, REAP_UNIT);
+    const uintptr_t *words = object;
+    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
     return words[1] == reap_pending(object);
 }
 
-static void push(struct reap *reap, void *object, const char *call)
+/* Has an object three words? Of one that has no other close behind it, nothing that lasts tells its size. */
+static bool is_roomy(const struct reap_chunk *chunk, const void *object)
 {
-    void **words = object;
+    if (chunk->kind != REAP_REGULAR) return false;
+    uint32_t behind = (uint32_t)(bitmap_window(chunk->starts, reap_unit(chunk, object)) >> 1);
+    return behind != 0 && !(behind & 1);
+}
+
+/* It points out one that was pushed before, which a drain will come to later: so many later, where one thread
+ * frees most. Whatever it is, it is only prefetched. */
+static uintptr_t point_out(struct reap *reap, uintptr_t *words)
+{
+    unsigned turn = atomic_load_explicit(&reap->turn, memory_order_relaxed);
+    _Atomic(void *) *place = &reap->recent[turn % REAP_AHEAD];
+    words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
+    atomic_store_explicit(place, words, memory_order_relaxed);
+    atomic_store_explicit(&reap->turn, turn + 1, memory_order_relaxed);
+    return reap_link(words, true);
+}
+
+static void push(const struct reap_chunk *chunk, void *object, const char *call)
+{
+    struct reap *reap = chunk->owner;
+    uintptr_t *words = object;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
     words[1] = reap_pending(object);
-    void *head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    uintptr_t link = is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
+    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
-    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, object, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
                                                   memory_order_relaxed));
 }
 
@@ -108,9 +130,8 @@ static void *alloc(void *entered, size_t alignment, size_t size)
 static bool free_entered(void *object)
 {
     struct reap *reap = ambient_reap;
-    void **words = object;
     if (!reap || reap_watched || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
-    if (words[1] == reap_pending(object)) return false;
+    if (is_pending(object)) return false;
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
 
@@ -127,7 +148,7 @@ static void free_object(void *in, void *object, const char *call)
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
     if (UNLIKELY(reap_watched)) usable_at(chunk, object); /* its first two words are written to */
-    push(chunk->owner, object, call);
+    push(chunk, object, call);
 }
 
 /* A chunk with an object of the reap, which does not know of it yet. */
@@ -159,7 +180,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     if (UNLIKELY(reap_watched)) reap_watch_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     push_chunk(reap, whole);
-    push(reap, object, call);
+    push(chunk, object, call);
     return copy;
 }
 

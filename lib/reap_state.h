@@ -70,6 +70,7 @@ enum {
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
+    REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
@@ -200,8 +201,10 @@ struct reap {
     bool tight;                          /* small objects take any free block before the reap grows */
 
     /* other threads' doing, apart from what the reap's own thread writes to */
-    _Atomic(void *) remote;                     /* objects freed through free(), by their first bytes */
+    _Atomic(uintptr_t) remote;                  /* objects freed through free(), by their first bytes */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
+    _Atomic(unsigned) turn;                     /* of recent, modulo REAP_AHEAD */
+    _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
@@ -335,10 +338,15 @@ static inline struct reap_heap *reap_tables(struct reap *reap)
     return UNLIKELY(reap->flags & REAP_WIDE) ? reap->wide : &reap->own;
 }
 
+/* A link of the remote list: an object, and whether its third word points out a later one. */
+static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
+static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
+static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
+
 /* What the second word of an object says that is on the remote list. */
-static inline void *reap_pending(const void *object)
+static inline uintptr_t reap_pending(const void *object)
 {
-    return (void *)((uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f);
+    return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
 }
 
 /* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A
