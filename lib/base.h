@@ -13,6 +13,9 @@
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((cold, noinline))
+
+/* Of what takes some nanoseconds: else it takes 5 % more or less with the length of what stands before it. */
+#define ALIGNED __attribute__((aligned(64)))
 /* Says of a declaration that the symbol is ours: addressed directly, not through the GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORT __attribute__((visibility("default")))

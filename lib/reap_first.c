@@ -76,7 +76,7 @@ struct reap *reap_first_create_backed(const struct reap_backing *asked, size_t s
     return reap;
 }
 
-struct reap *reap_first_create(const struct reap *parent, struct reap_chunk *chunk)
+ALIGNED struct reap *reap_first_create(const struct reap *parent, struct reap_chunk *chunk)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
     if (UNLIKELY(chunk && chunk->size != size)) {
@@ -142,7 +142,7 @@ static NOINLINE void end_rest(struct reap *reap)
     reap_heap_end(reap);
 }
 
-void reap_first_destroy(struct reap *reap)
+ALIGNED void reap_first_destroy(struct reap *reap)
 {
     uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cradle, memory_order_relaxed);

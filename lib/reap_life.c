@@ -88,7 +88,7 @@ static NOINLINE void create_below_shared(void **handle, void **parent_handle)
     create(handle, parent);
 }
 
-void reapCreate(void **handle, void **parent_handle)
+ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
     struct reap *parent = parent_handle ? *parent_handle : NULL;
     if (parent && UNLIKELY(!reap_is_plain(parent)))
@@ -208,7 +208,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 }
 
 /* Ends one reap that has no children any more. */
-static void end_one(struct reap *reap, const char *call)
+static ALIGNED void end_one(struct reap *reap, const char *call)
 {
     struct reap *parent = reap->parent;
     if (parent) reap_first_learn(reap);
@@ -306,7 +306,7 @@ static ALWAYS_INLINE void destroy(struct reap *reap)
 
 static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy")); }
 
-void reapDestroy(void **handle)
+ALIGNED void reapDestroy(void **handle)
 {
     struct reap *reap = *handle;
     if (!reap) return;
