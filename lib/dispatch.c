@@ -255,12 +255,18 @@ void chunk_set_client(const struct chunk_client *client)
     __atomic_store_n(&chunk_client, client, __ATOMIC_RELEASE);
 }
 
+/* The descriptor of what a pointer lies in: of a mapping it is the first. */
+static const struct superblock *head_of(struct arena *arena, const void *pointer)
+{
+    return arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+}
+
 void *dispatch_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got)
 {
-    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+    const struct superblock *head = head_of(arena, pointer);
     if (head->kind != SLOT_SPAN_CHUNK) return NULL;
     char *chunk = slot_start(head);
-    size_t size = arena->mapping != 0 ? arena->mapping : arena_span(head) * (size_t)SUPERBLOCK;
+    size_t size = large_bytes(arena, head);
     if ((size_t)((const char *)pointer - chunk) >= size) return NULL;
     if (got != NULL) *got = size;
     return chunk;
@@ -275,7 +281,7 @@ enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
 static enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const char *call)
 {
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
-    const struct superblock *head = arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
+    const struct superblock *head = head_of(arena, pointer);
     if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
     if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
     if (large_starts_at(arena, pointer)) return OWNER_LARGE;

@@ -60,8 +60,7 @@ void large_free(struct arena *arena, void *object)
 
 size_t large_size(struct arena *arena, const void *object)
 {
-    if (arena->mapping != 0) return arena->mapping;
-    return (size_t)arena_span(arena_slot(arena, object)) * SUPERBLOCK;
+    return large_bytes(arena, arena_slot(arena, object));
 }
 
 bool large_resize(struct arena *arena, void *object, size_t size)
@@ -89,8 +88,7 @@ static void count_arena(const struct arena *arena, struct large_totals *totals)
     for (unsigned i = 0; i < slots; i++) {
         if (!is_large(&arena->slots[i])) continue;
         totals->objects++;
-        totals->bytes +=
-            arena->mapping != 0 ? arena->mapping : arena_span(&arena->slots[i]) * (size_t)SUPERBLOCK;
+        totals->bytes += large_bytes(arena, &arena->slots[i]);
     }
 }
 

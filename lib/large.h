@@ -19,6 +19,12 @@ bool large_starts_at(struct arena *arena, const void *pointer);
 /* Frees, measures or resizes in place the object that starts at a pointer. */
 void large_free(struct arena *arena, void *object);
 size_t large_size(struct arena *arena, const void *object);
+
+/* The same, by its first descriptor. */
+static inline size_t large_bytes(const struct arena *arena, const struct superblock *first)
+{
+    return arena->mapping != 0 ? arena->mapping : arena_span(first) * (size_t)SUPERBLOCK;
+}
 bool large_resize(struct arena *arena, void *object, size_t size);
 
 /* Resizes a mapping by moving its pages: the new place, or NULL. Only where large_resize said no. */

@@ -23,7 +23,8 @@ static void hold(struct reap *reap, size_t size)
 
 static void forget_near(struct reap_heap *heap)
 {
-    for (size_t i = 0; i <= heap->near_last; i++) heap->near[i] = &nowhere;
+    struct reap_chunk **near = reap_near_all(heap);
+    for (size_t i = 0; i <= heap->near_last; i++) near[i] = &nowhere;
 }
 
 void reap_heap_begin(struct reap *reap)
@@ -48,7 +49,7 @@ void reap_heap_give_back(struct reap *reap)
 static NOINLINE void widen(struct reap *reap)
 {
     struct reap_heap *old = reap->heap, *wide;
-    size_t n = (old->near_last + 1) * 4, size = offsetof(struct reap_heap, near) + n * sizeof *wide->near;
+    size_t n = (old->near_last + 1) * 4, size = reap_heap_size(n);
     if (n > REAP_NEAR_MAX || size > reap->held / 64 || reap->flags & REAP_BACKED) return;
     int saved = errno;
     wide = hoard_malloc(size);
@@ -69,8 +70,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return chunk;
-    if (chunk->kind != REAP_REGULAR) return chunk;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL) || chunk->kind != REAP_REGULAR) return chunk;
     reap_heap_begin(reap);
     if (*reap_near(reap->heap, pointer) != &nowhere) widen(reap);
     return *reap_near(reap->heap, pointer) = chunk;

@@ -59,8 +59,7 @@ void reap_heap_begin(struct reap *reap);
 /* The bytes of its wider ones, which are not in the reap; they are part of what it holds. */
 static inline size_t reap_wide_size(const struct reap *reap)
 {
-    if (LIKELY(!(reap->flags & REAP_WIDE))) return 0;
-    return offsetof(struct reap_heap, near) + (reap->wide->near_last + 1) * sizeof *reap->wide->near;
+    return UNLIKELY(reap->flags & REAP_WIDE) ? reap_heap_size(reap->wide->near_last + 1) : 0;
 }
 
 /* Gives them back. */

@@ -105,15 +105,14 @@ static inline bool reap_free_last(struct reap *reap, void *object)
 {
     struct reap_chunk *chunk = reap->current;
     size_t before = (size_t)(reap->bump - (char *)object), offset = (size_t)((char *)object - (char *)chunk);
-    size_t unit = offset / REAP_UNIT, bit = unit % 64;
+    size_t unit = offset / REAP_UNIT;
     if (before - 1 >= REAP_EXACT_BINS * REAP_UNIT || offset % REAP_UNIT) return false;
     if (reap->flags & REAP_SPECIAL || unit <= chunk->first) return false;
     if ((bitmap_window(chunk->starts, unit) & UINT32_MAX) != 1) return false;
-    uint64_t word = chunk->starts[unit / 64], below = word & (((uint64_t)1 << bit) - 1);
-    if (!below || reap_is_free(chunk, unit - bit + 63 - (size_t)__builtin_clzll(below))) return false;
+    if (reap_is_free(chunk, bitmap_previous(chunk->starts, unit - 1, chunk->first))) return false;
     reap_chunk_note_high(chunk, unit + before / REAP_UNIT);
     reap_retreat_begin(chunk);
-    chunk->starts[unit / 64] = word & ~((uint64_t)1 << bit);
+    bitmap_clear(chunk->starts, unit);
     reap->bump = object;
     reap_retreat_end(chunk);
     reap_choose_mode(reap);

@@ -44,11 +44,22 @@ struct reap_heap {
     struct reap_chunk *near[REAP_NEAR]; /* by address; never NULL. There may be more: reap_near() */
 };
 
+/* The bytes of tables with so many entries. */
+static inline size_t reap_heap_size(size_t entries)
+{
+    return offsetof(struct reap_heap, near) + entries * sizeof(struct reap_chunk *);
+}
+
+/* All entries, more than the array has perhaps. */
+static inline struct reap_chunk **reap_near_all(struct reap_heap *heap)
+{
+    return (struct reap_chunk **)((char *)heap + offsetof(struct reap_heap, near));
+}
+
 /* The entry for an address. */
 static inline struct reap_chunk **reap_near(struct reap_heap *heap, const void *pointer)
 {
-    struct reap_chunk **near = (struct reap_chunk **)((char *)heap + offsetof(struct reap_heap, near));
-    return near + ((uintptr_t)pointer >> REAP_NEAR_SHIFT & heap->near_last);
+    return reap_near_all(heap) + ((uintptr_t)pointer >> REAP_NEAR_SHIFT & heap->near_last);
 }
 
 #endif
