@@ -45,4 +45,27 @@ changed:
     return CPU_CHANGED;
 }
 
+/* The same, unless *flag is set: then it is CPU_CHANGED. */
+static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+                                               uint64_t expected, uint64_t value)
+{
+    uint64_t t;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+                          "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
+                          "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
+                          "movq %[value], (%[at])\n\t" CPU_SECTION_END
+        : [t] "=&r"(t)
+        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
+          [flag] "r"(flag)
+        : "memory", "cc"
+        : again, moved, changed);
+    return CPU_DONE;
+moved:
+    return CPU_MOVED;
+changed:
+    return CPU_CHANGED;
+}
+
 #endif

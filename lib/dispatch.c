@@ -33,12 +33,10 @@ static void fork_prepare(void)
     heap_fork_prepare();
     arena_fork_prepare();
     lent_fork_prepare();
-    pages_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-    pages_fork_parent();
     lent_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
@@ -51,7 +49,6 @@ static void fork_child(void)
 {
     registered = true;
     atomic_store(&started, true);
-    pages_fork_child();
     lent_fork_child();
     arena_fork_child();
     heap_fork_child();

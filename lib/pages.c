@@ -1,7 +1,5 @@
 #include "pages.h"
 
-#include "lock.h"
-
 #include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -71,30 +69,33 @@ bool pages_resize(void *start, size_t old_size, size_t new_size)
 
 enum { METADATA_STEP = 256 * 1024 }; /* bytes mapped at a time */
 
-static struct {
-    struct lock lock;
-    char *next;
-    char *end;
-} metadata;
+struct metadata {
+    _Atomic size_t used; /* bytes, these too; beyond METADATA_STEP: nothing is left */
+    _Alignas(64) char bytes[];
+};
+
+static _Atomic(struct metadata *) metadata;
+
+/* The rest of the one before is lost. Of two threads that map one, the later gives its own back. */
+static bool metadata_map(struct metadata *before)
+{
+    struct metadata *more = pages_map(METADATA_STEP, PAGE);
+    if (more == NULL) return false;
+    atomic_store_explicit(&more->used, sizeof *more, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&metadata, &before, more)) pages_unmap(more, METADATA_STEP);
+    return true;
+}
 
 void *pages_metadata(size_t size)
 {
     size = align_up(size, 64);
-    lock_take(&metadata.lock);
-    if (size > (size_t)(metadata.end - metadata.next)) {
-        size_t step = align_up(size, METADATA_STEP);
-        char *start = pages_map(step, PAGE);
-        if (start == NULL) {
-            lock_give(&metadata.lock);
-            return NULL;
-        }
-        metadata.next = start;
-        metadata.end = start + step;
+    if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map(align_up(size, PAGE), PAGE);
+    for (;;) {
+        struct metadata *now = atomic_load_explicit(&metadata, memory_order_acquire);
+        size_t at = now != NULL ? atomic_fetch_add(&now->used, size) : METADATA_STEP;
+        if (at + size <= METADATA_STEP) return (char *)now + at;
+        if (!metadata_map(now)) return NULL;
     }
-    void *p = metadata.next;
-    metadata.next += size;
-    lock_give(&metadata.lock);
-    return p;
 }
 
 uint64_t pages_clock(void)
@@ -103,9 +104,3 @@ uint64_t pages_clock(void)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
-
-void pages_fork_prepare(void) { lock_for_fork(&metadata.lock); }
-
-void pages_fork_parent(void) { lock_after_fork(&metadata.lock); }
-
-void pages_fork_child(void) { lock_reset(&metadata.lock); }

@@ -36,15 +36,10 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 bool pages_resize(void *start, size_t old_size, size_t new_size);
 
 /* Memory for descriptors: zero, aligned to 64, never given back, apart from all user memory so that
- * no overflow of an object reaches it. NULL when there is none. */
+ * no overflow of an object reaches it. NULL when there is none. No lock. */
 void *pages_metadata(size_t size);
 
 /* Milliseconds from an arbitrary start, a few ns to read. */
 uint64_t pages_clock(void);
-
-/* fork: before it, in the parent after it, in the child after it. */
-void pages_fork_prepare(void);
-void pages_fork_parent(void);
-void pages_fork_child(void);
 
 #endif
