@@ -133,6 +133,12 @@ void reap_free_settle(struct reap *reap);
  * and the units count as live as those of a hole do. */
 void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);
 
+/* The same in two steps, where an older object lies before these blocks: takes what is free out of the bins,
+ * and returns where blocks end; then wipes out the bits, those of a word at once, so that nobody ever sees a
+ * later one without those before it. The hole must follow in the same retreat. */
+size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from);
+void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top);
+
 /* Gives back a chunk with all that is in it. */
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk);
 

@@ -1,6 +1,5 @@
-/* check_reap_wild.c: pointers just before, at, in and just behind every kind of chunk, and every object, given
- * to each call that takes an object: what is no live object of the reap ends in the one line that names the
- * call. */
+/* check_reap_wild.c: pointers before, at, in and behind every kind of chunk, given to each call that takes an
+ * object: what is no live object of the reap ends in the one line that names the call. */
 #include "check_reap.h"
 
 #include <signal.h>
@@ -91,7 +90,7 @@ static void try_all(const char *kind)
     unsigned regular = 0;
     if (it->bump) try_around(kind, it->bump);
     for (const struct reap_chunk *chunk = reap_chunk_begin(it); chunk; chunk = reap_chunk_after(it, chunk)) {
-        if (chunk->kind == REAP_REGULAR && chunk != it->current && regular++ > 2) continue; /* enough of them */
+        if (chunk->kind == REAP_REGULAR && chunk != it->current && regular++ > 2) continue; /* enough */
         try_chunk(kind, chunk);
         last = chunk;
     }
@@ -134,8 +133,8 @@ START_TEST(of_several_chunks)
 }
 END_TEST
 
-/* A chunk of the reap with one object in it, so that what ends below the chunk is near the bump pointer. NULL:
- * none that lies right above another one of the reap has come to be current. */
+/* A chunk of the reap with one object in it, so that what ends below the chunk is near the bump pointer; and
+ * right above another one of the reap. NULL: nowhere they have come to lie so. */
 static const struct reap_chunk *begin_above_another(void)
 {
     for (int i = 0; i < 1000; i++) {
@@ -207,7 +206,8 @@ START_TEST(of_no_current_chunk)
     for (int i = 0; i < 400; i++) reapFree(&reap, objects[i]);
     ck_assert_ptr_null(((struct reap *)reap)->current);
     try_all("no current chunk");
-    for (uintptr_t down = 1; down <= 528; down += down < 33 ? 1 : 15) try_pointer("no address", (char *)-down);
+    for (uintptr_t down = 1; down <= 528; down += down < 33 ? 1 : 15)
+        try_pointer("no address", (char *)-down);
     for (uintptr_t up = 1; up <= 33; up += 8) try_pointer("no address", (char *)up);
 }
 END_TEST
