@@ -63,7 +63,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the
- * memory. Sets *reap to NULL; copies of the handle, and the handles of children, are dead, and to use one is
+ * memory. Sets *reap to NULL, also where that lies in an object of the reap, unless a child or a function
+ * takes it away with it; copies of the handle, and the handles of children, are dead, and to use one is
  * misuse. A NULL handle is allowed. */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
@@ -98,7 +99,7 @@ struct reap_source {
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* bytes that chunks double up to, rounded down to a power of two; 0: 1 MiB */
+    size_t max_chunk;          /* bytes that chunks double up to, a power of two, 8 KiB at least; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */
@@ -112,8 +113,8 @@ struct reap_options {
  * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
  * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
  * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
- * ENAMETOOLONG, or with EINVAL: an unknown size or flag, a buffer that is too small or a reap's already, a
- * chunk above 1 GiB, one function of a source without the other. */
+ * ENAMETOOLONG, or with EINVAL: an unknown size or flag, a buffer that is too small, or above 8 TiB, or a
+ * reap's already, a chunk above 1 GiB, one function of a source without the other. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 
@@ -191,7 +192,8 @@ void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
  * mark stays open, marks made after it are over. The name and a limit stay as they are. */
 void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Closes the mark, and those made after it; nothing is freed. */
+/* Closes the mark, and those made after it; nothing is freed. A function that reapRewind runs must not close
+ * the mark that is gone back to, nor one before it. */
 void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- what a reap holds ----------------------------------------------------------------------- */

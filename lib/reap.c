@@ -9,8 +9,8 @@
 #include "reap_cleanup.h"
 #include "reap_free.h"
 #include "reap_limit.h"
+#include "reap_remote.h"
 #include "reap_shared.h"
-#include "reap_watch.h"
 #include "report.h"
 
 const char *reapVersion(void) { return REAP_VERSION; }
@@ -123,19 +123,19 @@ size_t reapUsableSize(const void *object)
     if (!object) return 0;
     const struct reap_chunk *chunk = chunk_of(object, NULL);
     HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
-    size_t unit = reap_unit(chunk, object);
-    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
-    if (UNLIKELY(reap_watched)) reap_watch_widen(reap, (void *)(uintptr_t)object, bytes);
-    return bytes;
+    (void)reap;
+    return reap_remote_usable(chunk, object);
 }
 
-/* Does a unit of a live chunk belong to a live object? */
+/* Does a unit of a live chunk belong to a live object? Others may be in the reap; of what lives in it all
+ * that is read here stays as it is, and what does not may be found to live, or to be free, or nothing. */
 static bool in_object(const struct reap_chunk *chunk, size_t unit)
 {
     if (unit < chunk->first || chunk->kind == REAP_SPARE) return false;
     if (chunk->kind == REAP_WHOLE) return unit < chunk->limit;
     if (unit >= reap_chunk_top(chunk->owner, chunk)) return false;
-    return !reap_is_free(chunk, bitmap_previous(chunk->starts, unit, chunk->first));
+    size_t start = bitmap_previous(chunk->starts, unit, chunk->first);
+    return start != SIZE_MAX && !reap_is_free(chunk, start);
 }
 
 int reapOf(const void *pointer, void **handle)
