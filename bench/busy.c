@@ -3,7 +3,8 @@
  * in turn; all of it stays on the first CPUS of them.
  *
  *     mixed       sizes of 8 B to 128 KiB, half of them up to 128 B, mixed lifetimes, a tenth freed by others
- *     small       the same with 8 to 256 B
+ *     phases      the same, and each thread frees all that it has from time to time
+ *     small       as mixed, with 8 to 256 B
  *     large       the same with 64 KiB to 4 MiB, a word of each page written
  *     huge        the same with 4 to 16 MiB
  *     larson      each thread replaces random ones of 1000 blocks of 10 to 100 bytes, and leaves them to its
@@ -119,24 +120,40 @@ static void give_checked(struct worker *worker, uint64_t *object)
 {
     if (object == NULL) return;
     check(object);
+    object[0] = 0; /* who has the same memory finds no size */
     give(worker, object);
 }
 
 /* One in ten goes to another thread, by way of a table. Of what stays three in four are replaced soon. */
-static void churn_thread(struct worker *worker)
+static void replace_one(struct worker *worker, int n)
 {
-    int n = sizes->objects / threads, few = n / 8 > 0 ? n / 8 : 1;
-    while (goes_on()) {
-        size_t size = size_of(&worker->state);
-        uint64_t *object = fill(take(worker, size), size);
-        uint32_t r = measure_random(&worker->state);
-        if (r % 10 == 0) {
-            give_checked(worker, atomic_exchange(&exchanged[(r >> 8) % EXCHANGED], object));
-            continue;
-        }
+    int few = n / 8 > 0 ? n / 8 : 1;
+    size_t size = size_of(&worker->state);
+    uint64_t *object = fill(take(worker, size), size);
+    uint32_t r = measure_random(&worker->state);
+    if (r % 10 == 0) {
+        give_checked(worker, atomic_exchange(&exchanged[(r >> 8) % EXCHANGED], object));
+    } else {
         void **slot = &worker->objects[(r >> 8) % (uint32_t)(r % 4 == 0 ? n : few)];
         give_checked(worker, *slot);
         *slot = object;
+    }
+}
+
+static void churn_thread(struct worker *worker)
+{
+    while (goes_on()) replace_one(worker, sizes->objects / threads);
+}
+
+static void phases_thread(struct worker *worker)
+{
+    int n = sizes->objects / threads;
+    while (goes_on()) {
+        for (int i = 0; i < 2 * n && goes_on(); i++) replace_one(worker, n);
+        for (int i = 0; i < n; i++) {
+            give_checked(worker, worker->objects[i]);
+            worker->objects[i] = NULL;
+        }
     }
 }
 
@@ -223,6 +240,7 @@ static const struct workload {
     struct sizes sizes;
 } workloads[] = {
     {"mixed", churn_thread, {8, 128 << 10, 8192, true, false}},
+    {"phases", phases_thread, {8, 128 << 10, 8192, true, false}},
     {"small", churn_thread, {8, 256, 65536, false, false}},
     {"large", churn_thread, {64 << 10, 4 << 20, 64, false, true}},
     {"huge", churn_thread, {(4 << 20) + 1, 16 << 20, 16, false, true}},
