@@ -16,8 +16,8 @@
  * Vocabulary: a slot is used, or free; a free slot is dirty when it may hold memory (and old
  * contents), else clean: the OS has nothing behind it and it reads as zero.
  *
- * There is no lock. A thread claims slots with one compare-and-swap on `used`. What it has claimed is its own:
- * it may hand the slots out, give their memory back to the OS, or, with all 64 of them, unmap the arena.
+ * There is no lock. A thread claims slots with one compare-and-swap on `used`. What it has claimed is its
+ * own: it may hand the slots out, give their memory back to the OS, or, with all 64 of them, unmap the arena.
  * So a thread that is preempted, or waits for the kernel, holds up nobody. Only what moves or unmaps memory
  * passes a gate (lock.h), which fork and reports close for a while.
  */
@@ -41,7 +41,7 @@ struct arena {
     char *base;             /* NULL: no memory */
     _Atomic uint64_t used;  /* a bit per slot: claimed. All of them where there are no slots to be had */
     _Atomic uint64_t heads; /* of the used ones, the first of each superblock and span */
-    _Atomic uint64_t dirty; /* of the free ones. Set before a slot becomes free, cleared after it was claimed */
+    _Atomic uint64_t dirty; /* of the free ones: set before a slot becomes free, cleared after it is claimed */
     _Atomic uint64_t freed_at;     /* pages_clock of the latest slot that became free */
     _Atomic uint8_t longest_free;  /* no run of free slots is longer, */
     _Atomic uint8_t longest_dirty; /* and none of dirty ones: else ARENA_SLOTS */

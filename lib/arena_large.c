@@ -92,7 +92,8 @@ static void keep(struct arena *arena)
     atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
     atomic_fetch_add_explicit(&arenas.kept_bytes, arena->mapping, memory_order_relaxed);
     while (!put_in(arena)) drop_oldest(0, 0);
-    while (atomic_load_explicit(&arenas.kept_bytes, memory_order_relaxed) > KEPT_MAX && drop_oldest(0, 0) != 0)
+    while (atomic_load_explicit(&arenas.kept_bytes, memory_order_relaxed) > KEPT_MAX &&
+           drop_oldest(0, 0) != 0)
         continue;
 }
 
@@ -155,8 +156,8 @@ void arena_unmap_large(struct arena *arena)
     keep(arena);
 }
 
-/* Growth stays within the last 4 MiB that are ours: what follows may be another's. What is given up leaves the
- * map first: as soon as it is unmapped it may be mapped again, and entered. */
+/* Growth stays within the last 4 MiB that are ours: what follows may be another's. What is given up leaves
+ * the map first: as soon as it is unmapped it may be mapped again, and entered. */
 static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);

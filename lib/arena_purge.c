@@ -19,8 +19,8 @@ static bool loses_them(struct arena *arena)
     return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
 }
 
-/* Those beside it lose them too: one call for many, since page faults wait while the kernel changes what it knows
- * of a range. */
+/* Those beside it lose them too: one call for many, since page faults wait while the kernel changes what it
+ * knows of a range. */
 void arena_no_huge_pages(struct arena *arena)
 {
     if (!loses_them(arena)) return;
@@ -33,7 +33,8 @@ void arena_no_huge_pages(struct arena *arena)
 struct arena_nature arena_nature_for(unsigned n, bool sparse)
 {
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN;
-    return (struct arena_nature){.huge = grown && !sparse && n < ARENA_MAYBE_SPARSE, .sparse = grown && sparse};
+    return (struct arena_nature){.huge = grown && !sparse && n < ARENA_MAYBE_SPARSE,
+                                 .sparse = grown && sparse};
 }
 
 void arena_advise(char *base, size_t size, struct arena_nature nature)
@@ -147,7 +148,8 @@ static _Atomic uint32_t arena_watched;
 
 static void tell_of_unused(void)
 {
-    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0) return;
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
+        return;
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
@@ -204,8 +206,8 @@ static struct arena *oldest_dirty(void)
  * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
  * leaves behind. What goes back for it in the life of the process is as much as its peak, and a quarter of
  * that once slots do, and what passes that last: a program whose spans come and go is near its peak again
- * and again, and would touch the same memory anew each time. For small spans nothing goes back: each would cost a
- * system call. */
+ * and again, and would touch the same memory anew each time. For small spans nothing goes back: each would
+ * cost a system call. */
 static void stay_below_peak(size_t more)
 {
     size_t held = arenas.held, peak = arenas.peak;

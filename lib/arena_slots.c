@@ -26,8 +26,8 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 }
 
 /* What is sparse leaves pages untouched, which huge pages would not: it takes no clean slot where there may
- * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. Dirty slots
- * have their memory, and serve both; but a large object may be touched here and there only. */
+ * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. Dirty
+ * slots have their memory, and serve both; but a large object may be touched here and there only. */
 static bool suits(const struct arena *arena, unsigned n, bool sparse)
 {
     if (sparse || n >= ARENA_MAYBE_SPARSE) return !arena->huge;
@@ -119,7 +119,8 @@ static uint64_t claimed_dirty(const struct arena *arena, uint64_t mask)
 static bool begin_use(struct arena *arena, uint64_t mask)
 {
     uint64_t dirty = claimed_dirty(arena, mask);
-    unsigned slots = (unsigned)__builtin_popcountll(mask), dirty_slots = (unsigned)__builtin_popcountll(dirty);
+    unsigned slots = (unsigned)__builtin_popcountll(mask),
+             dirty_slots = (unsigned)__builtin_popcountll(dirty);
     if (dirty != 0) {
         atomic_fetch_and(&arena->dirty, ~dirty);
         atomic_fetch_sub_explicit(&arenas.dirty_slots, dirty_slots, memory_order_relaxed);
@@ -185,19 +186,18 @@ static struct run create(size_t count, unsigned n, bool sparse)
     return run;
 }
 
-/* Threads that find nothing at the same time do not all make as many: one does, and the others look again what it
- * has made, a few times, and then make one each. */
+/* Threads that find nothing at the same time do not all make as many: one does, and the others look again
+ * what it has made, a few times, and then make one each. */
 static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, bool fresh)
 {
-    static _Atomic bool creating;
     enum { LOOKS = 8 };
     struct run run = claim(n, alignment, sparse, fresh);
     for (unsigned looks = 0; run.first < 0; looks++) {
         if (!arena_may_have((size_t)n * SUPERBLOCK)) return run;
-        if (!atomic_exchange(&creating, true)) {
+        if (!atomic_exchange(&arenas.creating, true)) {
             run = claim(n, alignment, sparse, fresh);
             if (run.first < 0) run = create(together(), n, sparse);
-            atomic_store(&creating, false);
+            atomic_store(&arenas.creating, false);
             return run;
         }
         if (looks == LOOKS) return create(1, n, sparse);
@@ -295,15 +295,9 @@ unsigned arena_span(const struct superblock *first)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-struct arena_held arena_held(void)
-{
-    return (struct arena_held){arenas.held, arenas.peak, arena_unused()};
-}
+struct arena_held arena_held(void) { return (struct arena_held){arenas.held, arenas.peak, arena_unused()}; }
 
-bool arena_has_dirty(void)
-{
-    return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) != 0;
-}
+bool arena_has_dirty(void) { return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) != 0; }
 
 struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
 
@@ -315,4 +309,8 @@ void arena_fork_prepare(void) { gate_close_for_fork(&arenas.gate); }
 
 void arena_fork_parent(void) { gate_open_after_fork(&arenas.gate); }
 
-void arena_fork_child(void) { gate_reset(&arenas.gate); }
+void arena_fork_child(void)
+{
+    gate_reset(&arenas.gate);
+    arenas.creating = false;
+}

@@ -1,7 +1,7 @@
 /* arena_state.h: arenas from within, for the parts of them.   (floor 2)
  *
- * arena_table.c has structs and where they are found, arena_slots.c slots, arena_large.c mappings, arena_purge.c
- * what goes back to the OS, the limit on memory and huge pages.
+ * arena_table.c has structs and where they are found, arena_slots.c slots, arena_large.c mappings,
+ * arena_purge.c what goes back to the OS, the limit on memory and huge pages.
  *
  *     held = used slots + dirty slots + mappings, kept ones included, in bytes
  *     unused = dirty slots + kept mappings
@@ -11,8 +11,9 @@
  *     group     | free | dirty | spare | made |  arenas[64]  | next -> ...
  *                  a bit of each word for each arena
  *
- * `free` and `dirty` are hints: a bit is set after slots became free, and who finds nothing behind a bit clears
- * it and looks again. So a bit that should be set is, once all is quiet. `spare` is claimed with the struct.
+ * `free` and `dirty` are hints: a bit is set after slots became free, and who finds nothing behind a bit
+ * clears it and looks again. So a bit that should be set is, once all is quiet. `spare` is claimed with the
+ * struct.
  */
 #ifndef ARENA_STATE_H
 #define ARENA_STATE_H
@@ -24,9 +25,10 @@ enum {
     ARENA_LOOK_FOR_LIMIT = 16 * 1024 * 1024, /* bytes held; before, no limit matters */
     ARENA_MAYBE_SPARSE = 4,                  /* slots of an object that may be touched here and there only */
     ARENA_SPARE_PEAK = 1024 * 1024,          /* bytes of an object for which unused memory goes back */
-    ARENA_SPARE_ADDRESSES = 32 * 1024 * 1024, /* bytes: so many, and as many as are held, may be mapped in vain */
-    ARENA_TOGETHER = 16,                     /* at most: made at a time */
-    ARENA_KEPT = 16,                         /* mappings without an object */
+    ARENA_SPARE_ADDRESSES =
+        32 * 1024 * 1024, /* bytes: so many, and as many as are held, may be mapped in vain */
+    ARENA_TOGETHER = 16,  /* at most: made at a time */
+    ARENA_KEPT = 16,      /* mappings without an object */
     GROUP_ARENAS = 64,
 };
 
@@ -42,11 +44,12 @@ struct arena_group {
 /* All that several threads change, each word by itself; sums are right when all is quiet. */
 struct arenas {
     struct gate gate;
-    struct arena_group groups;                 /* the first */
-    _Atomic(struct arena *) all;               /* along ->next */
-    _Atomic(struct arena *) latest;            /* the arena in which a slot became free last */
-    _Atomic(struct arena *) kept[ARENA_KEPT];  /* mappings without an object */
+    struct arena_group groups;                /* the first */
+    _Atomic(struct arena *) all;              /* along ->next */
+    _Atomic(struct arena *) latest;           /* the arena in which a slot became free last */
+    _Atomic(struct arena *) kept[ARENA_KEPT]; /* mappings without an object */
     _Atomic size_t kept_bytes;
+    _Atomic bool creating; /* a thread makes arenas */
     _Atomic size_t held, peak;
     _Atomic size_t mapped; /* bytes of addresses */
     _Atomic size_t spared; /* bytes that went back for a peak not to rise */

@@ -18,9 +18,10 @@
  * So A(t) of the bound grows by a constant. With one cache there are no such heaps. Here "the global heap"
  * means all of this to the rest of the house.
  *
- * Locking: one lock each; only fork takes several. Nobody waits for it on the fast path's machines: what is given
- * is pushed onto the level's list of arrivals, which whoever has the lock files; and who wants a superblock while
- * a thread that does not run has the lock goes on without, GLOBAL_DETOURS times, and then waits.
+ * Locking: one lock each; only fork takes several. Nobody waits for it on the fast path's machines: what is
+ * given is pushed onto the level's list of arrivals, which whoever has the lock files; and who wants a
+ * superblock while a thread that does not run has the lock goes on without, GLOBAL_DETOURS times, and then
+ * waits.
  */
 #ifndef GLOBAL_H
 #define GLOBAL_H

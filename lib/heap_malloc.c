@@ -60,8 +60,8 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     return adopt(heap, sb, notes);
 }
 
-/* A superblock that the heap does not have yet. While the arenas have slots whose memory nobody uses, no heap is
- * visited for one: nothing is asked of the OS. */
+/* A superblock that the heap does not have yet. While the arenas have slots whose memory nobody uses, no heap
+ * is visited for one: nothing is asked of the OS. */
 static struct superblock *obtain(struct heap *heap, unsigned class)
 {
     struct superblock *sb = from_global(heap, class);
@@ -84,8 +84,8 @@ static void displace(struct heap *heap, struct superblock *sb)
     heap_defer(heap);
 }
 
-/* Puts one that was adopted into the row, if this thread still has the heap's id and what is there is used up.
- * That one, or else the new one, is to be filed. */
+/* Puts one that was adopted into the row, if this thread still has the heap's id and what is there is used
+ * up. That one, or else the new one, is to be filed. */
 static void place_locked(struct heap *heap, struct superblock *sb)
 {
     lock_take(&heap->lock);

@@ -117,8 +117,8 @@ static bool take_closed(uint64_t *outbox)
     return true;
 }
 
-/* Of two that take, one would see the other's closing without a fence since. Mallocs try it only: in it is the
- * kernel's time. */
+/* Of two that take, one would see the other's closing without a fence since. Mallocs try it only: in it is
+ * the kernel's time. */
 static struct lock takers;
 
 static void take_all(struct heap *heap)

@@ -108,7 +108,8 @@ static bool is_worth_pulling(const struct heap *heap, const struct superblock *s
     return heap_is_active(heap, sb) ? superblock_live(sb) == 0 : sb->group != GROUP_EMPTY;
 }
 
-/* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited. */
+/* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
+ */
 static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
 {
     bool left = false;
@@ -129,8 +130,8 @@ static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
     return left;
 }
 
-/* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a fraction
- * of, so the invariant has to be looked at. */
+/* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a
+ * fraction of, so the invariant has to be looked at. */
 static size_t give_posted(struct heap *heap)
 {
     size_t n = 0;

@@ -4,18 +4,18 @@
  * groups of those in bins and 8 for each in `empty`; an active one counts as full (heap_is_valid).
  * Everything but `posted`, `met`, `superblocks`, `deferred`, `detours` and the counts is under the lock.
  *
- * Only one thread at a time runs with a heap's id. So who finds the heap's lock taken, finds it taken by a thread
- * that the kernel has stopped, for milliseconds on a busy machine. Such a thread is not waited for:
- *     a free posts the superblock that is due for another group (`deferred`), for who has the lock to look at;
- *     a malloc gets a superblock from the global heap or the arenas and puts it into the row by a section, which
- *     takes no lock; the one that was there is on the list of displaced ones, until who has the lock files it.
- * A heap may get HEAP_DETOURS superblocks so, and then its threads do wait.
+ * Only one thread at a time runs with a heap's id. So who finds the heap's lock taken, finds it taken by a
+ * thread that the kernel has stopped, for milliseconds on a busy machine. Such a thread is not waited for: a
+ * free posts the superblock that is due for another group (`deferred`), for who has the lock to look at; a
+ * malloc gets a superblock from the global heap or the arenas and puts it into the row by a section, which
+ *     takes no lock; the one that was there is on the list of displaced ones, until who has the lock files
+ * it. A heap may get HEAP_DETOURS superblocks so, and then its threads do wait.
  *
  * Who takes an active superblock from the heap of another id sets `visited` before, and has a fence run: then
  * the row changes under the lock only.
  *
- * A superblock that is on its way, on no list and in no row, is in the hands of a thread that passes the gate of
- * transit: fork closes it, so that no child loses one.
+ * A superblock that is on its way, on no list and in no row, is in the hands of a thread that passes the gate
+ * of transit: fork closes it, so that no child loses one.
  */
 #ifndef HEAP_STATE_H
 #define HEAP_STATE_H
@@ -33,15 +33,15 @@ enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 struct heap {
     struct lock lock;
     uint16_t id;
-    _Atomic bool orphan;    /* its threads have ended, or stayed behind in the parent of a fork */
-    _Atomic bool was_alone; /* and may hold more than it may now that there are others */
-    _Atomic uint64_t met;   /* the classes that it ever asked the arenas for */
-    _Atomic bool deferred; /* something was posted or displaced while the lock was held */
-    _Atomic uint32_t visited;           /* threads that are about to take active superblocks */
+    _Atomic bool orphan;      /* its threads have ended, or stayed behind in the parent of a fork */
+    _Atomic bool was_alone;   /* and may hold more than it may now that there are others */
+    _Atomic uint64_t met;     /* the classes that it ever asked the arenas for */
+    _Atomic bool deferred;    /* something was posted or displaced while the lock was held */
+    _Atomic uint32_t visited; /* threads that are about to take active superblocks */
     _Atomic(struct list_node *) displaced; /* to be filed, along link.next; taken whole */
-    _Atomic unsigned detours;       /* superblocks that came while the lock was held */
-    _Atomic uint32_t superblocks;   /* a, in superblocks: in bins, active, empty and displaced */
-    uint32_t free_eighths;  /* a - u as recorded, in eighths of superblocks */
+    _Atomic unsigned detours;              /* superblocks that came while the lock was held */
+    _Atomic uint32_t superblocks;          /* a, in superblocks: in bins, active, empty and displaced */
+    uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) posted;
     struct list empty;
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */

@@ -5,8 +5,8 @@
  * to be destroyed, and a forked child may simply zero one that its parent's thread held.
  *
  * A lock that becomes free is for whoever comes first, since it would stand idle while a sleeper wakes. One
- * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be handed
- * to it: then nobody else can take it.
+ * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be
+ * handed to it: then nobody else can take it.
  *
  * Rank: locks are taken in the order  reap, heap (by id), global heap, arenas, metadata ; fork
  * takes them in that order too.
@@ -33,7 +33,7 @@ enum { LOCK_PATIENCE = 8 /* wake-ups in vain */ };
 struct lock {
     _Atomic uint32_t state;
     _Atomic uint32_t impatient; /* threads that wait for it to be handed over */
-    const void *forker; /* the thread that took it for its fork, by its lock_depth's address */
+    const void *forker;         /* the thread that took it for its fork, by its lock_depth's address */
 };
 
 extern HIDDEN __thread unsigned lock_depth __attribute__((tls_model("initial-exec")));
@@ -70,8 +70,8 @@ static inline void lock_count(int n)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Sequentially consistent, as giving is: of one that leaves work for the holder, and then fails to get the lock,
- * and of one that gives it back, and then looks for work, one sees the other. */
+/* Sequentially consistent, as giving is: of one that leaves work for the holder, and then fails to get the
+ * lock, and of one that gives it back, and then looks for work, one sees the other. */
 static inline bool lock_is_got(struct lock *lock)
 {
     uint32_t expected = LOCK_FREE;
@@ -112,12 +112,12 @@ void lock_fork_end(void);
 
 /* --- gates ------------------------------------------------------------------------------------ */
 
-/* Many threads may pass at once, for a system call or two each, and wait for nobody; who closes the gate waits
- * until they are through, and those that come then wait until it is opened. A thread that passes takes no
- * lock. */
+/* Many threads may pass at once, for a system call or two each, and wait for nobody; who closes the gate
+ * waits until they are through, and those that come then wait until it is opened. A thread that passes takes
+ * no lock. */
 struct gate {
     _Atomic uint32_t passing; /* threads */
-    _Atomic uint32_t closed; /* 2: and somebody waits */
+    _Atomic uint32_t closed;  /* 2: and somebody waits */
     struct lock closers;
 };
 

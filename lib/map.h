@@ -4,9 +4,9 @@
  * 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and
  * never faults; addresses beyond MAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
  *
- * Threads: any. There is no lock: map_find's loads depend each on the one before, and what is stored is stored
- * with release. An entry is changed by who has the addresses: who has mapped them enters them afterwards, and
- * clears them before they are unmapped.
+ * Threads: any. There is no lock: map_find's loads depend each on the one before, and what is stored is
+ * stored with release. An entry is changed by who has the addresses: who has mapped them enters them
+ * afterwards, and clears them before they are unmapped.
  */
 #ifndef MAP_H
 #define MAP_H

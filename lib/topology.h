@@ -39,8 +39,8 @@ bool topology_is_text(const char *text, size_t size);
 void topology_init(const char *given, bool want_cores);
 
 /* Finds the caches as the kernel says, if none were given and this is the first call: how many there are, for
- * topology_use_caches; or 0. Files cost some 4 us each, which a process does not have to spend before there are
- * two in it who could trade. */
+ * topology_use_caches; or 0. Files cost some 4 us each, which a process does not have to spend before there
+ * are two in it who could trade. */
 unsigned topology_find_caches(void);
 void topology_use_caches(unsigned caches);
 
