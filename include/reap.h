@@ -237,12 +237,13 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
 /* From reapEnter to reapLeave this thread's malloc, calloc, realloc(NULL), aligned forms and new, under
  * libreap-malloc, come from the reap: a library that knows nothing of reaps runs in it, and what it leaks
- * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
- * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
- * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
- * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread has to leave
- * before it ends. Several threads may be in a shared reap, each in one shared reap at a time. (Thesis 6.4.4
- * changed the calls of such a library by hand.) */
+ * goes with it. free finds the owner as always, realloc stays with the owner. What libc and its modules
+ * allocate goes to the heap; what strdup, asprintf, getline, realpath and their like give to the program does
+ * not. They nest: the innermost counts, and it alone may be entered again. What a library keeps beyond a call
+ * (caches, a last error) has to be made, or given up, outside; reap(3) has more. Without libreap-malloc
+ * nothing comes of it. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread
+ * has to leave before it ends. Several threads may be in a shared reap, each in one shared reap at a time.
+ * (Thesis 6.4.4 changed the calls of such a library by hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 

@@ -29,8 +29,9 @@
     "adrp %[t], 3b\n\tadd %[t], %[t], :lo12:3b\n\tstr %[t], [%[area], #8]\n\t1:\n\t"                         \
     "ldr %w[t], [%[thread], %[id_at]]\n\t"
 #define CPU_SECTION_END                                                                                      \
-    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.inst " CPU_TEXT(RSEQ_SIG_CODE) "\n\t"                     \
-    "4: b %l[again]\n\t.popsection\n\t"
+    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.inst " CPU_TEXT(                                     \
+        RSEQ_SIG_CODE) "\n\t"                                                                                \
+                       "4: b %l[again]\n\t.popsection\n\t"
 #define CPU_SECTION_INPUTS                                                                                   \
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
         [id_at] "r"(cpu.id_at)

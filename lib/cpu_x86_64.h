@@ -13,7 +13,7 @@
     "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
 #define CPU_SECTION_END                                                                                      \
-    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"            \
+    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"       \
     "4: jmp %l[again]\n\t.popsection\n\t"
 #define CPU_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
 

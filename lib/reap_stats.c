@@ -4,6 +4,7 @@
 
 #include "reap.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "options.h"
@@ -322,5 +323,8 @@ void reapReport(void **handle, FILE *out)
         return;
     }
     HELD struct reap *reap = reap_hold(handle, "reapReport");
+    int state; /* printing is a cancellation point, and a shared reap is held */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     print_tree(reap, out);
+    pthread_setcancelstate(state, NULL);
 }
