@@ -149,6 +149,9 @@ bool arena_nears_limit(size_t more);
 void arena_freeze(void);
 void arena_thaw(void);
 
+/* Several threads allocate from now on. */
+void arena_begin_sharing(void);
+
 /* Is there a slot to be had that has memory already? */
 bool arena_has_dirty(void);
 

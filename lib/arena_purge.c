@@ -11,7 +11,9 @@
 
 /* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
  * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
- * be tables and buffers of which little is ever touched. Nor has what is sparse. */
+ * be tables and buffers of which little is ever touched. Nor has what is sparse. And a program of several
+ * threads gets no more: while the kernel makes room for a huge page and clears it, or changes what it knows
+ * of a range, other threads' page faults wait, on a busy machine for long. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 static bool loses_them(struct arena *arena)
@@ -32,7 +34,7 @@ void arena_no_huge_pages(struct arena *arena)
 
 struct arena_nature arena_nature_for(unsigned n, bool sparse)
 {
-    bool grown = options.thp == THP_GROWN && arenas.held >= GROWN;
+    bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
     return (struct arena_nature){.huge = grown && !sparse && n < ARENA_MAYBE_SPARSE,
                                  .sparse = grown && sparse};
 }
@@ -63,7 +65,8 @@ static uint64_t first_run(uint64_t bits, size_t most)
 static bool clean(struct arena *arena, uint64_t mask)
 {
     unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
-    arena_no_huge_pages(arena);
+    if ((atomic_load(&arena->used) & ~mask) != 0)
+        arena_no_huge_pages(arena); /* else there is nothing to fill */
     if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) return false;
     atomic_fetch_and(&arena->dirty, ~mask);
     atomic_fetch_sub_explicit(&arenas.dirty_slots, n, memory_order_relaxed);

@@ -297,6 +297,8 @@ unsigned arena_span(const struct superblock *first)
 
 struct arena_held arena_held(void) { return (struct arena_held){arenas.held, arenas.peak, arena_unused()}; }
 
+void arena_begin_sharing(void) { arenas.shared = true; }
+
 bool arena_has_dirty(void) { return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) != 0; }
 
 struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }

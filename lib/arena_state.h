@@ -49,6 +49,7 @@ struct arenas {
     _Atomic(struct arena *) latest;           /* the arena in which a slot became free last */
     _Atomic(struct arena *) kept[ARENA_KEPT]; /* mappings without an object */
     _Atomic size_t kept_bytes;
+    _Atomic bool shared;   /* by several threads */
     _Atomic bool creating; /* a thread makes arenas */
     _Atomic size_t held, peak;
     _Atomic size_t mapped; /* bytes of addresses */

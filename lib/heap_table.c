@@ -1,3 +1,4 @@
+#include "arena.h"
 #include "assign.h"
 #include "cgroup.h"
 #include "global.h"
@@ -50,7 +51,10 @@ static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memor
 static struct heap *enter_heap(unsigned id, struct heap *memory)
 {
     memory->id = (uint16_t)id;
-    if (heap_is_alone()) heap_next(0)->was_alone = true;
+    if (heap_is_alone()) {
+        heap_next(0)->was_alone = true;
+        arena_begin_sharing();
+    }
     atomic_fetch_add(&heap_count, 1);
     atomic_store(&heap_table[id], memory);
     if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
