@@ -92,6 +92,10 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
 /* A slot for a superblock; sparse: much of it may never be touched; fresh: a clean one, if there is one. */
 struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool fresh, bool *clean);
 
+/* For a slot that reads as zero. If a huge page comes with its first byte, and slowly, the arena gets no more
+ * of them, nor do those that are made next (huge.h). */
+void arena_touch(struct superblock *sb);
+
 /* For a superblock of which little may be used: what its slot's memory holds goes back to the OS, until it is
  * touched. Not where there may be huge pages. */
 void arena_refresh(struct superblock *sb);

@@ -1,6 +1,7 @@
 #include "arena_state.h"
 
 #include "cgroup.h"
+#include "huge.h"
 #include "options.h"
 #include "pages.h"
 #include "probe.h"
@@ -32,11 +33,11 @@ void arena_no_huge_pages(struct arena *arena)
     pages_huge(from, (size_t)(to - from), false);
 }
 
-struct arena_nature arena_nature_for(unsigned n, bool sparse)
+struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_made)
 {
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
-    return (struct arena_nature){.huge = grown && !sparse && n < ARENA_MAYBE_SPARSE,
-                                 .sparse = grown && sparse};
+    bool wanted = grown && !sparse && n < ARENA_MAYBE_SPARSE;
+    return (struct arena_nature){.huge = wanted && huge_are_quick(arenas_made), .sparse = grown && sparse};
 }
 
 void arena_advise(char *base, size_t size, struct arena_nature nature)
@@ -48,6 +49,13 @@ void arena_advise_mapping(struct arena *arena, size_t size)
 {
     if (options.thp == THP_ALWAYS || options.thp == THP_NEVER)
         pages_huge(arena->base, size, options.thp == THP_ALWAYS);
+}
+
+/* Those beside it were mostly made together with it, and lose them with it. */
+void arena_touch(struct superblock *sb)
+{
+    struct arena *arena = map_find(slot_start(sb));
+    if (arena->huge && huge_touch(slot_start(sb))) arena_no_huge_pages(arena);
 }
 
 /* --- back to the OS -------------------------------------------------------------------------- */

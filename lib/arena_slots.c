@@ -174,7 +174,7 @@ static struct run create(size_t count, unsigned n, bool sparse)
     char *base = arena_map(count * ARENA, ARENA);
     if (base == NULL && count > 1) base = arena_map((count = 1) * ARENA, ARENA);
     if (base == NULL) return run;
-    struct arena_nature nature = arena_nature_for(n, sparse);
+    struct arena_nature nature = arena_nature_for(n, sparse, (unsigned)count);
     arena_advise(base, count * ARENA, nature);
     for (size_t i = 0; i < count; i++) {
         struct arena *arena = create_at(base + i * ARENA, nature);

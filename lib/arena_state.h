@@ -168,7 +168,7 @@ static inline bool arena_may_have(size_t more)
 struct arena_nature {
     bool huge, sparse;
 };
-struct arena_nature arena_nature_for(unsigned n, bool sparse);
+struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_made);
 void arena_advise(char *base, size_t size, struct arena_nature nature);
 void arena_advise_mapping(struct arena *arena, size_t size);
 void arena_no_huge_pages(struct arena *arena);

@@ -40,6 +40,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, first, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) arena_refresh(sb);
+    if (clean) arena_touch(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
     return adopt(heap, sb, 0);

@@ -4,10 +4,25 @@
 #include "arena.h"
 #include "chunk.h"
 #include "hoard.h"
+#include "huge.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* The library's clock of CPU time, by which it knows what a huge page takes. */
+static long page_ns; /* each look at it is so much later */
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static long cpu_ns;
+    if (clock != CLOCK_THREAD_CPUTIME_ID) return (int)syscall(SYS_clock_gettime, clock, now);
+    *now = (struct timespec){cpu_ns / 1000000000, cpu_ns % 1000000000};
+    cpu_ns += page_ns;
+    return 0;
+}
 
 /* The VmFlags of the mapping that an address lies in. */
 static void flags_of(const void *address, char *flags, size_t size)
@@ -107,6 +122,67 @@ START_TEST(a_class_has_them_from_its_second_superblock_on)
 }
 END_TEST
 
+/* Of so many arenas, one after the other, those with huge pages. After a slow one an arena has no more. */
+static unsigned with_huge(unsigned arenas)
+{
+    static char pages[4 * MIB] __attribute__((aligned(2 * MIB)));
+    unsigned with = 0;
+    for (unsigned i = 0; i < arenas; i++) {
+        if (!huge_are_quick(1)) continue;
+        with++;
+        ck_assert(!huge_touch(pages + SUPERBLOCK)); /* is not the first of its page */
+        if (!huge_touch(pages)) huge_touch(pages + 2 * MIB);
+    }
+    return with;
+}
+
+/* The next are 4 without, then 16, 64, 256, 1024, and 1024 again. */
+START_TEST(few_are_tried_while_they_come_slowly)
+{
+    page_ns = 900000;
+    ck_assert_uint_eq(with_huge(100), 100);
+    page_ns = 1100000;
+    ck_assert_uint_eq(with_huge(1 + 4), 1);
+    ck_assert_uint_eq(with_huge(1 + 16 + 1 + 64 + 1 + 256 + 1 + 1024), 4);
+    ck_assert_uint_eq(with_huge(1 + 1024 + 1), 2);
+    ck_assert(!huge_are_quick(1000));
+    ck_assert(!huge_are_quick(1000)); /* the last 24 of 1024 */
+    page_ns = 200000;
+    ck_assert_uint_eq(with_huge(100), 100);
+    page_ns = 1100000;
+    ck_assert_uint_eq(with_huge(1 + 4 + 1), 2); /* from the start */
+}
+END_TEST
+
+/* Blocks of n more arenas, and how many of these are told yes. */
+static unsigned told_yes(unsigned n)
+{
+    static uintptr_t last;
+    unsigned yes = 0;
+    for (unsigned arenas = 0; arenas < n;) {
+        const char *block = hoard_malloc(SIZE);
+        ck_assert_ptr_nonnull(block);
+        if ((uintptr_t)block / ARENA == last) continue;
+        last = (uintptr_t)block / ARENA;
+        arenas++;
+        yes += is_told_yes(block);
+    }
+    return yes;
+}
+
+/* Arenas are made up to 16 at a time: what is left of these loses them too. */
+START_TEST(arenas_have_none_while_they_come_slowly)
+{
+    allocate_all(NULL);
+    ck_assert_uint_eq(told_yes(4), 4);
+    page_ns = 3000000;
+    ck_assert_uint_le(told_yes(30), 4);
+    page_ns = 0;
+    told_yes(64);
+    ck_assert_uint_eq(told_yes(4), 4);
+}
+END_TEST
+
 START_TEST(always)
 {
     allocate_all("thp=always");
@@ -138,6 +214,8 @@ int main(void)
     tcase_add_test(tests, a_program_that_has_grown_gets_them_for_small_objects);
     tcase_add_test(tests, chunks_of_reaps_have_arenas_without_them);
     tcase_add_test(tests, a_class_has_them_from_its_second_superblock_on);
+    tcase_add_test(tests, few_are_tried_while_they_come_slowly);
+    tcase_add_test(tests, arenas_have_none_while_they_come_slowly);
     tcase_add_test(tests, always);
     tcase_add_test(tests, never);
     tcase_add_test(tests, nothing_is_said);
