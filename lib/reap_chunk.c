@@ -9,6 +9,8 @@
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
 
+enum { LOOKS = 64 }; /* at chunks, where a sum over them is asked for */
+
 bool reap_watched;
 
 static struct reap_chunk nowhere;
@@ -173,14 +175,29 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
     return NULL;
 }
 
-/* The next chunk's bytes: as much as the reap holds, which doubles it, so that a reap that shrank
- * starts small again. */
+/* The bytes that live in the chunks that are carved, up to `enough` of them, and a sixteenth of the chunks
+ * for what is not for objects. Where many large objects lie between, it is what the reap holds. */
+static size_t carved_bytes(const struct reap *reap, size_t enough)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    size_t bytes = first->live_units * REAP_UNIT + first->size / 16;
+    unsigned looks = 0;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk && bytes < enough; chunk = chunk->next) {
+        if (looks++ == LOOKS) return reap->held - reap->spare_bytes;
+        if (chunk->kind == REAP_REGULAR) bytes += chunk->live_units * REAP_UNIT + chunk->size / 16;
+    }
+    return bytes;
+}
+
+/* The next chunk's bytes: as much as lives in such chunks, which doubles it, so that a reap that shrank
+ * starts small again, and one in which much is free, but nothing that fits, grows by little. */
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE * 2;
     size_t max = UNLIKELY(reap->flags & REAP_BACKED) ? reap->backing.max_chunk : REAP_MAX_SIZE;
+    size_t have = carved_bytes(reap, 2 * max);
     if (size > max) size = max;
-    while (size < max && size <= (reap->held - reap->spare_bytes) / 2) size *= 2;
+    while (size < max && size <= have / 2) size *= 2;
     return size;
 }
 

@@ -74,7 +74,7 @@ static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t limi
 }
 
 /* The free blocks of a closed chunk, joined, are for use again. */
-static void reopen(struct reap *reap, struct reap_chunk *chunk)
+void reap_closing_open(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t limit = reap_chunk_top(reap, chunk), unit = chunk->first;
     while ((unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
@@ -95,12 +95,12 @@ bool reap_closing_reopen(struct reap *reap)
     if (LIKELY(reap->closed == 0) || reap->flags & REAP_MARKED) return false;
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
         if (chunk->closed && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
-    reopen(reap, best);
+    reap_closing_open(reap, best);
     reap->tight = false;
     return true;
 }
 
-bool reap_closing_half_is_free(const struct reap *reap)
+bool reap_closing_part_is_free(const struct reap *reap, unsigned part)
 {
     size_t all = 0, free = 0;
     for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
@@ -108,7 +108,7 @@ bool reap_closing_half_is_free(const struct reap *reap)
         all += c->limit - c->first;
         free += free_units(reap, c);
     }
-    return free >= all / 2;
+    return free >= all / part;
 }
 
 static bool half_is_free(const struct reap *reap, const struct reap_chunk *chunk)
@@ -142,6 +142,6 @@ void reap_closing_close_all(struct reap *reap)
     reap->tight = false;
     for (struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c))
         if (is_open(c)) close_unlisted(reap, c);
-    if (reap->current && reap->current->closed) reopen(reap, reap->current);
+    if (reap->current && reap->current->closed) reap_closing_open(reap, reap->current);
     reap_choose_mode(reap);
 }

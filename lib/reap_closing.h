@@ -4,6 +4,10 @@
  * lives, and the others have room for that and some more, it is closed: its free blocks are in no bins, so it
  * only loses objects, and goes with the last one. Before a reap grows, closed chunks are opened again.
  *
+ * And before a reap grows of which a quarter is free, all are closed, and opened one by one: what is free in
+ * them is joined so, which frees that were followed by as many allocations have not had done. Where that was
+ * in vain, it is not done again before the reap has grown by an eighth.
+ *
  * A closed chunk's free blocks are known from its bitmaps alone: a free there touches no object, and opening
  * it joins them a run at a time. So where most chunks would be closed, or most have blocks to be joined, all
  * are closed at once, which is emptying the bins: to take each block out of its bin would touch it and both
@@ -22,11 +26,14 @@ bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk
 /* Closes a chunk, which has no hole. */
 void reap_closing_close(struct reap *reap, struct reap_chunk *chunk);
 
-/* Opens a closed chunk: more may be free then. False: there is none. */
+/* Opens a closed chunk. */
+void reap_closing_open(struct reap *reap, struct reap_chunk *chunk);
+
+/* Opens the one in which most is free. False: there is none. */
 bool reap_closing_reopen(struct reap *reap);
 
-/* Is half of the open chunks in which something was freed free? */
-bool reap_closing_half_is_free(const struct reap *reap);
+/* Is that part, a half or a quarter, of the open chunks in which something was freed free? */
+bool reap_closing_part_is_free(const struct reap *reap, unsigned part);
 
 /* Is one to be closed, and so many others are that all may as well be? */
 bool reap_closing_most_are_due(const struct reap *reap);

@@ -265,6 +265,7 @@ void reap_first_clear(struct reap *reap)
     reap->dirty.first = NULL;
     reap->closed = 0;
     reap->tight = false;
+    reap->patience = 0;
     reap->bins_used = 0;
     reap->heap = &reap_no_heap;
     reap_heap_end(reap);

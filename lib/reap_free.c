@@ -183,14 +183,42 @@ void *reap_free_take(struct reap *reap, size_t units)
     return fit.block ? cut(reap, fit, units) : NULL;
 }
 
+/* Is much free between what lives, and not in vain been joined lately? */
+static bool is_due(struct reap *reap)
+{
+    if (reap->patience > 0) {
+        reap->patience--;
+        return false;
+    }
+    return reap->bins_used && reap_closing_part_is_free(reap, 4);
+}
+
+/* A free block, after as many chunks were closed, and opened again, as it takes. */
+static NOINLINE void *take_joined(struct reap *reap, size_t units)
+{
+    void *object = NULL;
+    unsigned opened = 0;
+    close_all(reap);
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
+        if (!chunk->closed) continue;
+        reap_closing_open(reap, chunk);
+        object = reap_free_take(reap, units);
+        if (object) return object;
+        opened++;
+    }
+    reap->patience = (uint16_t)(opened / 8 < UINT16_MAX ? opened / 8 : UINT16_MAX);
+    return NULL;
+}
+
 void *reap_free_take_last(struct reap *reap, size_t units)
 {
     void *object = NULL;
     if (reap->flags & REAP_MARKED) return NULL;
-    if (reap->bins_used && !reap->tight && reap_closing_half_is_free(reap)) {
+    if (reap->bins_used && !reap->tight && reap_closing_part_is_free(reap, 2)) {
         reap->tight = true;
         object = reap_free_take(reap, units);
     }
+    if (!object && reap->closed == 0 && is_due(reap)) object = take_joined(reap, units);
     while (!object && reap_closing_reopen(reap)) object = reap_free_take(reap, units);
     if (!object) reap->tight = false;
     return object;

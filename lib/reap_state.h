@@ -201,6 +201,7 @@ struct reap {
     _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
     uint32_t closed;                     /* how many chunks are */
     bool tight;                          /* small objects take any free block before the reap grows */
+    uint16_t patience;                   /* growths until what is free is joined once more before one */
 
     /* other threads' doing, apart from what the reap's own thread writes to */
     _Atomic(uintptr_t) remote;                  /* objects freed through free(), by their first bytes */

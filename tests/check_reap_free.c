@@ -214,6 +214,54 @@ START_TEST(validity_notices_each_broken_equation)
 }
 END_TEST
 
+/* --- chunks against live bytes --------------------------------------------------------------- */
+
+/* Objects are replaced at random; the chunks, in hundredths of what lives, on average and at most. */
+static void churn_at_random(unsigned slots, unsigned size, unsigned *average, unsigned *most)
+{
+    static void *objects[20000];
+    uint64_t chance = 88172645463325252;
+    unsigned steps = 600000, looks = 0;
+    *average = *most = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        unsigned k = random_below(&chance, slots);
+        reapFree(&reap, objects[k]);
+        objects[k] = reapMalloc(&reap, 16 + random_below(&chance, size));
+        if (i < 10 * slots || i % 1000 != 0) continue;
+        struct reap_stats now = stats();
+        unsigned part = (unsigned)(now.chunk_bytes * 100 / now.live_bytes);
+        *average += part;
+        if (part > *most) *most = part;
+        looks++;
+    }
+    *average /= looks;
+}
+
+/* Where neighbours that were freed are joined, before the reap grows, what lives fills half of the chunks, or
+ * more; large objects have their own, which go at once. */
+START_TEST(chunks_are_no_multiple_of_what_lives)
+{
+    static const struct {
+        unsigned slots, size, average, most;
+    } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}};
+    unsigned average, most;
+    if (steps_of(2000) < 2000) return; /* a tool watches */
+    churn_at_random(loads[_i].slots, loads[_i].size, &average, &most);
+    ck_assert_uint_le(average, loads[_i].average);
+    ck_assert_uint_le(most, loads[_i].most);
+}
+END_TEST
+
+/* Large objects do not make the small ones' chunks bigger. */
+START_TEST(chunks_beside_large_objects)
+{
+    for (int i = 0; i < 40; i++) reapMalloc(&reap, 100000);
+    size_t before = stats().chunk_bytes;
+    while (stats().chunk_bytes == before) reapMalloc(&reap, 1000);
+    ck_assert_uint_le(stats().chunk_bytes - before, 16384);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = case_create("reap_free");
@@ -226,5 +274,7 @@ int main(void)
     tcase_add_test(tests, a_big_reap_has_a_wider_table);
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
     tcase_add_test(tests, validity_notices_each_broken_equation);
+    tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 3);
+    tcase_add_test(tests, chunks_beside_large_objects);
     return run("reap_free", tests);
 }

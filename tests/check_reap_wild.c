@@ -54,8 +54,9 @@ static void try_pointer(const char *kind, const char *pointer)
 {
     bool mine = reapWalk(&reap, is_it, (void *)(uintptr_t)pointer);
     bool others = reapWalk(&other, is_it, (void *)(uintptr_t)pointer);
-    /* What is before an object apart is the start of a block perhaps, and nobody's but the backend's. */
-    unsigned n = apart_on ? REAPS_USES : USES;
+    /* What is before an object apart is the start of a block perhaps, and of the backend's alone; as a reap's
+     * wider table is. */
+    unsigned n = apart_on || pointer == (char *)reap_behind(reap)->wide ? REAPS_USES : USES;
     for (unsigned i = 0; i < n && pointer; i++) {
         if (mine || (others && uses[i].of_any)) continue;
         struct outcome outcome = run_child(uses[i].make, (void *)(uintptr_t)pointer);
