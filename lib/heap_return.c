@@ -62,6 +62,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     role.heap = HEAP_NONE;
     superblock_set_role(sb, role);
     atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    heap->counts.transfers++;
     list_push(pulled, &sb->link);
 }
 
@@ -72,7 +73,6 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
     if (!list_is_empty(pulled) && cpu.ids != 0) cpu_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
         global_give(LIST_ENTRY(node, struct superblock, link), heap->id);
-    heap->counts.transfers += n;
     global_settle();
     return n;
 }
