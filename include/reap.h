@@ -18,6 +18,10 @@
  * children of one parent from several threads is safe. A reap made with REAP_SHARED is any thread's at
  * any time.
  *
+ * Functions of the program that calls run: those of reapWalk and of reapOnLimit may leave by longjmp, or by
+ * an exception, unless it is a shared reap that is walked, or asked. All others have to return: those of
+ * reapOnDestroy, and take and give of a source.
+ *
  * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
  * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
  * before) ends the program with one line on standard error that names the call, the pointer and
@@ -258,9 +262,10 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
  * this reap, which need not be the one that is asked. It may free objects of this reap, or clear it, but not
  * the object that is being resized or moved, and must not touch other reaps of the tree; then the allocation
  * is tried once more. What fn itself asks for in vain does not call it again. It may leave by longjmp, or by
- * an exception, unless the reap that is asked is shared; to be called again for sure it has to be registered
- * again then. Where reaps below are in several threads, it is called in each of them, at the same time
- * perhaps, and this reap is not theirs: then it may only take note. One function at a time; NULL: none. */
+ * an exception, unless the reap that is asked is shared (in a move that is the one moved to); to be called
+ * again for sure it has to be registered again then. Where reaps below are in several threads, it is called
+ * in each of them, at the same time perhaps, and this reap is not theirs: then it may only take note. One
+ * function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 

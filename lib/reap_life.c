@@ -201,6 +201,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_gone(reap);
     if (!reap_is_shared(reap)) return;
     reap_tree_remove(reap);
     reap->parent = NULL;
@@ -263,6 +264,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     empty_tree(reap, mark->depth, "reapRewind");
     reap_alloc_drain(reap);
     reap_mark_rewind(reap, mark);
+    reap_limit_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -273,12 +275,19 @@ void reapUnmark(void **handle, const reap_mark *mark)
     reap_mark_close(reap, mark);
 }
 
+/* What others count of it, or look after. */
+static NOINLINE void clear_special(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_freed(reap);
+}
+
 static ALWAYS_INLINE void clear(struct reap *reap)
 {
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     reap_first_clear(reap);
-    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
 }
 
