@@ -124,7 +124,8 @@ static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
     chunk->prev = NULL;
     chunk->next = reap->chunks;
     if (chunk->next) chunk->next->prev = chunk;
-    reap->chunks = chunk;
+    __atomic_store_n(&reap->chunks, chunk,
+                     __ATOMIC_RELEASE); /* whole at every moment: the child of a fork may look */
 }
 
 static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
