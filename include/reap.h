@@ -24,8 +24,8 @@
  *
  * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
  * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
- * before) ends the program with one line on standard error that names the call, the pointer and
- * what is wrong.
+ * before, NULL where something must be) ends the program with one line on standard error that names the call,
+ * the pointer and what is wrong.
  */
 #ifndef REAP_H
 #define REAP_H
@@ -116,8 +116,8 @@ struct reap_options {
  * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
  * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
  * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
- * ENAMETOOLONG, or with EINVAL: an unknown size or flag, a buffer that is too small or a reap's already, a
- * chunk above 1 GiB, one function of a source without the other. */
+ * ENAMETOOLONG, or with EINVAL: no options, an unknown size or flag, a buffer that is too small, wraps around
+ * or is a reap's already, a chunk above 1 GiB, one function of a source without the other. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 

@@ -90,6 +90,7 @@ static NOINLINE void create_below_shared(void **handle, void **parent_handle)
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
+    REAP_NOT_NULL(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
     if (parent && UNLIKELY(!reap_is_plain(parent)))
         create_below_shared(handle, parent_handle);
@@ -121,14 +122,17 @@ static struct reap *create_backed(const struct reap_options *options)
 
 static bool are_valid(const struct reap_options *options)
 {
-    if (options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
+    __asm__("" : "+r"(options)); /* reap.h says nonnull of it */
+    if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
+    if (options->buffer && options->buffer_size > UINTPTR_MAX - (uintptr_t)options->buffer) return false;
     return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
 }
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
+    REAP_NOT_NULL(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;
@@ -251,6 +255,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
 void reapMark(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
+    REAP_NOT_NULL(mark, "reapMark");
     reap_alloc_drain(reap);
     reap_mark_open(reap, mark);
 }
@@ -299,6 +304,7 @@ static NOINLINE void clear_shared(void **handle)
 
 void reapFreeAll(void **handle)
 {
+    REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
     if (reap_is_plain(reap))
         clear(reap);
@@ -317,6 +323,7 @@ static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "
 
 ALIGNED void reapDestroy(void **handle)
 {
+    REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
     if (!reap) return;
     if (reap_is_plain(reap))
@@ -331,6 +338,7 @@ ALIGNED void reapDestroy(void **handle)
 int reapAdopt(void **handle, void **parent_handle)
 {
     HELD struct reap *reap = NULL, *parent = NULL;
+    REAP_NOT_NULL(handle, "reapAdopt");
     if (parent_handle && *parent_handle)
         reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
     else

@@ -103,6 +103,7 @@ void reap_stats_trace(const struct reap *reap, bool ends)
 int reapStats(void **handle, struct reap_stats *stats)
 {
     HELD struct reap *reap = reap_hold(handle, "reapStats");
+    REAP_NOT_NULL(stats, "reapStats");
     reap_alloc_drain(reap);
     count(reap, count_mine, stats);
     stats->children = reap_tree_count(reap);
@@ -140,6 +141,7 @@ static bool find_object(const struct reap *reap, struct place *place)
 int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
 {
     HELD struct reap *reap = reap_hold(handle, "reapWalk");
+    REAP_NOT_NULL(fn, "reapWalk");
     reap_alloc_drain(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next);
@@ -306,6 +308,7 @@ void reap_stats_start(void)
 
 void reapReport(void **handle, FILE *out)
 {
+    REAP_NOT_NULL(out, "reapReport");
     if (!handle) {
         print_all(out);
         return;
