@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hoard.h"
+#include "reap_kept.h"
 #include "reap_layout.h"
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
@@ -110,6 +111,10 @@ static NOINLINE void give_lent(struct reap_chunk *chunk)
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
+    if (UNLIKELY(reap_kept_on) && !chunk->lent) {
+        reap_kept_add(chunk);
+        return;
+    }
     if (UNLIKELY(reap_watched) && !reap_chunk_is_apart(chunk)) memtool_show(chunk, chunk->size);
     if (UNLIKELY(chunk->lent))
         give_lent(chunk);
