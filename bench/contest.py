@@ -15,11 +15,12 @@ SYSTEM_PATH = "/usr/bin:/bin"
 
 class Contestant:
     """A malloc to preload, or a pool's program; and what it did: by case, a dictionary of figures a round. A yardstick
-    does too little to be a peer."""
+    does too little to be a peer; beside is one of another build of ours."""
 
-    def __init__(self, name, program=None, preload="", options="", ours=False, yardstick=False):
+    def __init__(self, name, program=None, preload="", options="", ours=False, yardstick=False,
+                 beside=False):
         self.name, self.program, self.preload, self.options = name, program, preload, options
-        self.ours, self.yardstick, self.peer = ours, yardstick, not ours and not yardstick
+        self.ours, self.yardstick, self.peer, self.beside = ours, yardstick, not ours and not yardstick, beside
         self.runs = {}
 
     def figures(self, case, figure):
@@ -37,18 +38,28 @@ class Case:
         return [self.program or contestant.program] + self.arguments
 
 
+def besides(options):
+    """Other builds, by the last part of their name that is not `build`."""
+    for directory in map(os.path.abspath, options.beside):
+        base, last = os.path.split(directory)
+        yield (os.path.basename(base) if last == "build" else last), directory
+
+
 def wanted(cases, options):
     """What was asked for: a workload, or one of its cases."""
     return [c for c in cases if options.workloads is None or {c.label, c.label.split()[0]} & set(options.workloads)]
 
 
-def mallocs(build, also):
-    """Ours first, then ours with other options, then glibc's without any preload, then the peers that are installed."""
+def mallocs(build, options):
+    """Ours first, then ours with other options and of other builds, then glibc's without any preload, then the peers that
+    are installed."""
     ours = build + "/.libs/libreap-malloc.so"
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {line.split()[0]: line.split()[-1] for line in listing.splitlines() if " => " in line}
     contestants = [Contestant("reap", preload=ours, ours=True)]
-    contestants += [Contestant(options, preload=ours, options=options, ours=True) for options in also]
+    contestants += [Contestant(also, preload=ours, options=also, ours=True) for also in options.also]
+    contestants += [Contestant(name, preload=f"{other}/.libs/libreap-malloc.so", ours=True, beside=True)
+                    for name, other in besides(options)]
     contestants.append(Contestant("glibc"))
     for name, library in PEERS.items():
         if library in found:
@@ -209,10 +220,15 @@ def to_other(contestant, other, case, figure, summary=min):
     return summary(mine) / summary(theirs) if theirs and mine else None
 
 
+def round_to(contestant, other, case, figure):
+    """Round by round, so that what slows the machine for a while slows both; the median of the ratios."""
+    mine, theirs = contestant.figures(case, figure), other.figures(case, figure)
+    return statistics.median(a / b for a, b in zip(mine, theirs)) if mine and theirs and min(theirs) > 0 else None
+
+
 def round_ratio(contestant, ours, case):
-    """Of times by the clock, round by round, so that what slows the machine for a while slows both; their median."""
-    theirs, mine = contestant.figures(case, "ns"), ours.figures(case, "ns")
-    return f"{statistics.median(a / b for a, b in zip(theirs, mine)):.2f}" if theirs else "-"
+    ratio_ = round_to(contestant, ours, case, "ns")
+    return f"{ratio_:.2f}" if ratio_ else "-"
 
 
 def middle(contestant, case, figure, form="{:.2f}"):
@@ -246,6 +262,23 @@ def print_figures(title, contestants, cases, figure, form, summary=min):
                 + [""] * len(yardsticks))
     print_table(title, [""] + [c.name for c in contestants] + ["ours/best", "of medians"]
                 + [f"ours/{c.name}" for c in yardsticks], rows)
+
+
+def print_beside(suite, contestants, cases):
+    """Ours over that of another build: of times the median of ratios within rounds, and minima; of RSS medians."""
+    for other in [c for c in contestants if c.beside]:
+        rows, ratios = [], []
+        for case in cases:
+            row = [round_to(contestants[0], other, case, figure) for figure in ("ns", "cpu")]
+            row += [to_other(contestants[0], other, case, figure) for figure in ("ns", "cpu")]
+            row.append(to_other(contestants[0], other, case, "rss", statistics.median))
+            if any(row):
+                ratios.append(row)
+                rows.append([case.label] + [f"{r:.3f}" if r else "-" for r in row])
+        means = [geometric_mean(r for r in column if r) if any(column) else None for column in zip(*ratios)]
+        rows.append(["geometric mean"] + [f"{m:.3f}" if m else "-" for m in means])
+        print_table(f"{suite}: this build to {other.name}; above 1: this one needs more", ["", "clock, of rounds",
+                    "CPU, of rounds", "clock, minima", "CPU, minima", "RSS, medians"], rows if ratios else [])
 
 
 def rows_of(suite, contestants, cases):

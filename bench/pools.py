@@ -18,8 +18,8 @@ GROUPS = {
 NEAR_RAW, NEAR_RAW_AT_MOST = ["request", "fill", "clear"], 1.30
 
 
-def contestants_of(build, also):
-    """Reaps first, and with other options; then the others' pools, and ours under APR's; then malloc with a list on each malloc; then what is
+def contestants_of(build, options):
+    """Reaps first, and with other options, and of other builds; then the others' pools, and ours under APR's; then malloc with a list on each malloc; then what is
     no peer, for it is no more than the least that an allocation can be."""
     found = []
     for file, name in POOLS.items():
@@ -28,12 +28,14 @@ def contestants_of(build, also):
             continue
         found.append(Contestant(name, program, ours=name == "reap"))
         if name == "reap":
-            found += [Contestant(options, program, options=options, ours=True) for options in also]
+            found += [Contestant(also, program, options=also, ours=True) for also in options.also]
+            found += [Contestant(other, f"{directory}/bench/pool_reap", ours=True, beside=True)
+                      for other, directory in contest.besides(options)]
         if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
             libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
             found.append(Contestant("apr on reaps", program, ":".join(libraries), ours=True))
     found += [Contestant(f"list {c.name}", f"{build}/bench/pool_malloc", c.preload)
-              for c in contest.mallocs(build, []) if not c.ours]
+              for c in contest.mallocs(build, options) if not c.ours]
     return found + [Contestant(name, f"{build}/bench/pool_{name}", yardstick=True) for name in YARDSTICKS]
 
 
@@ -47,7 +49,7 @@ def timed(build, contestant, case):
 
 
 def suite_pools(build, options):
-    contestants = contestants_of(build, options.also)
+    contestants = contestants_of(build, options)
     groups = {group: contest.wanted([Case(label, label.split()) for label in labels], options)
               for group, (labels, _, _) in GROUPS.items()}
     cases = [case for group in groups.values() for case in group]
@@ -114,7 +116,7 @@ def remembered(build, contestant, case):
 
 
 def suite_memory(build, options):
-    contestants = contestants_of(build, options.also)
+    contestants = contestants_of(build, options)
     idle = contest.wanted([Case(f"idle {n}", ["idle", str(n)]) for n in IDLE], options)
     hold = contest.wanted([Case("hold", ["hold"])], options)
     fall = contest.wanted([Case("fall", ["fall"])], options)

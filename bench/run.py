@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True # the sources may be read-only
+import busy # noqa: E402
 import contest # noqa: E402
 import pictures # noqa: E402
 import pools # noqa: E402
@@ -33,7 +34,7 @@ def report_short(title, contestants, cases):
 
 
 def suite_mallocs(build, options):
-    contestants = contest.mallocs(build, options.also)
+    contestants = contest.mallocs(build, options)
     cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
@@ -46,7 +47,7 @@ def suite_mallocs(build, options):
 # --- real programs -------------------------------------------------------------------------------------------------
 
 def suite_programs(build, options):
-    contestants, cases = contest.mallocs(build, options.also), programs.installed(build, options.workloads)
+    contestants, cases = contest.mallocs(build, options), programs.installed(build, options.workloads)
     if not options.unchecked:
         contest.verify(build, contestants, cases)
         print(f"checked: {len(cases)} programs call the malloc that is measured, and answer alike on each")
@@ -78,7 +79,7 @@ def threaded(build, options, numbers, more=()):
 
 
 def suite_threads(build, options):
-    contestants, cases = contest.mallocs(build, options.also), threaded(build, options, (2, 16))
+    contestants, cases = contest.mallocs(build, options), threaded(build, options, (2, 16))
     contest.measure(build, contestants, cases, options.rounds or 7)
     contest.print_figures("threads: ns per operation by the clock, minimum", contestants, cases, "ns", "{:.2f}")
     contest.print_figures("threads: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
@@ -168,7 +169,7 @@ def counted_program(build, contestant, case):
 
 
 def suite_fragmentation(build, options):
-    everybody, threads = contest.mallocs(build, []), threaded(build, options, (1, 16), ["count"])
+    everybody, threads = contest.mallocs(build, options), threaded(build, options, (1, 16), ["count"])
     threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")
                and case.label != "prodcons 1"]
     ours, real = everybody[0], programs.installed(build, options.workloads)
@@ -192,7 +193,7 @@ def suite_fragmentation(build, options):
 
 def suite_steps(build, options):
     """Printed only: the numbers are the same in each round."""
-    contestants = contest.mallocs(build, options.also)
+    contestants = contest.mallocs(build, options)
     cells = {}
     for contestant in contestants:
         told = subprocess.run([build + "/bench/steps", contestant.preload], check=True, text=True, capture_output=True,
@@ -211,7 +212,7 @@ def suite_steps(build, options):
 # --- all -----------------------------------------------------------------------------------------------------------
 
 SUITES = {"mallocs": suite_mallocs, "pools": pools.suite_pools, "memory": pools.suite_memory, "programs": suite_programs, "threads": suite_threads,
-          "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps}
+          "busy": busy.suite_busy, "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps}
 
 
 def main():
@@ -221,6 +222,10 @@ def main():
     parser.add_argument("--rounds", type=int, help="how many; each suite has its own default")
     parser.add_argument("--also", action="append", default=[], metavar="OPTIONS",
                         help="the library with these REAP_OPTIONS too, as heaps=thread,lock=spin; may be given again")
+    parser.add_argument("--beside", action="append", default=[], metavar="DIR",
+                        help="another build directory's library and reaps in the same rounds; may be given again")
+    parser.add_argument("--seconds", type=float, help="busy: how long a run is, 1 if not given")
+    parser.add_argument("--quick", action="store_true", help="busy: one round of short runs in two of the surroundings")
     parser.add_argument("--unchecked", action="store_true", help="programs: without the runs that check the malloc")
     parser.add_argument("--workloads", type=lambda text: text.split(","), help="only these, separated by commas")
     options = parser.parse_args()
@@ -236,6 +241,7 @@ def main():
             sys.exit(str(failure))
         if not cases:
             continue
+        contest.print_beside(suite, contestants, cases)
         with open(f"{build}/bench/results-{suite}.csv", "w", newline="") as out:
             csv.writer(out).writerows([["suite", "workload", "name", "round", "figure", "value"],
                                        *contest.rows_of(suite, contestants, cases)])

@@ -67,7 +67,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the
- * memory. Sets *reap to NULL; copies of the handle, and the handles of children, are dead, and to use one is
+ * memory. Sets *reap to NULL, also where that lies in an object of the reap, unless a child or a function
+ * takes it away with it; copies of the handle, and the handles of children, are dead, and to use one is
  * misuse. A NULL handle is allowed. */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
@@ -102,7 +103,7 @@ struct reap_source {
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* bytes that chunks double up to, rounded down to a power of two; 0: 1 MiB */
+    size_t max_chunk;          /* bytes that chunks double up to, a power of two, 8 KiB at least; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */
@@ -116,8 +117,8 @@ struct reap_options {
  * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
  * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
  * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
- * ENAMETOOLONG, or with EINVAL: no options, an unknown size or flag, a buffer that is too small, wraps around
- * or is a reap's already, a chunk above 1 GiB, one function of a source without the other. */
+ * ENAMETOOLONG, or with EINVAL: no options, an unknown size or flag, a buffer that is too small, above 8 TiB,
+ * wraps around or is a reap's already, a chunk above 1 GiB, one function of a source without the other. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 
@@ -195,7 +196,8 @@ void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
  * mark stays open, marks made after it are over. The name and a limit stay as they are. */
 void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Closes the mark, and those made after it; nothing is freed. */
+/* Closes the mark, and those made after it; nothing is freed. A function that reapRewind runs must not close
+ * the mark that is gone back to, nor one before it. */
 void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- what a reap holds ----------------------------------------------------------------------- */
@@ -239,12 +241,13 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
 /* From reapEnter to reapLeave this thread's malloc, calloc, realloc(NULL), aligned forms and new, under
  * libreap-malloc, come from the reap: a library that knows nothing of reaps runs in it, and what it leaks
- * goes with it. free finds the owner as always, realloc stays with the owner. What libc allocates for itself
- * goes to the heap; what strdup, asprintf, getline and their like give to their caller does not. They nest:
- * the innermost counts, and it alone may be entered again. A library's global caches have to be filled
- * outside. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread has to leave
- * before it ends. Several threads may be in a shared reap, each in one shared reap at a time. (Thesis 6.4.4
- * changed the calls of such a library by hand.) */
+ * goes with it. free finds the owner as always, realloc stays with the owner. What libc and its modules
+ * allocate goes to the heap; what strdup, asprintf, getline, realpath and their like give to the program does
+ * not. They nest: the innermost counts, and it alone may be entered again. What a library keeps beyond a call
+ * (caches, a last error) has to be made, or given up, outside; reap(3) has more. Without libreap-malloc
+ * nothing comes of it. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread
+ * has to leave before it ends. Several threads may be in a shared reap, each in one shared reap at a time.
+ * (Thesis 6.4.4 changed the calls of such a library by hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 

@@ -39,7 +39,7 @@ void account_fill(struct hoard_stats *stats)
     };
     stats->live_bytes = stats->large_bytes;
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->used != 0) stats->live_bytes += small_bytes(arena);
+        if (arena->base != NULL) stats->live_bytes += small_bytes(arena);
 }
 
 static void line(FILE *out, const char *text)

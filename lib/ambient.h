@@ -6,9 +6,10 @@
  * thread that is in a reap takes the slow path, which asks here.
  *
  * Not everything that calls malloc is to be taken along: what libc and ld.so allocate for themselves (a
- * stream's buffer, a module's TLS block) outlives any request. So malloc says who has called it. Calls from
- * their text go to the heap, but for the places in it that allocate what the caller gets (strdup, getline),
- * which libreap-malloc finds out by calling these functions once.
+ * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc says who
+ * has called it, and calls from their text go to the heap, all of them: libc's functions that allocate what
+ * their caller gets (strdup, getline) are defined by libreap-malloc once more (malloc_libc.c). libc's own
+ * calls of strdup do not come to these.
  *
  * Threads: `ambient_reap` is the thread's own. The rest is written once.
  */
@@ -20,17 +21,25 @@
 /* The innermost reap that this thread is in, or NULL. */
 extern HIDDEN __thread void *ambient_reap __attribute__((tls_model("initial-exec")));
 
-/* What libreap-malloc does at the first reapEnter; NULL in libreap, where malloc is another's. */
-extern HIDDEN void (*ambient_learn)(void);
+/* Is malloc this library's? Set by libreap-malloc's constructor; in libreap it is another's. */
+extern HIDDEN bool ambient_on;
 
 /* Done by each reapEnter. */
 void ambient_start(void);
 
-/* Has what fn calls malloc for in libc go to the reap from now on. */
-void ambient_learn_from(void (*fn)(void));
-
 /* Is this malloc the reap's, in a thread that is in one? caller is where it returns to; NULL for calls that
  * never are. */
 bool ambient_takes(const void *caller);
+
+/* Around each function of the user's that is called on the way to memory (a source's, a limit's): its thread
+ * is in no reap meanwhile. A child that it forks is told of the reaps once it is in them again. */
+struct ambient_pause {
+    void *reap;
+    unsigned forks;
+};
+struct ambient_pause ambient_pause(void);
+void ambient_resume(struct ambient_pause pause);
+extern HIDDEN unsigned ambient_forks;
+extern HIDDEN void (*ambient_in_child)(void);
 
 #endif

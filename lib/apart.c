@@ -38,7 +38,7 @@ void apart_start(void)
     zone = align_up(options.redzone, BLOCK_UNIT);
     if (options.harden && zone < HARDENED_ZONE) zone = HARDENED_ZONE;
     apart_on = options.bypass || zone != 0;
-    foreign = options.bypass && ambient_learn == NULL;
+    foreign = options.bypass && !ambient_on;
     watched = memtool_running();
     keep = watched ? !foreign : options.harden; /* tools keep what is theirs themselves */
     if (apart_on) lent_begin_apart();

@@ -16,7 +16,10 @@
  * Vocabulary: a slot is used, or free; a free slot is dirty when it may hold memory (and old
  * contents), else clean: the OS has nothing behind it and it reads as zero.
  *
- * Locking: one lock for all arenas, the last but one in rank.
+ * There is no lock. A thread claims slots with one compare-and-swap on `used`. What it has claimed is its
+ * own: it may hand the slots out, give their memory back to the OS, or, with all 64 of them, unmap the arena.
+ * So a thread that is preempted, or waits for the kernel, holds up nobody. Only what moves or unmaps memory
+ * passes a gate (lock.h), which fork and reports close for a while.
  */
 #ifndef ARENA_H
 #define ARENA_H
@@ -35,18 +38,19 @@ _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
 
 struct arena {
     struct superblock slots[ARENA_SLOTS];
-    char *base;
-    uint64_t used;         /* a bit per slot, under the lock, as all below */
-    uint64_t heads;        /* of the used ones, the first of each superblock and span */
-    uint64_t dirty;        /* of the free ones */
-    struct list_node link; /* on the list of arenas with a free slot, or of unused structs */
-    uint8_t longest_free;  /* no run of free slots is longer, */
-    uint8_t longest_dirty; /* and none of dirty ones */
-    bool huge;             /* the kernel may put huge pages behind it */
-    bool sparse;           /* none are there because it was made for superblocks that leave pages untouched */
-    uint64_t freed_at;     /* pages_clock of the latest slot that became free */
-    size_t mapping;        /* bytes, for a large object; 0: an arena of slots */
-    struct arena *next;    /* all arenas that ever were */
+    char *base;             /* NULL: no memory */
+    _Atomic uint64_t used;  /* a bit per slot: claimed. All of them where there are no slots to be had */
+    _Atomic uint64_t heads; /* of the used ones, the first of each superblock and span */
+    _Atomic uint64_t dirty; /* of the free ones: set before a slot becomes free, cleared after it is claimed */
+    _Atomic uint64_t freed_at;     /* pages_clock of the latest slot that became free */
+    _Atomic uint8_t longest_free;  /* no run of free slots is longer, */
+    _Atomic uint8_t longest_dirty; /* and none of dirty ones: else ARENA_SLOTS */
+    uint8_t index;                 /* its bit in its group's words */
+    _Atomic bool huge;             /* the kernel may put huge pages behind it */
+    bool sparse;    /* none are there because it was made for superblocks that leave pages untouched */
+    size_t mapping; /* bytes, for a large object; 0: an arena of slots */
+    struct arena_group *group;
+    struct arena *next; /* all arenas that ever were */
 };
 
 /* A guess at the descriptor, for the fast path of free: the slot's in the arena that a pointer of the
@@ -85,14 +89,14 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
-/* A slot for a superblock; sparse: much of it may never be touched. */
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean);
+/* A slot for a superblock; sparse: much of it may never be touched; fresh: a clean one, if there is one. */
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool fresh, bool *clean);
 
 /* For a superblock of which little may be used: what its slot's memory holds goes back to the OS, until it is
  * touched. Not where there may be huge pages. */
 void arena_refresh(struct superblock *sb);
 
-/* Gives back n slots. */
+/* Gives back n slots. No system call. */
 void arena_give(struct superblock *first, unsigned n);
 
 /* Takes `more` free slots that follow a span of n, or, less than 0, gives back its last ones. */
@@ -105,8 +109,8 @@ unsigned arena_span(const struct superblock *first);
 static inline struct superblock *arena_head(struct arena *arena, const void *pointer)
 {
     unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
-    uint64_t used = __atomic_load_n(&arena->used, __ATOMIC_RELAXED);
-    uint64_t heads = __atomic_load_n(&arena->heads, __ATOMIC_RELAXED) & (((uint64_t)2 << i) - 1);
+    uint64_t used = atomic_load_explicit(&arena->used, memory_order_relaxed);
+    uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) & (((uint64_t)2 << i) - 1);
     bool is_in_span = used >> i & 1 && heads != 0;
     return &arena->slots[is_in_span ? 63 - (unsigned)__builtin_clzll(heads) : i];
 }
@@ -129,7 +133,8 @@ size_t arena_purge(uint64_t min_age);
 /* For a thread that does so: sleeps until there is unused memory. */
 void arena_wait_for_unused(void);
 
-/* The same with the age of options.purge_ms, at most once in that time; for slow paths. */
+/* The same with the age of options.purge_ms, at most once in that time; and wakes the thread that waits. For
+ * the ends of slow paths, with no lock held: it may take the kernel's time. */
 void arena_purge_if_due(void);
 
 /* All processes of the group together may have this much, which is read of the cgroup by itself; for tests.
@@ -140,9 +145,12 @@ void arena_limit(size_t bytes);
 /* Would so many bytes more, not 0, pass that? No lock. */
 bool arena_nears_limit(size_t more);
 
-/* Between the two nothing is mapped, unmapped or moved. */
+/* Between the two nothing is unmapped, moved or purged. Threads that want to wait. */
 void arena_freeze(void);
 void arena_thaw(void);
+
+/* Is there a slot to be had that has memory already? */
+bool arena_has_dirty(void);
 
 /* Bytes in use or dirty now, the most there were, and those of now that nobody uses. */
 struct arena_held {
@@ -150,7 +158,7 @@ struct arena_held {
 };
 struct arena_held arena_held(void);
 
-/* The first of all arenas and mappings, to walk along ->next; those with used == 0 hold nothing. */
+/* The first of all arenas and mappings, to walk along ->next. What holds nothing has slots of SLOT_FREE. */
 struct arena *arena_first(void);
 
 void arena_fork_prepare(void);

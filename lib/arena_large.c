@@ -4,78 +4,138 @@
 
 #include <errno.h>
 
-/* --- mappings -------------------------------------------------------------------------------- */
+/* --- mappings that are kept -------------------------------------------------------------------- */
 
 /* A mapping whose object was freed is kept for the next one of about its size, which spares the OS zeroing
- * it again; like dirty slots it goes back after options.purge_ms. */
+ * it again; like dirty slots it goes back after options.purge_ms. It is in an entry of `kept`, and whose
+ * compare-and-swap takes it out has it. */
 enum { KEPT_MAX = 64 * 1024 * 1024 /* bytes in all kept mappings */ };
 
-static void drop_kept(struct arena *arena)
+_Static_assert(KEPT_MAX / ARENA <= ARENA_KEPT, "there is an entry for each");
+
+static struct arena *kept_at(unsigned i) { return atomic_load(&arenas.kept[i]); }
+
+static bool take_out(unsigned i, struct arena *arena)
 {
-    list_remove(&arena->link);
-    arenas.kept_bytes -= arena->mapping;
-    arena_count_held(0, arena->mapping);
-    arena_destroy(arena, arena->mapping);
+    if (!atomic_compare_exchange_strong(&arenas.kept[i], &arena, NULL)) return false;
+    atomic_fetch_sub_explicit(&arenas.kept_bytes, arena->mapping, memory_order_relaxed);
+    return true;
 }
 
-/* One that is large enough and at most a quarter too large; the latest freed first. */
-static struct arena *take_kept(size_t size, size_t alignment)
+static void unmap(struct arena *arena)
 {
-    for (struct list_node *node = arenas.kept.first; node != NULL; node = node->next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        if (arena->mapping < size || arena->mapping - size > size / 4) continue;
-        if (((uintptr_t)arena->base & (alignment - 1)) != 0) continue;
-        list_remove(node);
-        arenas.kept_bytes -= arena->mapping;
-        return arena;
+    size_t size = arena->mapping;
+    arena_destroy(arena, size);
+    arena_count_held(0, size);
+}
+
+/* The one that was kept longest, of those that are `min_age` old at least; -1: none. */
+static int oldest_kept(uint64_t now, uint64_t min_age)
+{
+    int oldest = -1;
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < ARENA_KEPT; i++) {
+        const struct arena *arena = kept_at(i);
+        uint64_t freed_at = arena != NULL ? atomic_load_explicit(&arena->freed_at, memory_order_relaxed) : 0;
+        if (arena == NULL || !arena_is_as_old(freed_at, now, min_age) || freed_at >= least) continue;
+        oldest = (int)i;
+        least = freed_at;
     }
-    return NULL;
+    return oldest;
 }
 
-static void drop_oldest_kept(void)
+/* The bytes of it; 0: there is none. */
+static size_t drop_oldest(uint64_t now, uint64_t min_age)
 {
-    struct list_node *oldest = arenas.kept.first;
-    while (oldest->next != NULL) oldest = oldest->next;
-    drop_kept(LIST_ENTRY(oldest, struct arena, link));
+    int i;
+    while ((i = oldest_kept(now, min_age)) >= 0) {
+        struct arena *arena = kept_at((unsigned)i);
+        if (arena == NULL || !take_out((unsigned)i, arena)) continue;
+        size_t bytes = arena->mapping;
+        unmap(arena);
+        return bytes;
+    }
+    return 0;
 }
 
-void arena_drop_kept(size_t bytes)
+size_t arena_drop_kept(size_t bytes)
 {
-    size_t before = arenas.held;
-    while (arenas.kept_bytes != 0 && before - arenas.held < bytes) drop_oldest_kept();
+    size_t dropped = 0, more;
+    while (dropped < bytes && (more = drop_oldest(0, 0)) != 0) dropped += more;
+    return dropped;
+}
+
+size_t arena_drop_kept_older(uint64_t now, uint64_t min_age)
+{
+    size_t dropped = 0, more;
+    while ((more = drop_oldest(now, min_age)) != 0) dropped += more;
+    return dropped;
+}
+
+static bool put_in(struct arena *arena)
+{
+    for (unsigned i = 0; i < ARENA_KEPT; i++) {
+        struct arena *nothing = NULL;
+        if (kept_at(i) == NULL && atomic_compare_exchange_strong(&arenas.kept[i], &nothing, arena))
+            return true;
+    }
+    return false;
 }
 
 /* One that is most of what may be kept would drive out all others. */
 static void keep(struct arena *arena)
 {
     if (arena->mapping > KEPT_MAX / 2) {
-        arena_count_held(0, arena->mapping);
-        arena_destroy(arena, arena->mapping);
+        unmap(arena);
         return;
     }
-    arena->freed_at = pages_clock();
-    arenas.kept_bytes += arena->mapping;
-    arena_tell_of_unused();
-    list_push(&arenas.kept, &arena->link);
-    while (arenas.kept_bytes > KEPT_MAX) drop_oldest_kept();
+    atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&arenas.kept_bytes, arena->mapping, memory_order_relaxed);
+    while (!put_in(arena)) drop_oldest(0, 0);
+    while (atomic_load_explicit(&arenas.kept_bytes, memory_order_relaxed) > KEPT_MAX &&
+           drop_oldest(0, 0) != 0)
+        continue;
 }
 
-size_t arena_drop_kept_older(uint64_t now, uint64_t min_age)
+/* Large enough and at most a quarter too large. Not the caller's yet: it may be another one in a moment. */
+static bool fits(const struct arena *arena, size_t size, size_t alignment)
 {
-    size_t before = arenas.kept_bytes;
-    struct list_node *next;
-    for (struct list_node *node = arenas.kept.first; node != NULL; node = next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        next = node->next;
-        if (now - arena->freed_at >= min_age) drop_kept(arena);
-    }
-    return before - arenas.kept_bytes;
+    return arena->mapping >= size && arena->mapping - size <= size / 4 &&
+           ((uintptr_t)arena->base & (alignment - 1)) == 0;
 }
+
+static int latest_that_fits(size_t size, size_t alignment)
+{
+    int latest = -1;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < ARENA_KEPT; i++) {
+        const struct arena *arena = kept_at(i);
+        if (arena == NULL || !fits(arena, size, alignment)) continue;
+        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
+        if (latest >= 0 && freed_at < most) continue;
+        latest = (int)i;
+        most = freed_at;
+    }
+    return latest;
+}
+
+static struct arena *take_kept(size_t size, size_t alignment)
+{
+    int i;
+    while ((i = latest_that_fits(size, alignment)) >= 0) {
+        struct arena *arena = kept_at((unsigned)i);
+        if (arena == NULL || !take_out((unsigned)i, arena)) continue;
+        if (fits(arena, size, alignment)) return arena;
+        keep(arena); /* it was taken, and put here anew with another size, between the looks */
+    }
+    return NULL;
+}
+
+/* --- mappings ---------------------------------------------------------------------------------- */
 
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
     size = align_up(size, PAGE);
-    lock_take(&arenas.lock);
     struct arena *arena = take_kept(size, alignment);
     *clean = arena == NULL;
     if (arena == NULL && arena_may_have(size)) {
@@ -86,44 +146,42 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
             arena_count_held(size, 0);
         }
     }
-    if (arena != NULL) {
-        arena->used = 1;
-        arena_slot_set(arena, 0, 1, kind);
-    }
-    lock_give(&arenas.lock);
+    if (arena != NULL) arena_slot_set(arena, 0, 1, kind);
     return arena;
 }
 
 void arena_unmap_large(struct arena *arena)
 {
-    lock_take(&arenas.lock);
     arena->slots[0].kind = SLOT_FREE;
-    arena->used = 0;
     keep(arena);
-    lock_give(&arenas.lock);
-    arena_purge_if_due();
 }
 
-/* Growth stays within the last 4 MiB that are ours: what follows may be another's. */
+/* Growth stays within the last 4 MiB that are ours: what follows may be another's. What is given up leaves
+ * the map first: as soon as it is unmapped it may be mapped again, and entered. */
 static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
-    if (new > old || !pages_resize(arena->base, arena->mapping, size)) return false;
+    if (new > old) return false;
     map_clear(arena->base + new, old - new);
-    return true;
+    if (pages_resize(arena->base, arena->mapping, size)) return true;
+    map_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
+    return false;
 }
 
 static bool remap_elsewhere(struct arena *arena, size_t size)
 {
     char *place = pages_map(size, ARENA);
     if (place == NULL) return false;
-    bool entered = map_enter(place, size, arena);
-    if (!entered || !pages_move(arena->base, arena->mapping, place, size)) {
-        map_clear(place, size);
-        if (!entered) pages_unmap(place, size); /* else it may be gone, and by now another's */
+    if (!map_enter(place, size, arena)) {
+        pages_unmap(place, size);
         return false;
     }
     map_clear(arena->base, arena->mapping);
+    if (!pages_move(arena->base, arena->mapping, place, size)) {
+        map_enter(arena->base, arena->mapping, arena);
+        map_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
+        return false;
+    }
     arena->base = place;
     return true;
 }
@@ -131,14 +189,14 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
 bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
 {
     size = align_up(size, PAGE);
-    lock_take(&arenas.lock);
-    bool done = size <= arena->mapping || arena_may_have(size - arena->mapping);
-    if (done) done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
+    if (size > arena->mapping && !arena_may_have(size - arena->mapping)) return false;
+    gate_enter(&arenas.gate);
+    bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
     if (done) {
         arena_count_held(size, arena->mapping);
         arena->mapping = size;
         arena_slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
     }
-    lock_give(&arenas.lock);
+    gate_leave(&arenas.gate);
     return done;
 }

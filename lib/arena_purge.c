@@ -14,19 +14,32 @@
  * be tables and buffers of which little is ever touched. Nor has what is sparse. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
-void arena_no_huge_pages(struct arena *arena)
+static bool loses_them(struct arena *arena)
 {
-    if (!arena->huge) return;
-    arena->huge = false;
-    pages_huge(arena->base, ARENA, false);
+    return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
 }
 
-void arena_advise(struct arena *arena, unsigned n, bool sparse)
+/* Those beside it lose them too: one call for many, since page faults wait while the kernel changes what it
+ * knows of a range. */
+void arena_no_huge_pages(struct arena *arena)
+{
+    if (!loses_them(arena)) return;
+    char *from = arena->base, *to = arena->base + ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(from - ARENA)); n++) from -= ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(to)); n++) to += ARENA;
+    pages_huge(from, (size_t)(to - from), false);
+}
+
+struct arena_nature arena_nature_for(unsigned n, bool sparse)
 {
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN;
-    arena->sparse = grown && sparse;
-    arena->huge = grown && !sparse && n < ARENA_MAYBE_SPARSE;
-    if (options.thp != THP_SYSTEM) pages_huge(arena->base, ARENA, arena->huge || options.thp == THP_ALWAYS);
+    return (struct arena_nature){.huge = grown && !sparse && n < ARENA_MAYBE_SPARSE,
+                                 .sparse = grown && sparse};
+}
+
+void arena_advise(char *base, size_t size, struct arena_nature nature)
+{
+    if (options.thp != THP_SYSTEM) pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
 }
 
 void arena_advise_mapping(struct arena *arena, size_t size)
@@ -35,31 +48,46 @@ void arena_advise_mapping(struct arena *arena, size_t size)
         pages_huge(arena->base, size, options.thp == THP_ALWAYS);
 }
 
-/* 1: a thread sleeps until there is unused memory. */
-static _Atomic uint32_t arena_watched;
-
 /* --- back to the OS -------------------------------------------------------------------------- */
 
-/* Dirty slots of the arena, until so many bytes are gone. */
+/* The first run of set bits, at most `most` long. */
+static uint64_t first_run(uint64_t bits, size_t most)
+{
+    unsigned first = (unsigned)__builtin_ctzll(bits);
+    uint64_t from = ~(bits >> first);
+    unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
+    return arena_slot_mask(first, n < most ? n : (unsigned)most);
+}
+
+/* Gives the memory of claimed dirty slots back; false: the OS would not have it. */
+static bool clean(struct arena *arena, uint64_t mask)
+{
+    unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
+    arena_no_huge_pages(arena);
+    if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) return false;
+    atomic_fetch_and(&arena->dirty, ~mask);
+    atomic_fetch_sub_explicit(&arenas.dirty_slots, n, memory_order_relaxed);
+    arena_count_held(0, (size_t)n * SUPERBLOCK);
+    return true;
+}
+
+/* Dirty slots of the arena, until so many bytes are gone. While they go they are claimed. */
 static size_t purge_slots(struct arena *arena, size_t most)
 {
-    size_t bytes = 0;
-    arena_no_huge_pages(arena);
-    for (uint64_t left = arena->dirty; left != 0 && bytes < most;) {
-        unsigned first = (unsigned)__builtin_ctzll(left);
-        uint64_t from = ~(left >> first);
-        unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
-        size_t want = (most - bytes - 1) / SUPERBLOCK + 1;
-        if (n > want) n = (unsigned)want;
-        uint64_t mask = arena_slot_mask(first, n);
+    size_t slots = 0, want = most / SUPERBLOCK + (most % SUPERBLOCK != 0);
+    uint64_t left = atomic_load(&arena->dirty);
+    while (slots < want && (left &= ~atomic_load(&arena->used)) != 0) {
+        uint64_t mask = first_run(left, want - slots);
         left &= ~mask;
-        if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) continue;
-        arena->dirty &= ~mask;
-        bytes += (size_t)n * SUPERBLOCK;
+        if (!arena_claim(arena, mask)) continue;
+        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
+        gate_enter(&arenas.gate);
+        if (dirty == mask && clean(arena, mask)) slots += (unsigned)__builtin_popcountll(mask);
+        gate_leave(&arenas.gate);
+        arena_release(arena, mask);
     }
-    arenas.dirty_slots -= bytes / SUPERBLOCK;
-    arena_count_held(0, bytes);
-    return bytes;
+    arena_look_for_dirty(arena);
+    return slots * SUPERBLOCK;
 }
 
 /* Nobody else has a slot that is used, and `huge` only ever ends. */
@@ -69,52 +97,67 @@ void arena_refresh(struct superblock *sb)
     if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }
 
-/* An arena without a used slot is unmapped, but for the only one: the next slot will want it, unless all
- * is asked for. */
-static bool may_unmap(const struct arena *arena, bool all)
+/* Is anything to be had of an arena that is all claimed by who asks? */
+static bool never(const struct arena *arena)
 {
-    bool only = arenas.partial.first == &arena->link && arena->link.next == NULL;
-    return arena->used == 0 && arena->dirty == 0 && (all || !only);
+    (void)arena;
+    return false;
+}
+
+/* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
+ * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait. */
+static void unmap_unused(struct arena *arena, bool all)
+{
+    uint64_t nothing = 0;
+    if (atomic_load(&arena->dirty) != 0 || (!all && arenas.mapped / 2 < arenas.held + ARENA_SPARE_ADDRESSES))
+        return;
+    if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return;
+    if (atomic_load(&arena->dirty) != 0) { /* it was used meanwhile */
+        arena_release(arena, UINT64_MAX);
+        return;
+    }
+    arena_hint_clear(&arena->group->free, arena, never);
+    arena_hint_clear(&arena->group->dirty, arena, never);
+    arena_destroy(arena, ARENA);
 }
 
 static size_t purge_older(uint64_t now, uint64_t min_age)
 {
     size_t bytes = 0;
-    struct list_node *next;
-    for (struct list_node *node = arenas.partial.first; node != NULL; node = next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        next = node->next;
-        if (now - arena->freed_at < min_age) continue;
-        if (arena->dirty != 0) bytes += purge_slots(arena, SIZE_MAX);
-        if (!may_unmap(arena, min_age == 0)) continue;
-        list_remove(node);
-        arena_destroy(arena, ARENA);
+    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
+        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
+        if (!arena_is_as_old(freed_at, now, min_age)) continue;
+        if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
+        if (atomic_load(&arena->used) == 0) unmap_unused(arena, min_age == 0);
     }
     return bytes;
 }
 
 size_t arena_purge(uint64_t min_age)
 {
-    lock_take(&arenas.lock);
     uint64_t now = pages_clock();
     size_t bytes = purge_older(now, min_age) + arena_drop_kept_older(now, min_age);
-    lock_give(&arenas.lock);
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
 
-void arena_tell_of_unused(void)
+/* --- the thread that purges ------------------------------------------------------------------- */
+
+/* 1: a thread sleeps until there is unused memory. */
+static _Atomic uint32_t arena_watched;
+
+static void tell_of_unused(void)
 {
-    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0)) return;
-    atomic_store(&arena_watched, 0);
-    lock_wake_sleeper(&arena_watched);
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
+        return;
+    if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
-/* Who frees looks at `watched` under the lock, under which this looks at what there is. */
+/* Who frees makes memory unused first and looks at `watched` then; this does it the other way round. */
 void arena_wait_for_unused(void)
 {
     atomic_store(&arena_watched, 1);
-    while (arena_held().unused == 0) {
+    while (arena_unused() == 0) {
         lock_sleep(&arena_watched, 1);
         atomic_store(&arena_watched, 1);
     }
@@ -123,12 +166,13 @@ void arena_wait_for_unused(void)
 
 void arena_purge_if_due(void)
 {
+    tell_of_unused();
     uint64_t now = pages_clock(), delay = options.purge_ms;
-    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    uint64_t last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
+    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
     bool is_known = atomic_load_explicit(&arenas.limit_is_known, memory_order_relaxed);
-    if (is_known && __atomic_load_n(&arenas.held, __ATOMIC_RELAXED) > near - near / 4) delay /= 8;
-    if (now - __atomic_load_n(&arenas.purged_at, __ATOMIC_RELAXED) < delay) return;
-    __atomic_store_n(&arenas.purged_at, now, __ATOMIC_RELAXED);
+    if (is_known && atomic_load_explicit(&arenas.held, memory_order_relaxed) > near - near / 4) delay /= 8;
+    if (now - last < delay || !atomic_compare_exchange_strong(&arenas.purged_at, &last, now)) return;
     arena_purge(delay);
 }
 
@@ -136,29 +180,24 @@ void arena_purge_if_due(void)
 
 static void know_limit(size_t bytes)
 {
-    __atomic_store_n(&arenas.near, bytes - bytes / 8, __ATOMIC_RELAXED);
+    atomic_store_explicit(&arenas.near, bytes - bytes / 8, memory_order_relaxed);
     atomic_store_explicit(&arenas.limit_is_known, true, memory_order_relaxed);
 }
 
-void arena_limit(size_t bytes)
-{
-    lock_take(&arenas.lock);
-    know_limit(bytes);
-    lock_give(&arenas.lock);
-}
+void arena_limit(size_t bytes) { know_limit(bytes); }
 
-bool arena_nears_limit(size_t more)
-{
-    return arena_is_near(more);
-}
+bool arena_nears_limit(size_t more) { return arena_is_near(more); }
 
 /* The arena whose slots became free longest ago. Huge pages are worth more than a peak. */
 static struct arena *oldest_dirty(void)
 {
     struct arena *oldest = NULL;
-    for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        if (!arena->huge && arena->dirty != 0) oldest = arena;
+    uint64_t least = UINT64_MAX;
+    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_DIRTY, arena)) != NULL;) {
+        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
+        if (arena->huge || freed_at > least || (arena->dirty & ~arena->used) == 0) continue;
+        oldest = arena;
+        least = freed_at;
     }
     return oldest;
 }
@@ -167,16 +206,19 @@ static struct arena *oldest_dirty(void)
  * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
  * leaves behind. What goes back for it in the life of the process is as much as its peak, and a quarter of
  * that once slots do, and what passes that last: a program whose spans come and go is near its peak again
- * and again, and would touch the same memory anew each time. */
+ * and again, and would touch the same memory anew each time. For small spans nothing goes back: each would
+ * cost a system call. */
 static void stay_below_peak(size_t more)
 {
-    size_t aim = arenas.peak > more ? arenas.peak - more : 0, before = arenas.held;
-    if (before <= aim || arenas.spared >= arenas.peak) return;
-    arena_drop_kept(before - aim);
+    size_t held = arenas.held, peak = arenas.peak;
+    if (more < ARENA_SPARE_PEAK || held + more <= peak || arenas.spared >= peak) return;
+    size_t over = held + more - peak, gone = arena_drop_kept(over), bytes;
     struct arena *arena;
-    while (arenas.held > aim && arenas.spared < arenas.peak / 4 && (arena = oldest_dirty()) != NULL)
-        if (purge_slots(arena, arenas.held - aim) == 0) break;
-    arenas.spared += before - arenas.held;
+    while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
+        if ((bytes = purge_slots(arena, over - gone)) == 0) break;
+        gone += bytes;
+    }
+    atomic_fetch_add_explicit(&arenas.spared, gone, memory_order_relaxed);
 }
 
 COLD bool arena_make_room(size_t more)

@@ -1,61 +1,13 @@
 #include "arena_state.h"
 
 #include "pages.h"
-#include "probe.h"
 
 #include <errno.h>
+#include <sched.h>
 
 struct arena_guesses arena_guesses;
-struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
 
-/* --- arenas ---------------------------------------------------------------------------------- */
-
-void arena_count_held(size_t add, size_t sub)
-{
-    __atomic_store_n(&arenas.held, arenas.held + add - sub, __ATOMIC_RELAXED);
-    if (arenas.held > arenas.peak) arenas.peak = arenas.held;
-}
-
-static struct arena *struct_take(void)
-{
-    struct list_node *node = list_pop(&arenas.spare);
-    if (node != NULL) return LIST_ENTRY(node, struct arena, link);
-    struct arena *arena = pages_metadata(sizeof *arena);
-    if (arena == NULL) return NULL;
-    arena->next = atomic_load_explicit(&arenas.all, memory_order_relaxed);
-    atomic_store_explicit(&arenas.all, arena, memory_order_release);
-    return arena;
-}
-
-void arena_destroy(struct arena *arena, size_t size)
-{
-    PROBE(arena_unmap, arena->base, size);
-    map_clear(arena->base, size);
-    pages_unmap(arena->base, size);
-    arena->base = NULL;
-    arena->mapping = 0;
-    arena->huge = arena->sparse = false;
-    list_push(&arenas.spare, &arena->link);
-}
-
-struct arena *arena_create(size_t size, size_t alignment)
-{
-    struct arena *arena = struct_take();
-    if (arena == NULL) return NULL;
-    arena->base = pages_map(size, alignment);
-    if (arena->base != NULL && (uintptr_t)arena->base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
-        if (map_enter(arena->base, size, arena)) {
-            PROBE(arena_map, arena->base, size);
-            return arena;
-        }
-    }
-    if (arena->base != NULL) pages_unmap(arena->base, size);
-    list_push(&arenas.spare, &arena->link);
-    errno = ENOMEM;
-    return NULL;
-}
-
-/* --- slots ----------------------------------------------------------------------------------- */
+/* --- looking for a run ------------------------------------------------------------------------ */
 
 /* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
@@ -74,73 +26,202 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 }
 
 /* What is sparse leaves pages untouched, which huge pages would not: it takes no clean slot where there may
- * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. */
+ * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. Dirty
+ * slots have their memory, and serve both; but a large object may be touched here and there only. */
 static bool suits(const struct arena *arena, unsigned n, bool sparse)
 {
-    if (sparse) return !arena->huge;
-    return !arena->sparse || n >= ARENA_MAYBE_SPARSE;
+    if (sparse || n >= ARENA_MAYBE_SPARSE) return !arena->huge;
+    return !arena->sparse;
 }
 
-/* The runs, unless none is that long: *longest, which no run is longer than, remembers that. */
-static uint64_t runs_in(uint64_t free, unsigned n, unsigned alignment, uint8_t *longest)
+/* Free slots: all of them, the dirty ones, or the clean ones. */
+static uint64_t free_in(const struct arena *arena, enum arena_word word)
 {
-    if (n > *longest) return 0;
-    uint64_t runs = runs_of(free, n, alignment);
-    if (runs == 0 && alignment == 1) *longest = (uint8_t)(n - 1);
-    return runs;
+    uint64_t free = ~atomic_load(&arena->used);
+    if (word == ARENA_FREE) return free;
+    uint64_t dirty = atomic_load(&arena->dirty);
+    return free & (word == ARENA_DIRTY ? dirty : ~dirty);
 }
 
-/* An arena with such a run, and where: dirty slots first, which the OS has not to fill again. */
-static struct arena *find_run(unsigned n, unsigned alignment, bool sparse, unsigned *first)
+static bool has_free(const struct arena *arena) { return free_in(arena, ARENA_FREE) != 0; }
+
+static bool has_dirty(const struct arena *arena) { return free_in(arena, ARENA_DIRTY) != 0; }
+
+void arena_look_for_dirty(struct arena *arena)
 {
-    struct arena *found = NULL;
-    bool any_dirty = arenas.dirty_slots >= n;
-    for (struct list_node *node = arenas.partial.first; node != NULL; node = node->next) {
-        struct arena *arena = LIST_ENTRY(node, struct arena, link);
-        uint64_t dirty = any_dirty ? runs_in(arena->dirty, n, alignment, &arena->longest_dirty) : 0;
-        uint64_t runs = dirty;
-        if (dirty == 0 && found == NULL && suits(arena, n, sparse))
-            runs = runs_in(~arena->used, n, alignment, &arena->longest_free);
-        if (runs == 0) continue;
-        found = arena;
-        *first = (unsigned)__builtin_ctzll(runs);
-        if (dirty != 0 || !any_dirty) break;
-    }
-    return found;
+    if (!has_dirty(arena)) arena_hint_clear(&arena->group->dirty, arena, has_dirty);
 }
 
-/* The same, or a new arena. What comes first by way of room may unmap the arena that was found. */
-static struct arena *arena_with_run(unsigned n, unsigned alignment, bool sparse, unsigned *first)
+/* No run is longer than n - 1. Who makes slots free says so after they are: of the two, the later one here
+ * sees the other. */
+static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uint64_t free)
 {
-    struct arena *arena = find_run(n, alignment, sparse, first);
-    uint64_t dirty = arena != NULL ? arena->dirty & arena_slot_mask(*first, n) : 0;
-    size_t more = (n - (unsigned)__builtin_popcountll(dirty)) * (size_t)SUPERBLOCK;
-    if (UNLIKELY(arena_needs_room(more))) {
-        if (!arena_make_room(more)) return NULL;
-        arena = find_run(n, alignment, sparse, first);
+    _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
+    atomic_store(longest, (uint8_t)(n - 1));
+    if ((free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
+}
+
+/* Claims n free slots of the arena; the first, or -1. */
+static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum arena_word word)
+{
+    const _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
+    if (n > atomic_load(longest)) return -1;
+    for (;;) {
+        uint64_t free = free_in(arena, word), runs = runs_of(free, n, alignment);
+        if (runs == 0) {
+            if (alignment == 1 && word != ARENA_CLEAN) no_run_in(arena, word, n, free);
+            return -1;
+        }
+        unsigned first = (unsigned)__builtin_ctzll(runs);
+        if (arena_claim(arena, arena_slot_mask(first, n))) return (int)first;
     }
-    if (arena == NULL && (arena = arena_create(ARENA, ARENA)) != NULL) {
-        *first = 0;
-        arena->longest_dirty = arena->longest_free = ARENA_SLOTS;
-        arena_advise(arena, n, sparse);
-        list_push(&arenas.partial, &arena->link);
+}
+
+struct run {
+    struct arena *arena; /* NULL: none */
+    int first;
+};
+
+static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment, bool sparse)
+{
+    struct run run = {NULL, -1};
+    while (run.first < 0 && (run.arena = arena_next_with(word, run.arena)) != NULL)
+        if (suits(run.arena, n, sparse) || (word == ARENA_DIRTY && n < ARENA_MAYBE_SPARSE))
+            run.first = claim_run(run.arena, n, alignment, word);
+    return run;
+}
+
+/* Dirty slots first, which the OS has not to fill again, and of those the ones that were used last. */
+static struct run claim(unsigned n, unsigned alignment, bool sparse, bool fresh)
+{
+    struct run run = {NULL, -1};
+    if (fresh) {
+        run = claim_in(ARENA_CLEAN, n, alignment, sparse);
+        if (run.first >= 0) return run;
     }
+    if (atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) >= n) {
+        run.arena = atomic_load_explicit(&arenas.latest, memory_order_relaxed);
+        if (run.arena != NULL && (n < ARENA_MAYBE_SPARSE || suits(run.arena, n, sparse)))
+            run.first = claim_run(run.arena, n, alignment, ARENA_DIRTY);
+        if (run.first < 0) run = claim_in(ARENA_DIRTY, n, alignment, sparse);
+    }
+    return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, sparse);
+}
+
+/* --- taking and giving ------------------------------------------------------------------------ */
+
+static uint64_t claimed_dirty(const struct arena *arena, uint64_t mask)
+{
+    return atomic_load_explicit(&arena->dirty, memory_order_relaxed) & mask;
+}
+
+/* Claimed slots come into use; were they clean? */
+static bool begin_use(struct arena *arena, uint64_t mask)
+{
+    uint64_t dirty = claimed_dirty(arena, mask);
+    unsigned slots = (unsigned)__builtin_popcountll(mask),
+             dirty_slots = (unsigned)__builtin_popcountll(dirty);
+    if (dirty != 0) {
+        atomic_fetch_and(&arena->dirty, ~dirty);
+        atomic_fetch_sub_explicit(&arenas.dirty_slots, dirty_slots, memory_order_relaxed);
+        arena_look_for_dirty(arena);
+    }
+    if (dirty_slots < slots) arena_count_held((slots - dirty_slots) * (size_t)SUPERBLOCK, 0);
+    if (!has_free(arena)) arena_hint_clear(&arena->group->free, arena, has_free);
+    return dirty == 0;
+}
+
+void arena_release(struct arena *arena, uint64_t mask)
+{
+    bool dirty = claimed_dirty(arena, mask) != 0;
+    atomic_fetch_and(&arena->used, ~mask);
+    atomic_store(&arena->longest_free, ARENA_SLOTS);
+    atomic_store(&arena->longest_dirty, ARENA_SLOTS);
+    arena_hint_set(&arena->group->free, arena);
+    if (dirty) arena_hint_set(&arena->group->dirty, arena);
+}
+
+static size_t clean_bytes(const struct arena *arena, uint64_t mask)
+{
+    return (size_t)__builtin_popcountll(mask & ~claimed_dirty(arena, mask)) * SUPERBLOCK;
+}
+
+/* How many are made at a time: for half of what is held. The kernel maps and advises many as fast as one, and
+ * meanwhile page faults wait for it, on a busy machine for long. */
+static size_t together(void)
+{
+    size_t count = atomic_load_explicit(&arenas.held, memory_order_relaxed) / 2 / ARENA;
+    return count < 1 ? 1 : count < ARENA_TOGETHER ? count : ARENA_TOGETHER;
+}
+
+/* One that is new has all of its slots claimed. */
+static struct arena *create_at(char *base, struct arena_nature nature)
+{
+    struct arena *arena = arena_create_at(base, ARENA);
+    if (arena == NULL) {
+        pages_unmap(base, ARENA);
+        return NULL;
+    }
+    arena->huge = nature.huge;
+    arena->sparse = nature.sparse;
     return arena;
 }
 
-/* They are read without the lock, by arena_head. */
-static void set_bits(uint64_t *bits, uint64_t to) { __atomic_store_n(bits, to, __ATOMIC_RELAXED); }
-
-static bool mark_used(struct arena *arena, unsigned first, unsigned n)
+/* Makes `count` arenas; the first n slots of the first one stay claimed. */
+static struct run create(size_t count, unsigned n, bool sparse)
 {
-    uint64_t mask = arena_slot_mask(first, n), dirty = arena->dirty & mask;
-    unsigned dirty_count = (unsigned)__builtin_popcountll(dirty);
-    set_bits(&arena->used, arena->used | mask);
-    arena->dirty &= ~mask;
-    arenas.dirty_slots -= dirty_count;
-    arena_count_held((n - dirty_count) * (size_t)SUPERBLOCK, 0);
-    if (arena->used == UINT64_MAX) list_remove(&arena->link);
-    return dirty_count == 0;
+    struct run run = {NULL, -1};
+    char *base = arena_map(count * ARENA, ARENA);
+    if (base == NULL && count > 1) base = arena_map((count = 1) * ARENA, ARENA);
+    if (base == NULL) return run;
+    struct arena_nature nature = arena_nature_for(n, sparse);
+    arena_advise(base, count * ARENA, nature);
+    for (size_t i = 0; i < count; i++) {
+        struct arena *arena = create_at(base + i * ARENA, nature);
+        uint64_t rest = run.arena != NULL ? UINT64_MAX : ~arena_slot_mask(0, n);
+        if (arena != NULL && rest != 0) arena_release(arena, rest);
+        if (arena != NULL && run.arena == NULL) run = (struct run){arena, 0};
+    }
+    if (run.arena == NULL) errno = ENOMEM;
+    return run;
+}
+
+/* Threads that find nothing at the same time do not all make as many: one does, and the others look again
+ * what it has made, a few times, and then make one each. */
+static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, bool fresh)
+{
+    enum { LOOKS = 8 };
+    struct run run = claim(n, alignment, sparse, fresh);
+    for (unsigned looks = 0; run.first < 0; looks++) {
+        if (!arena_may_have((size_t)n * SUPERBLOCK)) return run;
+        if (!atomic_exchange(&arenas.creating, true)) {
+            run = claim(n, alignment, sparse, fresh);
+            if (run.first < 0) run = create(together(), n, sparse);
+            atomic_store(&arenas.creating, false);
+            return run;
+        }
+        if (looks == LOOKS) return create(1, n, sparse);
+        sched_yield();
+        run = claim(n, alignment, sparse, fresh);
+    }
+    return run;
+}
+
+static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
+                               bool fresh, bool *clean)
+{
+    struct run run = claim_or_create(n, alignment, sparse, fresh);
+    if (run.first < 0) return NULL;
+    unsigned first = (unsigned)run.first;
+    uint64_t mask = arena_slot_mask(first, n);
+    if (!arena_may_have(clean_bytes(run.arena, mask))) {
+        arena_release(run.arena, mask);
+        return NULL;
+    }
+    if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(run.arena);
+    *clean = begin_use(run.arena, mask);
+    atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
+    return arena_slot_set(run.arena, first, n, kind);
 }
 
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
@@ -152,100 +233,84 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
     return slot;
 }
 
-static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
-                               bool *clean)
-{
-    unsigned first = 0;
-    struct superblock *slot = NULL;
-    lock_take(&arenas.lock);
-    struct arena *arena = arena_with_run(n, alignment, sparse, &first);
-    if (arena != NULL) {
-        if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
-        *clean = mark_used(arena, first, n);
-        set_bits(&arena->heads, arena->heads | arena_slot_mask(first, 1));
-        slot = arena_slot_set(arena, first, n, kind);
-    }
-    lock_give(&arenas.lock);
-    return slot;
-}
-
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
 {
-    return take(n, alignment, kind, false, clean);
+    return take(n, alignment, kind, false, false, clean);
 }
 
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool fresh, bool *clean)
 {
-    return take(1, 1, kind, sparse, clean);
+    return take(1, 1, kind, sparse, fresh, clean);
 }
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
 
-/* The next run is looked for here first, where it is most likely to be, and in the cache. Of the descriptors
- * only the first one's is not that of a free slot. */
-static void mark_free(struct arena *arena, unsigned first, unsigned n)
+/* Of the descriptors only the first one's is not that of a free slot. */
+static void end_use(struct arena *arena, unsigned first, unsigned n)
 {
-    if (list_holds(&arena->link)) list_remove(&arena->link);
-    list_push(&arenas.partial, &arena->link);
     uint64_t mask = arena_slot_mask(first, n);
-    set_bits(&arena->used, arena->used & ~mask);
-    set_bits(&arena->heads, arena->heads & ~mask);
-    arena->dirty |= mask;
-    arena->longest_dirty = arena->longest_free = ARENA_SLOTS;
-    arena->freed_at = pages_clock();
-    arenas.dirty_slots += n;
-    arena_tell_of_unused();
     arena->slots[first].kind = SLOT_FREE;
     arena->slots[first].inverse = 0;
+    atomic_fetch_and(&arena->heads, ~mask);
+    atomic_fetch_or(&arena->dirty, mask);
+    atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&arenas.dirty_slots, n, memory_order_relaxed);
+    arena_release(arena, mask);
+    atomic_store_explicit(&arenas.latest, arena, memory_order_relaxed);
 }
 
 void arena_give(struct superblock *first, unsigned n)
 {
     struct arena *arena = arena_of_slot(first);
-    lock_take(&arenas.lock);
-    mark_free(arena, (unsigned)(first - arena->slots), n);
-    lock_give(&arenas.lock);
-    arena_purge_if_due();
+    end_use(arena, (unsigned)(first - arena->slots), n);
+}
+
+static bool grow(struct arena *arena, unsigned end, unsigned more)
+{
+    uint64_t mask = end + more <= ARENA_SLOTS ? arena_slot_mask(end, more) : 0;
+    if (mask == 0 || !arena_claim(arena, mask)) return false;
+    if (!arena_may_have(clean_bytes(arena, mask))) {
+        arena_release(arena, mask);
+        return false;
+    }
+    begin_use(arena, mask);
+    return true;
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
 {
     struct arena *arena = arena_of_slot(first);
-    unsigned end = (unsigned)(first - arena->slots) + n;
-    bool done = more <= 0;
-    lock_take(&arenas.lock);
-    if (more < 0) {
-        mark_free(arena, end - (unsigned)-more, (unsigned)-more);
-    } else if (more > 0 && end + (unsigned)more <= ARENA_SLOTS &&
-               (arena->used & arena_slot_mask(end, (unsigned)more)) == 0 &&
-               arena_may_have((size_t)more * SUPERBLOCK)) {
-        if (n + (unsigned)more >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
-        mark_used(arena, end, (unsigned)more);
-        done = true;
-    }
-    if (done) first->word = n + (unsigned)more;
-    lock_give(&arenas.lock);
-    return done;
+    unsigned end = (unsigned)(first - arena->slots) + n, after = n + (unsigned)more;
+    if (more > 0 && !grow(arena, end, (unsigned)more)) return false;
+    if (more > 0 && after >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
+    __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);
+    if (more < 0) end_use(arena, end - (unsigned)-more, (unsigned)-more);
+    return true;
 }
 
-unsigned arena_span(const struct superblock *first) { return (unsigned)first->word; }
-
-struct arena_held arena_held(void)
+unsigned arena_span(const struct superblock *first)
 {
-    lock_take(&arenas.lock);
-    struct arena_held held = {arenas.held, arenas.peak, arena_unused()};
-    lock_give(&arenas.lock);
-    return held;
+    return (unsigned)__atomic_load_n(&first->word, __ATOMIC_RELAXED);
 }
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+struct arena_held arena_held(void) { return (struct arena_held){arenas.held, arenas.peak, arena_unused()}; }
+
+bool arena_has_dirty(void) { return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) != 0; }
 
 struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
 
-void arena_freeze(void) { lock_take(&arenas.lock); }
+void arena_freeze(void) { gate_close(&arenas.gate); }
 
-void arena_thaw(void) { lock_give(&arenas.lock); }
+void arena_thaw(void) { gate_open(&arenas.gate); }
 
-void arena_fork_prepare(void) { lock_for_fork(&arenas.lock); }
+void arena_fork_prepare(void) { gate_close_for_fork(&arenas.gate); }
 
-void arena_fork_parent(void) { lock_after_fork(&arenas.lock); }
+void arena_fork_parent(void) { gate_open_after_fork(&arenas.gate); }
 
-void arena_fork_child(void) { lock_reset(&arenas.lock); }
+void arena_fork_child(void)
+{
+    gate_reset(&arenas.gate);
+    arenas.creating = false;
+}

@@ -1,12 +1,19 @@
 /* arena_state.h: arenas from within, for the parts of them.   (floor 2)
  *
- * arena_slots.c has structs and slots, arena_large.c mappings, arena_purge.c what goes back to the OS, the
- * limit on memory and huge pages.
+ * arena_table.c has structs and where they are found, arena_slots.c slots, arena_large.c mappings,
+ * arena_purge.c what goes back to the OS, the limit on memory and huge pages.
  *
  *     held = used slots + dirty slots + mappings, kept ones included, in bytes
  *     unused = dirty slots + kept mappings
  *
- * All is under the lock but for what is read without, with atomic loads: all, near, held, purged_at.
+ * Groups of 64 arenas say in a few words where it is worth looking:
+ *
+ *     group     | free | dirty | spare | made |  arenas[64]  | next -> ...
+ *                  a bit of each word for each arena
+ *
+ * `free` and `dirty` are hints: a bit is set after slots became free, and who finds nothing behind a bit
+ * clears it and looks again. So a bit that should be set is, once all is quiet. `spare` is claimed with the
+ * struct.
  */
 #ifndef ARENA_STATE_H
 #define ARENA_STATE_H
@@ -16,22 +23,40 @@
 
 enum {
     ARENA_LOOK_FOR_LIMIT = 16 * 1024 * 1024, /* bytes held; before, no limit matters */
-    ARENA_MAYBE_SPARSE = 4                   /* slots of an object that may be touched here and there only */
+    ARENA_MAYBE_SPARSE = 4,                  /* slots of an object that may be touched here and there only */
+    ARENA_SPARE_PEAK = 1024 * 1024,          /* bytes of an object for which unused memory goes back */
+    ARENA_SPARE_ADDRESSES =
+        32 * 1024 * 1024, /* bytes: so many, and as many as are held, may be mapped in vain */
+    ARENA_TOGETHER = 16,  /* at most: made at a time */
+    ARENA_KEPT = 16,      /* mappings without an object */
+    GROUP_ARENAS = 64,
 };
 
+struct arena_group {
+    _Atomic uint64_t free;  /* arenas that may have a free slot */
+    _Atomic uint64_t dirty; /* ... a dirty one */
+    _Atomic uint64_t spare; /* structs without memory */
+    _Atomic uint64_t made;  /* structs there are, or are being made */
+    _Atomic(struct arena *) arenas[GROUP_ARENAS];
+    _Atomic(struct arena_group *) next;
+};
+
+/* All that several threads change, each word by itself; sums are right when all is quiet. */
 struct arenas {
-    struct lock lock;
-    struct list partial; /* arenas with a free slot, the latest freed first */
-    struct list spare;   /* structs without memory */
-    struct list kept;    /* mappings without an object, the latest freed first */
-    size_t kept_bytes;
-    _Atomic(struct arena *) all;
-    size_t held, peak;
-    size_t spared; /* bytes that went back for a peak not to rise */
-    size_t near; /* bytes held that are near the limit on memory, or enough to look for one */
+    struct gate gate;
+    struct arena_group groups;                /* the first */
+    _Atomic(struct arena *) all;              /* along ->next */
+    _Atomic(struct arena *) latest;           /* the arena in which a slot became free last */
+    _Atomic(struct arena *) kept[ARENA_KEPT]; /* mappings without an object */
+    _Atomic size_t kept_bytes;
+    _Atomic bool creating; /* a thread makes arenas */
+    _Atomic size_t held, peak;
+    _Atomic size_t mapped; /* bytes of addresses */
+    _Atomic size_t spared; /* bytes that went back for a peak not to rise */
+    _Atomic size_t near;   /* bytes held that are near the limit on memory, or enough to look for one */
     _Atomic bool limit_is_known;
-    size_t dirty_slots;
-    uint64_t purged_at;
+    _Atomic size_t dirty_slots;
+    _Atomic uint64_t purged_at;
 };
 
 extern HIDDEN struct arenas arenas;
@@ -41,46 +66,95 @@ static inline uint64_t arena_slot_mask(unsigned first, unsigned n)
     return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first;
 }
 
-/* --- arena_slots.c ---------------------------------------------------------------------------------- */
+/* Another thread may have freed it since `now`. */
+static inline bool arena_is_as_old(uint64_t freed_at, uint64_t now, uint64_t min_age)
+{
+    return min_age == 0 || (freed_at <= now && now - freed_at >= min_age);
+}
 
-void arena_count_held(size_t add, size_t sub);
+static inline uint64_t arena_bit(const struct arena *arena) { return (uint64_t)1 << arena->index; }
 
-/* Memory, a struct and the map's entries, or nothing of them; and all of them gone. */
+/* --- arena_table.c ---------------------------------------------------------------------------- */
+
+/* Memory, a struct and the map's entries, or nothing of them and ENOMEM; no slot is to be had of it yet. */
 struct arena *arena_create(size_t size, size_t alignment);
+
+/* The same in two steps: memory for several, and one of them. */
+char *arena_map(size_t size, size_t alignment);
+struct arena *arena_create_at(char *base, size_t size);
+
+/* Unmaps one of which all is the caller's. Through the gate. */
 void arena_destroy(struct arena *arena, size_t size);
 
-/* Makes n slots from i on an object, or a superblock. */
+/* The arenas whose bit in a word of their groups is set, one after the other: NULL begins and ends. */
+enum arena_word { ARENA_FREE, ARENA_DIRTY, ARENA_CLEAN /* in the word of free ones */ };
+struct arena *arena_next_with(enum arena_word word, const struct arena *after);
+
+/* Slots have become free, or dirty; none seems to be any more, which `still` then looks at once more. */
+void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena);
+void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *));
+
+/* --- arena_slots.c ---------------------------------------------------------------------------------- */
+
+static inline void arena_count_held(size_t add, size_t sub)
+{
+    size_t held = atomic_fetch_add_explicit(&arenas.held, add - sub, memory_order_relaxed) + add - sub;
+    size_t peak = atomic_load_explicit(&arenas.peak, memory_order_relaxed);
+    while (held > peak && held < SIZE_MAX / 2 && /* less than nothing for a moment: another subtracts first */
+           !atomic_compare_exchange_weak_explicit(&arenas.peak, &peak, held, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+/* Claims the slots of a mask, if all are free. */
+static inline bool arena_claim(struct arena *arena, uint64_t mask)
+{
+    uint64_t used = atomic_load_explicit(&arena->used, memory_order_relaxed);
+    do
+        if ((used & mask) != 0) return false;
+    while (!atomic_compare_exchange_weak(&arena->used, &used, used | mask));
+    return true;
+}
+
+/* Makes claimed slots free, dirty ones if they are marked so. Their descriptors are those of free slots. */
+void arena_release(struct arena *arena, uint64_t mask);
+
+/* Clears the hint of an arena in which nothing is dirty any more. */
+void arena_look_for_dirty(struct arena *arena);
+
+/* Makes n claimed slots from i on an object, or a superblock. */
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind);
 
 /* --- arena_large.c ---------------------------------------------------------------------------- */
 
 /* Unmaps what has been kept that long; the bytes. And the oldest of it, until so much is gone. */
 size_t arena_drop_kept_older(uint64_t now, uint64_t min_age);
-void arena_drop_kept(size_t bytes);
+size_t arena_drop_kept(size_t bytes);
 
 /* --- arena_purge.c ---------------------------------------------------------------------------- */
 
-/* Something has become unused. */
-void arena_tell_of_unused(void);
-
-/* When `more` bytes would come near the limit, or be more than was ever held though some is unused: what
- * nobody uses goes back, in the second case as much as is needed. May they be had? If not, errno is ENOMEM.
- * An arena that has no used slot may be unmapped. */
+/* When `more` bytes would come near the limit, what nobody uses goes back; when they are many, and more than
+ * was ever held though some is unused, as much as is needed. May they be had? If not, errno is ENOMEM. */
 bool arena_make_room(size_t more);
 
-/* With the lock or without. */
 static inline bool arena_is_near(size_t more)
 {
-    size_t held = __atomic_load_n(&arenas.held, __ATOMIC_RELAXED);
-    size_t near = __atomic_load_n(&arenas.near, __ATOMIC_RELAXED);
+    size_t held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
+    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
     return more != 0 && (held >= near || more > near - held);
 }
 
-static inline size_t arena_unused(void) { return arenas.dirty_slots * SUPERBLOCK + arenas.kept_bytes; }
+static inline size_t arena_unused(void)
+{
+    return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) * SUPERBLOCK +
+           atomic_load_explicit(&arenas.kept_bytes, memory_order_relaxed);
+}
 
 static inline bool arena_needs_room(size_t more)
 {
-    return arena_is_near(more) || (more != 0 && arenas.held + more > arenas.peak && arena_unused() != 0);
+    size_t held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
+    size_t peak = atomic_load_explicit(&arenas.peak, memory_order_relaxed);
+    return arena_is_near(more) || (more >= ARENA_SPARE_PEAK && held + more > peak && arena_unused() != 0);
 }
 
 static inline bool arena_may_have(size_t more)
@@ -88,9 +162,13 @@ static inline bool arena_may_have(size_t more)
     return LIKELY(!arena_needs_room(more)) || arena_make_room(more);
 }
 
-/* Tells the kernel about huge pages, when an arena was made, for an object of n slots first, or a mapping;
- * and that there are to be no more. */
-void arena_advise(struct arena *arena, unsigned n, bool sparse);
+/* What arenas are to be that are made for an object of n slots first. Then the kernel is told; the same of a
+ * mapping; and that there are to be no more huge pages. */
+struct arena_nature {
+    bool huge, sparse;
+};
+struct arena_nature arena_nature_for(unsigned n, bool sparse);
+void arena_advise(char *base, size_t size, struct arena_nature nature);
 void arena_advise_mapping(struct arena *arena, size_t size);
 void arena_no_huge_pages(struct arena *arena);
 

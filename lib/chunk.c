@@ -116,6 +116,6 @@ int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
 {
     int result = 0;
     for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
-        if (arena->used != 0) result = walk_arena(arena, fn, arg);
+        if (arena->base != NULL) result = walk_arena(arena, fn, arg);
     return result != 0 ? result : lent_walk(fn, arg);
 }

@@ -75,6 +75,13 @@ static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected
     return CPU_MOVED; /* never called: cpu.ids is 0 */
 }
 
+static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+                                               uint64_t expected, uint64_t value)
+{
+    (void)flag;
+    return cpu_store(id, at, expected, value);
+}
+
 #endif
 
 #endif

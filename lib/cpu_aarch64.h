@@ -29,8 +29,9 @@
     "adrp %[t], 3b\n\tadd %[t], %[t], :lo12:3b\n\tstr %[t], [%[area], #8]\n\t1:\n\t"                         \
     "ldr %w[t], [%[thread], %[id_at]]\n\t"
 #define CPU_SECTION_END                                                                                      \
-    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.inst " CPU_TEXT(RSEQ_SIG_CODE) "\n\t"                     \
-    "4: b %l[again]\n\t.popsection\n\t"
+    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.inst " CPU_TEXT(                                     \
+        RSEQ_SIG_CODE) "\n\t"                                                                                \
+                       "4: b %l[again]\n\t.popsection\n\t"
 #define CPU_SECTION_INPUTS                                                                                   \
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
         [id_at] "r"(cpu.id_at)
@@ -56,6 +57,29 @@ again:
                           "str %[value], [%[at]]\n\t" CPU_SECTION_END
         : [t] "=&r"(t)
         : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+        : "memory", "cc"
+        : again, moved, changed);
+    return CPU_DONE;
+moved:
+    return CPU_MOVED;
+changed:
+    return CPU_CHANGED;
+}
+
+/* The same, unless *flag is set: then it is CPU_CHANGED. */
+static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+                                               uint64_t expected, uint64_t value)
+{
+    uint64_t t;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"
+                          "ldr %w[t], [%[flag]]\n\tcbnz %w[t], %l[changed]\n\t"
+                          "ldr %[t], [%[at]]\n\tcmp %[t], %[expected]\n\tb.ne %l[changed]\n\t"
+                          "str %[value], [%[at]]\n\t" CPU_SECTION_END
+        : [t] "=&r"(t)
+        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
+          [flag] "r"(flag)
         : "memory", "cc"
         : again, moved, changed);
     return CPU_DONE;

@@ -13,7 +13,7 @@
     "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
 #define CPU_SECTION_END                                                                                      \
-    "2:\n\t.pushsection .text.unlikely, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"            \
+    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"       \
     "4: jmp %l[again]\n\t.popsection\n\t"
 #define CPU_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
 
@@ -36,6 +36,29 @@ again:
                           "movq %[value], (%[at])\n\t" CPU_SECTION_END
         : [t] "=&r"(t)
         : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+        : "memory", "cc"
+        : again, moved, changed);
+    return CPU_DONE;
+moved:
+    return CPU_MOVED;
+changed:
+    return CPU_CHANGED;
+}
+
+/* The same, unless *flag is set: then it is CPU_CHANGED. */
+static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+                                               uint64_t expected, uint64_t value)
+{
+    uint64_t t;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+                          "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
+                          "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
+                          "movq %[value], (%[at])\n\t" CPU_SECTION_END
+        : [t] "=&r"(t)
+        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
+          [flag] "r"(flag)
         : "memory", "cc"
         : again, moved, changed);
     return CPU_DONE;

@@ -1,11 +1,19 @@
-/* file.h: what the kernel says in files of a line or two.   (floor 0)
+/* file.h: files, by system calls alone.   (floor 0)
  *
- * Neither stdio nor malloc: this runs inside of malloc's start. Threads: any.
+ * Neither stdio nor malloc: this runs inside of malloc's start. Nor libc's open, read, write and close, which
+ * are cancellation points: a thread that is to be cancelled would end in them, within malloc, with the locks
+ * that it holds. syscall() is none. Threads: any.
  */
 #ifndef FILE_H
 #define FILE_H
 
 #include <stddef.h>
+#include <sys/types.h>
+
+/* As open, with O_CLOEXEC and mode 0666, write and close; close keeps errno. */
+int file_open(const char *path, int flags);
+ssize_t file_write(int fd, const void *bytes, size_t size);
+void file_close(int fd);
 
 /* Reads the first size - 1 bytes of a file, or all of it, into text, and terminates it. How many they were:
  * 0, with errno, where it cannot be read, and also where it is empty. */

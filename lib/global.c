@@ -10,6 +10,8 @@
 
 struct level {
     struct lock lock;
+    _Atomic(struct list_node *) arrived; /* along link.next, to be filed */
+    _Atomic unsigned detours;            /* visits that found the lock taken, since it was had */
     struct bin bins[CLASSES];
     struct list empty;  /* of a cache's heap only */
     size_t superblocks; /* in bins and empty */
@@ -145,17 +147,41 @@ static void hold_back(struct level *level, struct superblock *sb)
     file(level, sb);
 }
 
+static void file_arrived(struct level *level)
+{
+    struct list_node *next, *node = atomic_exchange(&level->arrived, NULL);
+    for (; node != NULL; node = next) {
+        next = node->next;
+        node->next = NULL;
+        file(level, LIST_ENTRY(node, struct superblock, link));
+    }
+}
+
+/* Locks it, unless its lock is held by a thread that does not run: then it may be false. */
+static bool lock_soon(struct level *level)
+{
+    if (cpu.ids == 0 || !lock_try_for_a_while(&level->lock)) {
+        if (cpu.ids != 0 && atomic_fetch_add(&level->detours, 1) < GLOBAL_DETOURS) return false;
+        lock_take(&level->lock);
+    }
+    if (atomic_load_explicit(&level->detours, memory_order_relaxed) != 0) atomic_store(&level->detours, 0);
+    return true;
+}
+
+static void unlock(struct level *level);
+
 static struct superblock *take(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
-    lock_take(&level->lock);
+    if (!lock_soon(level)) return NULL;
+    file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL) sb = first_empty(level);
     if (sb != NULL) {
         unfile(level, sb);
         set_role(sb, HEAP_NONE, 0);
     }
-    lock_give(&level->lock);
+    unlock(level);
     return sb;
 }
 
@@ -174,24 +200,53 @@ static struct superblock *surplus(struct level *level, size_t keeps)
     return sb;
 }
 
-static void give(struct level *level, struct superblock *sb)
+static void push_arrival(struct level *level, struct superblock *sb)
 {
-    lock_take(&level->lock);
-    file(level, sb);
-    struct superblock *over = level != &top ? surplus(level, GLOBAL_NEAR) : NULL;
+    struct list_node *first = atomic_load(&level->arrived);
+    do sb->link.next = first;
+    while (!atomic_compare_exchange_weak(&level->arrived, &first, &sb->link));
+}
+
+/* Files what has arrived, and pushes up what a cache's heap has too much. Who pushes an arrival tries for the
+ * lock afterwards; who gives it back looks for arrivals afterwards: of the two, one sees the other. */
+static void settle(struct level *level)
+{
+    while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
+        struct superblock *over;
+        file_arrived(level);
+        while (level != &top && (over = surplus(level, GLOBAL_NEAR)) != NULL) push_arrival(&top, over);
+        lock_give(&level->lock);
+    }
+    if (level != &top) settle(&top);
+}
+
+static void unlock(struct level *level)
+{
     lock_give(&level->lock);
-    if (over != NULL) give(&top, over);
+    settle(level);
 }
 
 static void drain(struct level *level)
 {
     for (;;) {
         lock_take(&level->lock);
+        file_arrived(level);
         struct superblock *sb = surplus(level, 0);
         lock_give(&level->lock);
         if (sb == NULL) return;
-        give(&top, sb);
+        push_arrival(&top, sb);
     }
+}
+
+/* False: with blocks pending it is somewhere else, or its lock is held by another just now. */
+static bool refile_soon(struct superblock *sb)
+{
+    struct level *level = level_of(__atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE));
+    if (!lock_try(&level->lock)) return !superblock_has_pending(sb);
+    bool here = is_on(level, sb);
+    if (here) refile(level, sb);
+    unlock(level);
+    return here || !superblock_has_pending(sb);
 }
 
 /* While one was on a list here it could not be posted to a heap that it went to: that is made up for. */
@@ -200,25 +255,28 @@ static void take_posted(void (*forward)(struct superblock *sb))
     struct superblock *next, *sb = superblock_take_posted(&global_posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
-        struct level *level = lock_level_of(sb);
-        if (is_on(level, sb))
-            refile(level, sb);
-        else if (superblock_has_pending(sb))
-            forward(sb);
-        lock_give(&level->lock);
+        if (!refile_soon(sb)) forward(sb);
     }
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-void global_give(struct superblock *sb)
+void global_give(struct superblock *sb, unsigned id)
 {
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    unsigned id = sb->role.heap;
     bool owned = sb->role.by_lines == 0 && id < HEAP_NONE;
     lines_forget(sb);
     if (lines_are_shared(sb->class)) sb->role.by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
-    give(level_here(), sb);
+    set_role(sb, HEAP_NONE, 0);
+    push_arrival(level_here(), sb);
+}
+
+void global_settle(void)
+{
+    struct level *here = level_here();
+    if (atomic_load_explicit(&here->arrived, memory_order_relaxed) != NULL ||
+        atomic_load_explicit(&top.arrived, memory_order_relaxed) != NULL)
+        settle(here);
 }
 
 struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
@@ -238,7 +296,7 @@ bool global_free(struct superblock *sb, void *block)
     struct level *level = lock_level_of(sb);
     bool here = is_on(level, sb);
     if (here && superblock_free_quiet(sb, block)) refile(level, sb);
-    lock_give(&level->lock);
+    unlock(level);
     return here;
 }
 
@@ -248,6 +306,7 @@ void global_collect(void (*forward)(struct superblock *sb))
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
     lock_take(&top.lock);
+    file_arrived(&top);
     for (unsigned class = 1; class < CLASSES; class ++)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             struct list_node *next, *node = top.bins[class].groups[group].first;
@@ -257,7 +316,7 @@ void global_collect(void (*forward)(struct superblock *sb))
                 if (superblock_has_pending(sb)) refile(&top, sb);
             }
         }
-    lock_give(&top.lock);
+    unlock(&top);
 }
 
 bool global_has_free(struct superblock *sb, const void *block)

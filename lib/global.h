@@ -18,7 +18,10 @@
  * So A(t) of the bound grows by a constant. With one cache there are no such heaps. Here "the global heap"
  * means all of this to the rest of the house.
  *
- * Locking: one lock each, which ranks after all heaps' locks and before the arenas'; only fork takes several.
+ * Locking: one lock each; only fork takes several. Nobody waits for it on the fast path's machines: what is
+ * given is pushed onto the level's list of arrivals, which whoever has the lock files; and who wants a
+ * superblock while a thread that does not run has the lock goes on without, GLOBAL_DETOURS times, and then
+ * waits.
  */
 #ifndef GLOBAL_H
 #define GLOBAL_H
@@ -26,11 +29,15 @@
 #include "superblock.h"
 
 /* What a cache's heap keeps: 1 MiB, which all of a last cache's CPUs find in it. */
-enum { GLOBAL_NEAR = 16 };
+enum { GLOBAL_NEAR = 16, GLOBAL_DETOURS = 32 };
 
-/* Puts a quiet superblock that is on no list here; without a cache's heap, an empty one goes to the arenas.
- */
-void global_give(struct superblock *sb);
+/* Puts a quiet superblock that is on no list here, and comes from the heap `id` (HEAP_NONE: from none). It
+ * arrives with the next global_settle. Any lock may be held. */
+void global_give(struct superblock *sb, unsigned id);
+
+/* Files what has arrived; without a cache's heap, an empty one goes to the arenas. Passes over what another
+ * thread has the lock of, which does it then. No lock of a heap is held. */
+void global_settle(void);
 
 /* For heap `id`: the fullest superblock of the class with an eighth free, or an empty one, quiet, on no list
  * and of HEAP_NONE; or NULL. What was posted here and has left for a heap since, with blocks pending, is

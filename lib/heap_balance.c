@@ -1,3 +1,4 @@
+#include "arena.h"
 #include "global.h"
 #include "heap_state.h"
 #include "lines.h"
@@ -149,11 +150,28 @@ size_t heap_keep_invariant(struct heap *heap)
 {
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
-        heap->superblocks--;
+        atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
         heap->counts.transfers++;
-        global_give(sb);
+        global_give(sb, heap->id);
     }
     return n;
+}
+
+/* One at a time: who has the lock may change hands between. */
+struct superblock *heap_displaced_out(struct heap *heap)
+{
+    struct list_node *node = atomic_load(&heap->displaced);
+    while (node != NULL && !atomic_compare_exchange_weak(&heap->displaced, &node, node->next)) continue;
+    if (node == NULL) return NULL;
+    node->next = NULL;
+    return LIST_ENTRY(node, struct superblock, link);
+}
+
+void heap_file_displaced(struct heap *heap)
+{
+    if (LIKELY(atomic_load_explicit(&heap->displaced, memory_order_relaxed) == NULL)) return;
+    for (struct superblock *sb; (sb = heap_displaced_out(heap)) != NULL;) heap_file(heap, sb);
+    heap_keep_invariant(heap);
 }
 
 void heap_regroup_locked(struct heap *heap, struct superblock *sb)
@@ -166,20 +184,35 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb)
     heap_keep_invariant(heap);
 }
 
+/* The thread that holds the lock looks at it when it gives the lock back. If it has just done so, this one
+ * can have the lock. */
+void heap_defer(struct heap *heap)
+{
+    atomic_store(&heap->deferred, true);
+    if (lock_try(&heap->lock)) heap_unlock(heap);
+}
+
 void heap_regroup(struct superblock *sb)
 {
-    struct heap *heap = heap_lock_of(sb);
+    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+    struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     if (heap == NULL) return;
+    if (!lock_try(&heap->lock)) {
+        heap_post(sb);
+        heap_defer(heap);
+        return;
+    }
     heap->counts.slow_frees++;
-    heap_regroup_locked(heap, sb);
-    lock_give(&heap->lock);
+    if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id) heap_regroup_locked(heap, sb);
+    heap_unlock(heap);
+    arena_purge_if_due();
 }
 
 static bool accounts_add_up(const struct heap *heap)
 {
     uint32_t superblocks = 0, eighths = 0;
     for (unsigned class = 1; class < CLASSES; class ++) {
-        superblocks += *heap_slot(heap, class) != NULL;
+        superblocks += heap_active(heap, class) != NULL;
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             const struct list_node *node = heap->bins[class].groups[group].first;
             if ((node != NULL) != (heap->with[group] >> class & 1)) return false;
@@ -196,6 +229,8 @@ static bool accounts_add_up(const struct heap *heap)
         superblocks++;
         eighths += GROUP_EMPTY;
     }
+    const struct list_node *displaced = atomic_load(&heap->displaced);
+    for (; displaced != NULL; displaced = displaced->next) superblocks++;
     return superblocks == heap->superblocks && eighths == heap->free_eighths &&
            (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty)));
 }

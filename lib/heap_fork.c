@@ -4,6 +4,7 @@
 
 void heap_fork_prepare(void)
 {
+    gate_close_for_fork(&heap_transit);
     lock_for_fork(&heap_table_lock);
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
@@ -16,6 +17,7 @@ void heap_fork_parent(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
     lock_after_fork(&heap_table_lock);
+    gate_open_after_fork(&heap_transit);
 }
 
 void heap_fork_child(void)
@@ -27,6 +29,8 @@ void heap_fork_child(void)
         heap->orphan = true;
     }
     lock_reset(&heap_table_lock);
+    gate_reset(&heap_transit);
+    heap_outbox_fork_child();
     assign_fork_child();
     heap_post_fork_child();
 }

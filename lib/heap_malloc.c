@@ -7,26 +7,28 @@
 #include <errno.h>
 #include <sched.h>
 
-/* --- malloc ---------------------------------------------------------------------------------- */
+/* --- superblocks that come to a heap ------------------------------------------------------------ */
 
 /* Makes a quiet superblock this heap's. One with notes has no owner: its frees go to the pending list, and
  * heap_collect sees which of them may go. */
 static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
 {
+    atomic_fetch_add_explicit(&heap->superblocks, 1, memory_order_relaxed);
     superblock_set_role(
         sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
                                     .by_lines = (uint16_t)notes});
-    heap->superblocks++;
     return sb;
 }
 
 /* Most classes never fill one superblock. So the first one of a class has no memory but what is carved: an
  * earlier life would have left it 64 KiB. */
-static bool is_first(const struct heap *heap, unsigned class)
+static bool is_first(struct heap *heap, unsigned class)
 {
-    return heap->bins[class].mask == 0 && *heap_slot(heap, class) == NULL;
+    uint64_t bit = (uint64_t)1 << class;
+    if ((atomic_load_explicit(&heap->met, memory_order_relaxed) & bit) != 0) return false;
+    return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
 }
 
 /* It is sparse, too, as long as the class has no second one; and so are chunks: of a reap's first one, if the
@@ -35,21 +37,11 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean, first = is_first(heap, class);
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
-    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, &clean);
+    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, first, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) arena_refresh(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
-    return adopt(heap, sb, 0);
-}
-
-static struct superblock *from_empty(struct heap *heap, unsigned class)
-{
-    struct superblock *sb = heap_empty_out(heap);
-    if (sb == NULL) return NULL;
-    heap->superblocks--;
-    if (is_first(heap, class)) arena_refresh(sb);
-    superblock_serve(sb, class);
     return adopt(heap, sb, 0);
 }
 
@@ -61,28 +53,76 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     bool needs_notes = sb->role.by_lines == BY_LINES_GLOBAL && superblock_live(sb) != 0;
     unsigned notes = needs_notes ? lines_begin(sb) : 0;
     if (needs_notes && notes == 0) {
-        global_give(sb);
+        global_give(sb, HEAP_NONE);
         return NULL;
     }
     heap->counts.transfers++;
     return adopt(heap, sb, notes);
 }
 
-/* A superblock with free blocks that is on no list: owned (from the bin), or quiet and new to the heap. */
-static struct superblock *choose(struct heap *heap, unsigned class)
+/* A superblock that the heap does not have yet. While the arenas have slots whose memory nobody uses, no heap
+ * is visited for one: nothing is asked of the OS. */
+static struct superblock *obtain(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = bin_fullest(&heap->bins[class], 1);
-    if (sb != NULL) {
-        heap_bin_out(heap, sb);
-        return sb;
-    }
-    sb = from_empty(heap, class);
-    if (sb == NULL) sb = from_global(heap, class);
-    if (sb == NULL && heap_scavenge(heap)) sb = from_global(heap, class);
+    struct superblock *sb = from_global(heap, class);
+    if (sb == NULL && !arena_has_dirty() && heap_scavenge(heap)) sb = from_global(heap, class);
     return sb != NULL ? sb : from_arena(heap, class);
 }
 
-enum refill { REFILLED, RETRY, EXHAUSTED };
+static bool has_free(const struct superblock *sb)
+{
+    uint64_t word = word_read(sb);
+    return word_first(word) != 0 || word_carve(word) <= superblock_class(sb)->carve_limit;
+}
+
+/* Leaves one that is in no row and on no list to who has the lock. */
+static void displace(struct heap *heap, struct superblock *sb)
+{
+    struct list_node *first = atomic_load(&heap->displaced);
+    do sb->link.next = first;
+    while (!atomic_compare_exchange_weak(&heap->displaced, &first, &sb->link));
+    heap_defer(heap);
+}
+
+/* Puts one that was adopted into the row, if this thread still has the heap's id and what is there is used
+ * up. That one, or else the new one, is to be filed. */
+static void place_locked(struct heap *heap, struct superblock *sb)
+{
+    lock_take(&heap->lock);
+    struct superblock *old = heap_active(heap, sb->class), *rest = sb;
+    bool wanted = old == NULL || !has_free(old);
+    if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
+                             (uint64_t)(uintptr_t)sb) == CPU_DONE)
+        rest = old;
+    if (rest != NULL) heap_file(heap, rest);
+    heap_keep_invariant(heap);
+    heap_unlock(heap);
+}
+
+/* The same without the lock, if no visitor needs the row as it is. */
+static void place(struct heap *heap, struct superblock *sb)
+{
+    struct superblock *old = heap_active(heap, sb->class);
+    enum cpu_result result = CPU_CHANGED;
+    if (cpu.ids != 0 && (old == NULL || !has_free(old)))
+        result = cpu_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
+                                  (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+    if (result == CPU_CHANGED)
+        place_locked(heap, sb);
+    else if (result == CPU_MOVED)
+        displace(heap, sb);
+    else if (old != NULL)
+        displace(heap, old);
+}
+
+/* --- malloc ---------------------------------------------------------------------------------- */
+
+enum refill {
+    REFILLED,
+    RETRY,
+    NOTHING,  /* the heap has none */
+    EXHAUSTED /* nor has anybody */
+};
 
 /* Exchanges the active superblock. The old one's threshold is set before it leaves the row: a free on
  * this id is either done before the exchange, and file sees it, or starts after it and sees the
@@ -98,33 +138,43 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
         heap_keep_invariant(heap);
         return REFILLED;
     }
-    if (old != NULL) superblock_set_regroup_at(old, HEAP_NEVER);
+    if (old != NULL && heap_is_active(heap, old)) superblock_set_regroup_at(old, HEAP_NEVER);
     heap_file(heap, sb);
     heap_keep_invariant(heap);
     return RETRY;
 }
 
-static bool has_free(const struct superblock *sb)
+/* A superblock with free blocks that is on no list: owned (from the bin), or quiet and to be adopted. */
+static struct superblock *choose(struct heap *heap, unsigned class)
 {
-    uint64_t word = word_read(sb);
-    return word_first(word) != 0 || word_carve(word) <= superblock_class(sb)->carve_limit;
+    struct superblock *sb = bin_fullest(&heap->bins[class], 1);
+    if (sb != NULL) {
+        heap_bin_out(heap, sb);
+        return sb;
+    }
+    sb = heap_empty_out(heap);
+    if (sb == NULL) return NULL;
+    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    superblock_serve(sb, class);
+    return adopt(heap, sb, 0);
 }
 
 static enum refill refill(struct heap *heap, unsigned class)
 {
-    struct superblock *old = *heap_slot(heap, class);
+    struct superblock *old = heap_active(heap, class);
     if (old != NULL) {
         if (!has_free(old) && !heap_collect(heap, old)) return RETRY;
         if (has_free(old)) return REFILLED; /* by others' frees, or by another thread of this id */
     }
+    heap_file_displaced(heap);
     if (!heap_collect_posted(heap)) return RETRY;
     struct superblock *sb = choose(heap, class);
-    return sb != NULL ? install(heap, old, sb) : EXHAUSTED;
+    return sb != NULL ? install(heap, old, sb) : NOTHING;
 }
 
 static void *pop_active(struct heap *heap, unsigned class)
 {
-    if (cpu.ids == 0) return superblock_pop(*heap_slot(heap, class));
+    if (cpu.ids == 0) return superblock_pop(heap_active(heap, class));
     void *block = heap_pop(class);
     return block != NULL ? block : heap_carve(class);
 }
@@ -132,27 +182,50 @@ static void *pop_active(struct heap *heap, unsigned class)
 /* On the locked path: not only when there is nothing left. */
 static void *pop_locked(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = cpu.ids == 0 ? *heap_slot(heap, class) : NULL;
+    struct superblock *sb = cpu.ids == 0 ? heap_active(heap, class) : NULL;
     return sb != NULL ? superblock_pop(sb) : NULL;
+}
+
+/* From what the heap has; the lock is held meanwhile. */
+static enum refill from_heap(struct heap *heap, unsigned class, void **block)
+{
+    enum refill result = REFILLED;
+    if (!heap_lock_soon(heap)) return NOTHING;
+    *block = pop_locked(heap, class);
+    if (*block == NULL) {
+        heap->counts.slow_mallocs++;
+        PROBE(slow_malloc, heap->id, class, sizeclasses[class].size);
+        result = refill(heap, class);
+        if (result == REFILLED) *block = pop_active(heap, class);
+    }
+    heap_unlock(heap);
+    return result;
+}
+
+/* From elsewhere; no lock is held meanwhile. */
+static enum refill from_elsewhere(struct heap *heap, unsigned class)
+{
+    gate_enter(&heap_transit);
+    struct superblock *sb = obtain(heap, class);
+    if (sb != NULL) place(heap, sb);
+    gate_leave(&heap_transit);
+    return sb != NULL ? REFILLED : EXHAUSTED;
 }
 
 void *heap_malloc_slow(unsigned class)
 {
     void *block = cpu.ids != 0 ? heap_outbox_get(class) : NULL;
     if (block == NULL && cpu.ids != 0) block = heap_carve(class);
-    enum refill result = RETRY;
-    while (block == NULL && result != EXHAUSTED) {
-        struct heap *heap = heap_lock_mine();
+    struct heap *heap = NULL;
+    for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {
+        if (heap == NULL || cpu.ids != 0) heap = heap_for_malloc();
         if (heap == NULL) break;
-        block = pop_locked(heap, class);
-        if (block == NULL) {
-            heap->counts.slow_mallocs++;
-            PROBE(slow_malloc, heap->id, class, sizeclasses[class].size);
-            result = refill(heap, class);
-            if (result == REFILLED) block = pop_active(heap, class);
-        }
-        lock_give(&heap->lock);
+        result = from_heap(heap, class, &block);
+        if (result != NOTHING) continue;
+        result = from_elsewhere(heap, class);
+        if (result == REFILLED && cpu.ids != 0) block = pop_active(heap, class);
     }
+    arena_purge_if_due();
     if (block == NULL)
         errno = ENOMEM;
     else if (cpu.ids == 0)
@@ -176,7 +249,8 @@ static void free_locked(struct superblock *sb, void *block)
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
         if (superblock_live(sb) == 0 && heap_is_active(heap, sb) && heap != heap_mine()) heap_post(sb);
-        lock_give(&heap->lock);
+        heap_unlock(heap);
+        if (due) arena_purge_if_due();
         return;
     }
 }
@@ -197,25 +271,40 @@ void heap_free_slow(struct superblock *sb, void *block)
     heap_make_pending(sb, &chain);
 }
 
-bool heap_block_is_free(struct superblock *sb, void *block)
+/* The heap is locked, and visited. */
+static bool has_free_block(struct heap *heap, struct superblock *sb, void *block)
 {
-    heap_deliver_all();
-    struct heap *heap = heap_lock_of(sb);
-    if (heap == NULL) return global_has_free(sb, block);
     unsigned owner = sb->role.owner;
     if (owner != OWNER_NONE) {
         superblock_set_owner(sb, OWNER_NONE);
         cpu_fence();
     }
     struct superblock **slot = heap_slot(heap, sb->class);
-    bool active = *slot == sb;
+    bool active = heap_is_active(heap, sb);
     if (active && cpu.ids != 0) { /* mallocs go on in the row */
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
         cpu_fence();
     }
-    bool is_free = superblock_has_free(sb, block) || lines_hold(sb, block);
+    bool has = superblock_has_free(sb, block) || lines_hold(sb, block);
     if (owner != OWNER_NONE) superblock_set_owner(sb, owner);
     if (active) __atomic_store_n(slot, sb, __ATOMIC_RELEASE);
-    lock_give(&heap->lock);
-    return is_free;
+    return has;
+}
+
+/* The superblock may go from heap to heap meanwhile. */
+bool heap_block_is_free(struct superblock *sb, void *block)
+{
+    heap_deliver_all();
+    for (;;) {
+        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        if (id >= HEAP_NONE) return global_has_free(sb, block);
+        struct heap *heap = heap_get(id);
+        heap_visit(heap);
+        lock_take(&heap->lock);
+        bool is_here = __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id;
+        bool has = is_here && has_free_block(heap, sb, block);
+        heap_unlock(heap);
+        heap_visit_ends(heap);
+        if (is_here) return has;
+    }
 }

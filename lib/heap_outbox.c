@@ -117,7 +117,11 @@ static bool take_closed(uint64_t *outbox)
     return true;
 }
 
-void heap_outbox_take(struct heap *heap)
+/* Of two that take, one would see the other's closing without a fence since. Mallocs try it only: in it is
+ * the kernel's time. */
+static struct lock takers;
+
+static void take_all(struct heap *heap)
 {
     bool left[CLASSES], any;
     memset(left, true, sizeof left);
@@ -131,6 +135,13 @@ void heap_outbox_take(struct heap *heap)
     } while (any);
 }
 
+void heap_outbox_take(struct heap *heap)
+{
+    if (!lock_try(&takers)) return;
+    take_all(heap);
+    lock_give(&takers);
+}
+
 static bool has_any(unsigned id)
 {
     for (unsigned class = 1; class < CLASSES; class ++)
@@ -141,13 +152,17 @@ static bool has_any(unsigned id)
 void heap_deliver_all(void)
 {
     struct heap *heap;
+    gate_enter(&heap_transit);
+    lock_take(&takers);
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        if (!has_any(heap->id)) continue;
-        lock_take(&heap->lock);
-        heap_outbox_take(heap);
-        lock_give(&heap->lock);
+        if (has_any(heap->id)) take_all(heap);
     }
+    lock_give(&takers);
+    gate_leave(&heap_transit);
 }
+
+/* Held now only by what a signal's handler has interrupted to fork. */
+void heap_outbox_fork_child(void) { lock_reset(&takers); }
 
 /* --- into it --------------------------------------------------------------------------------- */
 

@@ -35,40 +35,69 @@ bool heap_collect_posted(struct heap *heap)
 
 /* --- taking back from the heaps of others ---------------------------------------------------- */
 
-/* Takes a superblock off the row or the bin it is on and stops its owner's frees; quiet after cpu_fence. */
+/* From here on nothing changes the heap's row but under its lock. Before the lock is taken: the fence is the
+ * kernel's. */
+void heap_visit(struct heap *heap)
+{
+    if (cpu.ids == 0) return;
+    atomic_fetch_add(&heap->visited, 1);
+    cpu_fence();
+}
+
+void heap_visit_ends(struct heap *heap)
+{
+    if (cpu.ids != 0) atomic_fetch_sub(&heap->visited, 1);
+}
+
+/* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
+ * cpu_fence. From now on it is on its way. */
 static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
+    union superblock_role role = sb->role;
     if (heap_is_active(heap, sb))
         __atomic_store_n(heap_slot(heap, sb->class), NULL, __ATOMIC_RELEASE);
-    else
+    else if (list_holds(&sb->link))
         heap_bin_out(heap, sb);
-    superblock_set_owner(sb, OWNER_NONE);
-    heap->superblocks--;
+    role.owner = OWNER_NONE;
+    role.heap = HEAP_NONE;
+    superblock_set_role(sb, role);
+    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
     list_push(pulled, &sb->link);
 }
 
+/* Without a lock: the fence is the kernel's. */
 static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
     size_t n = 0;
     if (!list_is_empty(pulled) && cpu.ids != 0) cpu_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
-        global_give(LIST_ENTRY(node, struct superblock, link));
+        global_give(LIST_ENTRY(node, struct superblock, link), heap->id);
     heap->counts.transfers += n;
+    global_settle();
     return n;
 }
 
-/* Every superblock of a locked heap goes to the global heap. */
+/* Every superblock of a heap that is locked, and visited. */
+static void pull_all(struct heap *heap, struct list *pulled)
+{
+    struct superblock *sb;
+    while ((sb = heap_displaced_out(heap)) != NULL) pull(heap, sb, pulled);
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        if ((sb = heap_active(heap, class)) != NULL) pull(heap, sb, pulled);
+        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
+    }
+    while ((sb = heap_empty_out(heap)) != NULL) pull(heap, sb, pulled);
+}
+
 static size_t give_all(struct heap *heap)
 {
-    heap_outbox_take(heap);
     struct list pulled = {NULL};
-    for (unsigned class = 1; class < CLASSES; class ++) {
-        struct superblock *sb = *heap_slot(heap, class);
-        if (sb != NULL) pull(heap, sb, &pulled);
-        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, &pulled);
-    }
-    for (struct superblock *sb; (sb = heap_empty_out(heap)) != NULL; heap->superblocks--)
-        list_push(&pulled, &sb->link);
+    heap_visit(heap);
+    lock_take(&heap->lock);
+    pull_all(heap, &pulled);
+    heap->orphan = heap->was_alone = false;
+    heap_unlock(heap);
+    heap_visit_ends(heap);
     return give_pulled(heap, &pulled);
 }
 
@@ -79,25 +108,55 @@ static bool is_worth_pulling(const struct heap *heap, const struct superblock *s
     return heap_is_active(heap, sb) ? superblock_live(sb) == 0 : sb->group != GROUP_EMPTY;
 }
 
-/* What others have freed into a locked heap that is not this thread's goes to the global heap. What stays has
- * fewer superblocks to be a fraction of, so the invariant has to be looked at. */
-static size_t give_posted(struct heap *heap)
+/* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
+ */
+static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
 {
-    struct list pulled = {NULL};
+    bool left = false;
     struct superblock *next, *sb = superblock_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
-        if (!is_on(heap, sb))
+        if (!is_on(heap, sb)) {
             forward(sb);
-        else if (is_worth_pulling(heap, sb))
-            pull(heap, sb, &pulled);
+        } else if (!is_worth_pulling(heap, sb)) {
+            continue;
+        } else if (visited || !heap_is_active(heap, sb)) {
+            pull(heap, sb, pulled);
+        } else {
+            heap_post(sb);
+            left = true;
+        }
     }
-    size_t n = give_pulled(heap, &pulled);
-    return n + heap_keep_invariant(heap);
+    return left;
 }
 
-/* Before memory is asked of the OS: what lies idle on other heaps. Only tries their locks, since it mostly
- * holds one. */
+/* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a
+ * fraction of, so the invariant has to be looked at. */
+static size_t give_posted(struct heap *heap)
+{
+    size_t n = 0;
+    struct list pulled = {NULL};
+    bool left = false;
+    if (lock_try(&heap->lock)) {
+        left = pull_posted(heap, cpu.ids == 0, &pulled);
+        n = heap_keep_invariant(heap);
+        heap->was_alone = false;
+        heap_unlock(heap);
+    }
+    if (left) {
+        heap_visit(heap);
+        if (lock_try(&heap->lock)) {
+            pull_posted(heap, true, &pulled);
+            n += heap_keep_invariant(heap);
+            heap_unlock(heap);
+        }
+        heap_visit_ends(heap);
+    }
+    return n + give_pulled(heap, &pulled);
+}
+
+/* Before memory is asked of the OS: what lies idle on other heaps. Only tries the locks of those that have
+ * threads. */
 bool heap_scavenge(const struct heap *mine)
 {
     if (cpu.ids != 0) heap_outbox_deliver();
@@ -108,23 +167,27 @@ bool heap_scavenge(const struct heap *mine)
         if (assign_has_ended(heap->id)) heap->orphan = true;
         bool has_posted = atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL;
         if (!heap->orphan && !heap->was_alone && !has_posted) continue;
-        if (!lock_try(&heap->lock)) continue;
+        if (heap->orphan) heap_outbox_take(heap);
         n += heap->orphan ? give_all(heap) : give_posted(heap);
-        heap->orphan = heap->was_alone = false;
-        lock_give(&heap->lock);
     }
     return n != 0;
 }
 
-void heap_give_idle(void) { heap_scavenge(NULL); }
+void heap_give_idle(void)
+{
+    gate_enter(&heap_transit);
+    heap_scavenge(NULL);
+    gate_leave(&heap_transit);
+}
 
 void heap_give_all(void)
 {
     struct heap *heap;
+    gate_enter(&heap_transit);
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        lock_take(&heap->lock);
+        heap_outbox_take(heap);
         give_all(heap);
-        lock_give(&heap->lock);
     }
     global_collect(heap_post);
+    gate_leave(&heap_transit);
 }

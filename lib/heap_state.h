@@ -2,7 +2,20 @@
  *
  * a, in superblocks, is the number in bins, active and in `empty`; a - u, as recorded, is the sum of the
  * groups of those in bins and 8 for each in `empty`; an active one counts as full (heap_is_valid).
- * Everything but `posted` and the counts is under the lock.
+ * Everything but `posted`, `met`, `superblocks`, `deferred`, `detours` and the counts is under the lock.
+ *
+ * Only one thread at a time runs with a heap's id. So who finds the heap's lock taken, finds it taken by a
+ * thread that the kernel has stopped, for milliseconds on a busy machine. Such a thread is not waited for: a
+ * free posts the superblock that is due for another group (`deferred`), for who has the lock to look at; a
+ * malloc gets a superblock from the global heap or the arenas and puts it into the row by a section, which
+ *     takes no lock; the one that was there is on the list of displaced ones, until who has the lock files
+ * it. A heap may get HEAP_DETOURS superblocks so, and then its threads do wait.
+ *
+ * Who takes an active superblock from the heap of another id sets `visited` before, and has a fence run: then
+ * the row changes under the lock only.
+ *
+ * A superblock that is on its way, on no list and in no row, is in the hands of a thread that passes the gate
+ * of transit: fork closes it, so that no child loses one.
  */
 #ifndef HEAP_STATE_H
 #define HEAP_STATE_H
@@ -13,15 +26,22 @@
 #include "heap_fast.h"
 #include "lock.h"
 
+enum { HEAP_DETOURS = 32 };
+
 enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 
 struct heap {
     struct lock lock;
     uint16_t id;
-    _Atomic bool orphan;    /* its threads have ended, or stayed behind in the parent of a fork */
-    _Atomic bool was_alone; /* and may hold more than it may now that there are others */
-    uint32_t superblocks;   /* a, in superblocks: in bins, active and empty */
-    uint32_t free_eighths;  /* a - u as recorded, in eighths of superblocks */
+    _Atomic bool orphan;      /* its threads have ended, or stayed behind in the parent of a fork */
+    _Atomic bool was_alone;   /* and may hold more than it may now that there are others */
+    _Atomic uint64_t met;     /* the classes that it ever asked the arenas for */
+    _Atomic bool deferred;    /* something was posted or displaced while the lock was held */
+    _Atomic uint32_t visited; /* threads that are about to take active superblocks */
+    _Atomic(struct list_node *) displaced; /* to be filed, along link.next; taken whole */
+    _Atomic unsigned detours;              /* superblocks that came while the lock was held */
+    _Atomic uint32_t superblocks;          /* a, in superblocks: in bins, active, empty and displaced */
+    uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) posted;
     struct list empty;
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
@@ -34,9 +54,15 @@ static inline struct superblock **heap_slot(const struct heap *heap, unsigned cl
     return &heap_rows[heap->id].active[class];
 }
 
+/* What is there now: sections of the heap's threads may exchange it at any time. */
+static inline struct superblock *heap_active(const struct heap *heap, unsigned class)
+{
+    return __atomic_load_n(heap_slot(heap, class), __ATOMIC_ACQUIRE);
+}
+
 static inline bool heap_is_active(const struct heap *heap, const struct superblock *sb)
 {
-    return *heap_slot(heap, sb->class) == sb;
+    return heap_active(heap, sb->class) == sb;
 }
 
 static inline void superblock_set_regroup_at(struct superblock *sb, unsigned count)
@@ -75,8 +101,17 @@ bool heap_is_alone(void);
 /* This thread's heap, as of now; NULL if it has none yet, or without memory. */
 struct heap *heap_mine(void);
 
-/* The heap for this thread's next allocation, locked; NULL without memory. */
-struct heap *heap_lock_mine(void);
+/* The heap for this thread's next allocation; NULL without memory. */
+struct heap *heap_for_malloc(void);
+
+/* Locks this thread's heap, unless its lock is held by a thread that does not run; then it may be false. */
+bool heap_lock_soon(struct heap *heap);
+
+/* Gives the lock back, and then has done what was deferred and what others are given. */
+void heap_unlock(struct heap *heap);
+
+/* Who has a superblock in hand that is on its way passes this; no lock is held when it is entered. */
+extern HIDDEN struct gate heap_transit;
 
 /* Locks the heap that a superblock is on; NULL, and nothing is locked, when that is the global heap or it is
  * on its way from there. */
@@ -105,6 +140,15 @@ struct superblock *heap_empty_out(struct heap *heap);
 /* heap_regroup under the lock. */
 void heap_regroup_locked(struct heap *heap, struct superblock *sb);
 
+/* Files what was displaced. */
+void heap_file_displaced(struct heap *heap);
+
+/* Takes one that was displaced off their list, or NULL. */
+struct superblock *heap_displaced_out(struct heap *heap);
+
+/* Something was posted or displaced: whoever has the heap's lock looks at it. No lock. */
+void heap_defer(struct heap *heap);
+
 bool heap_holds_too_much(const struct heap *heap);
 size_t heap_keep_invariant(struct heap *heap); /* how many superblocks it gave for that */
 
@@ -121,8 +165,10 @@ void *heap_outbox_get(unsigned class);
 /* Makes pending what is in this id's outboxes. No lock. */
 void heap_outbox_deliver(void);
 
-/* The same for those of any heap, which is locked. */
+/* The same for those of any heap, unless another thread is at it. In transit. */
 void heap_outbox_take(struct heap *heap);
+
+void heap_outbox_fork_child(void);
 
 /* --- heap_post.c: no lock --------------------------------------------------------------------- */
 
@@ -139,11 +185,15 @@ void heap_post_fork_child(void);
 
 /* --- heap_return.c --------------------------------------------------------------------------- */
 
+/* Between the two the row of a heap changes under its lock only. Before the lock is taken. */
+void heap_visit(struct heap *heap);
+void heap_visit_ends(struct heap *heap);
+
 /* Collects what was posted to this thread's heap, which is locked. False: it is another's now. */
 bool heap_collect_posted(struct heap *heap);
 
 /* Before memory is asked of the OS: has what lies idle on other heaps given to the global heap. True:
- * something was. */
+ * something was. In transit, without a lock. */
 bool heap_scavenge(const struct heap *mine);
 
 #endif

@@ -1,5 +1,6 @@
 #include "assign.h"
 #include "cgroup.h"
+#include "global.h"
 #include "heap_state.h"
 #include "options.h"
 #include "pages.h"
@@ -10,6 +11,7 @@
 _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
 _Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
 struct lock heap_table_lock;
+struct gate heap_transit;
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
@@ -24,31 +26,53 @@ _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superbl
 /* --- heaps and their locks ------------------------------------------------------------------- */
 
 /* Now that there are two heaps to trade, and threads to wait for each other: on less than two processors'
- * time there is no use in spinning. */
-static void know_the_machine(void)
+ * time there is no use in spinning. Files are read for this, so no lock is held. */
+static unsigned know_the_machine(void)
 {
     unsigned cpus = cgroup_mine().cpus;
-    topology_find_caches();
     if (cpus < cpu.count) lock_configure(options.lock, cpus);
+    return topology_find_caches();
 }
 
 bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
 
-/* errno is kept: free may come here, and who allocates sets it himself. */
+/* Memory for a heap that another thread has made meanwhile serves for the next one. */
+static _Atomic(struct heap *) heap_memory;
+
+static struct heap *memory_for_heap(void)
+{
+    struct heap *memory = atomic_exchange(&heap_memory, NULL);
+    return memory != NULL ? memory : pages_metadata(sizeof *memory);
+}
+
+static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memory); }
+
+static struct heap *enter_heap(unsigned id, struct heap *memory)
+{
+    memory->id = (uint16_t)id;
+    if (heap_is_alone()) heap_next(0)->was_alone = true;
+    atomic_fetch_add(&heap_count, 1);
+    atomic_store(&heap_table[id], memory);
+    if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
+    return memory;
+}
+
+/* errno is kept: free may come here, and who allocates sets it himself. The lock keeps out fork, and another
+ * thread of the same id. */
 static COLD struct heap *heap_create(unsigned id)
 {
     int saved = errno;
+    unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
+    struct heap *memory = memory_for_heap();
     lock_take(&heap_table_lock);
+    if (caches != 0) topology_use_caches(caches);
     struct heap *heap = atomic_load(&heap_table[id]);
-    if (atomic_load(&heap_made) != 0) know_the_machine();
-    if (heap == NULL && (heap = pages_metadata(sizeof *heap)) != NULL) {
-        heap->id = (uint16_t)id;
-        if (heap_is_alone()) heap_next(0)->was_alone = true;
-        atomic_fetch_add(&heap_count, 1);
-        atomic_store(&heap_table[id], heap);
-        if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
+    if (heap == NULL && memory != NULL) {
+        heap = enter_heap(id, memory);
+        memory = NULL;
     }
     lock_give(&heap_table_lock);
+    if (memory != NULL) leave_memory(memory);
     errno = saved;
     return heap;
 }
@@ -74,13 +98,39 @@ struct heap *heap_mine(void)
     return id != ASSIGN_NONE ? heap_get(id) : NULL;
 }
 
-struct heap *heap_lock_mine(void)
+struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? cpu_id() : assign_next()); }
+
+/* A store would be an atomic instruction each time. */
+static void begin(struct heap *heap)
 {
-    struct heap *heap = heap_get(cpu.ids != 0 ? cpu_id() : assign_next());
-    if (heap == NULL) return NULL;
-    lock_take(&heap->lock);
-    if (heap->orphan) heap->orphan = false; /* a store would be an atomic instruction each time */
-    return heap;
+    if (heap->orphan) heap->orphan = false;
+    if (atomic_load_explicit(&heap->detours, memory_order_relaxed) != 0) atomic_store(&heap->detours, 0);
+}
+
+bool heap_lock_soon(struct heap *heap)
+{
+    if (cpu.ids == 0 || !lock_try_for_a_while(&heap->lock)) {
+        if (cpu.ids != 0 && atomic_fetch_add(&heap->detours, 1) < HEAP_DETOURS) return false;
+        lock_take(&heap->lock);
+    }
+    begin(heap);
+    return true;
+}
+
+/* Who defers something does so before a last try for the lock: of the two, one sees the other. */
+void heap_unlock(struct heap *heap)
+{
+    lock_give(&heap->lock);
+    for (;;) {
+        global_settle();
+        if (LIKELY(!atomic_load(&heap->deferred))) return;
+        if (cpu.ids != 0 && cpu_id() != heap->id) return; /* the next slow path of the heap's own will look */
+        if (!lock_try(&heap->lock)) return;
+        atomic_store(&heap->deferred, false);
+        heap_file_displaced(heap);
+        heap_collect_posted(heap);
+        lock_give(&heap->lock);
+    }
 }
 
 /* Locks the heap that a superblock is on; NULL (nothing is locked) when that is the global heap. As in the

@@ -42,8 +42,7 @@ static bool is_large(const struct superblock *slot)
 
 bool large_starts_at(struct arena *arena, const void *pointer)
 {
-    if (arena->mapping != 0) return pointer == arena->base && arena->used != 0;
-    const struct superblock *slot = arena_slot(arena, pointer);
+    const struct superblock *slot = arena->mapping != 0 ? &arena->slots[0] : arena_slot(arena, pointer);
     return is_large(slot) && slot_start(slot) == pointer;
 }
 
@@ -56,6 +55,7 @@ void large_free(struct arena *arena, void *object)
         struct superblock *first = arena_slot(arena, object);
         arena_give(first, arena_span(first));
     }
+    arena_purge_if_due();
 }
 
 size_t large_size(struct arena *arena, const void *object)
@@ -96,6 +96,6 @@ struct large_totals large_totals(void)
 {
     struct large_totals totals = {0, 0};
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->used != 0) count_arena(arena, &totals);
+        if (arena->base != NULL) count_arena(arena, &totals);
     return totals;
 }

@@ -1,6 +1,7 @@
 #include "lock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -18,19 +19,19 @@ void lock_configure(enum lock_kind kind, unsigned cpus)
     lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
 }
 
-void lock_sleep(_Atomic uint32_t *word, uint32_t value)
+/* Who sleeps: any, and those that wait for a lock to be handed over. */
+enum { ANYBODY = FUTEX_BITSET_MATCH_ANY, PATIENT = 1, IMPATIENT = 2 };
+
+static void futex(_Atomic uint32_t *word, int what, uint32_t value, uint32_t who)
 {
     int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, who);
     errno = saved;
 }
 
-void lock_wake_sleeper(_Atomic uint32_t *word)
-{
-    int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    errno = saved;
-}
+void lock_sleep(_Atomic uint32_t *word, uint32_t value) { futex(word, FUTEX_WAIT_BITSET, value, PATIENT); }
+
+void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 1, ANYBODY); }
 
 /* Takes the lock with the given state if it becomes free soon. Looks ever less often: who has the lock and
  * wants it again soon does its work in its own cache meanwhile. */
@@ -46,6 +47,14 @@ static bool spin(struct lock *lock, uint32_t state)
     return false;
 }
 
+bool lock_try_for_a_while(struct lock *lock)
+{
+    lock_count(1);
+    if (lock_is_got(lock) || spin(lock, LOCK_HELD)) return true;
+    lock_count(-1);
+    return false;
+}
+
 static void yield_until_taken(struct lock *lock)
 {
     while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this very CPU */
@@ -53,11 +62,30 @@ static void yield_until_taken(struct lock *lock)
 
 /* Whoever has slept takes the lock as LOCK_WANTED: there may be other sleepers, of whom only the state
  * tells, and one wake-up too many costs less than one too few. */
+static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&lock->state, &from, to, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
 static void sleep_until_taken(struct lock *lock)
 {
-    while (atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) != LOCK_FREE) {
-        lock_sleep(&lock->state, LOCK_WANTED);
-        if (spin(lock, LOCK_WANTED)) return;
+    unsigned woken = 0;
+    for (bool impatient = false;;) {
+        uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
+        if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
+            if (impatient) atomic_fetch_sub(&lock->impatient, 1);
+            return;
+        }
+        if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;
+        if (seen == LOCK_FREE) continue;
+        if (seen == LOCK_HANDED && impatient) continue;
+        if (!impatient && woken++ == LOCK_PATIENCE) {
+            impatient = true;
+            atomic_fetch_add(&lock->impatient, 1);
+        }
+        futex(&lock->state, FUTEX_WAIT_BITSET, seen == LOCK_HANDED ? seen : (uint32_t)LOCK_WANTED,
+              impatient ? IMPATIENT : PATIENT);
     }
 }
 
@@ -71,7 +99,13 @@ void lock_wait(struct lock *lock)
     errno = saved;
 }
 
-void lock_wake(struct lock *lock) { lock_wake_sleeper(&lock->state); }
+/* An impatient one that does not sleep yet sees what the state is before it does. */
+void lock_give_on(struct lock *lock)
+{
+    bool hand = atomic_load(&lock->impatient) != 0;
+    atomic_store(&lock->state, hand ? LOCK_HANDED : LOCK_FREE);
+    futex(&lock->state, FUTEX_WAKE_BITSET, 1, hand ? (uint32_t)IMPATIENT : (uint32_t)ANYBODY);
+}
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
@@ -116,5 +150,80 @@ void lock_reset(struct lock *lock)
 {
     if (lock->forker == &lock_depth) lock_count(-1);
     lock->forker = NULL;
+    atomic_store_explicit(&lock->impatient, 0, memory_order_relaxed);
     atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
+}
+
+/* --- gates ------------------------------------------------------------------------------------ */
+
+/* In the child of a fork that has interrupted who passes, nobody is counted. */
+static void leave(struct gate *gate)
+{
+    uint32_t passing = atomic_load(&gate->passing);
+    while (passing != 0 && !atomic_compare_exchange_weak(&gate->passing, &passing, passing - 1)) continue;
+    if (passing == 1 && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
+}
+
+/* Either this sees the gate closed, or who closes it sees this passing. */
+void gate_enter(struct gate *gate)
+{
+    lock_count(1);
+    while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
+        uint32_t closed = 1;
+        leave(gate);
+        atomic_compare_exchange_strong(&gate->closed, &closed, 2);
+        lock_sleep(&gate->closed, 2);
+    }
+}
+
+void gate_leave(struct gate *gate)
+{
+    leave(gate);
+    lock_count(-1);
+}
+
+void gate_close(struct gate *gate)
+{
+    uint32_t passing;
+    lock_take(&gate->closers);
+    atomic_store(&gate->closed, 1);
+    while ((passing = atomic_load(&gate->passing)) != 0) lock_sleep(&gate->passing, passing);
+}
+
+static void open_closed(struct gate *gate)
+{
+    if (atomic_exchange(&gate->closed, 0) == 2) futex(&gate->closed, FUTEX_WAKE_BITSET, INT_MAX, ANYBODY);
+}
+
+void gate_open(struct gate *gate)
+{
+    open_closed(gate);
+    lock_give(&gate->closers);
+}
+
+void gate_close_for_fork(struct gate *gate)
+{
+    if ((lock_depth & CAUGHT) == 0) {
+        gate_close(gate);
+        gate->closers.forker = &lock_depth;
+        return;
+    }
+    lock_for_fork(&gate->closers);
+    if (gate->closers.forker != &lock_depth) return;
+    atomic_store(&gate->closed, 1);
+    for (unsigned left = PATIENCE; left != 0 && atomic_load(&gate->passing) != 0; left--) sched_yield();
+}
+
+void gate_open_after_fork(struct gate *gate)
+{
+    if (gate->closers.forker != &lock_depth) return;
+    open_closed(gate);
+    lock_after_fork(&gate->closers);
+}
+
+void gate_reset(struct gate *gate)
+{
+    atomic_store(&gate->passing, 0);
+    atomic_store(&gate->closed, 0);
+    lock_reset(&gate->closers);
 }

@@ -1,8 +1,12 @@
-/* lock.h: a mutex of one word that spins briefly and then sleeps.   (floor 0)
+/* lock.h: a mutex that spins briefly and then sleeps, and a gate that is open mostly.   (floor 0)
  *
  * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble,
  * PPoPP 2003, 2.4 and table 2). All zero is an unlocked lock; nothing is allocated and nothing has
  * to be destroyed, and a forked child may simply zero one that its parent's thread held.
+ *
+ * A lock that becomes free is for whoever comes first, since it would stand idle while a sleeper wakes. One
+ * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be
+ * handed to it: then nobody else can take it.
  *
  * Rank: locks are taken in the order  reap, heap (by id), global heap, arenas, metadata ; fork
  * takes them in that order too.
@@ -17,11 +21,19 @@
 
 #include "base.h"
 
-enum { LOCK_FREE, LOCK_HELD, LOCK_WANTED /* held, and somebody sleeps */ };
+enum {
+    LOCK_FREE,
+    LOCK_HELD,
+    LOCK_WANTED, /* held, and somebody sleeps */
+    LOCK_HANDED  /* held by nobody yet: for one of the impatient */
+};
+
+enum { LOCK_PATIENCE = 8 /* wake-ups in vain */ };
 
 struct lock {
     _Atomic uint32_t state;
-    const void *forker; /* the thread that took it for its fork, by its lock_depth's address */
+    _Atomic uint32_t impatient; /* threads that wait for it to be handed over */
+    const void *forker;         /* the thread that took it for its fork, by its lock_depth's address */
 };
 
 extern HIDDEN __thread unsigned lock_depth __attribute__((tls_model("initial-exec")));
@@ -48,7 +60,7 @@ static inline void lock_pause(void)
 }
 
 void lock_wait(struct lock *lock);
-void lock_wake(struct lock *lock);
+void lock_give_on(struct lock *lock); /* one that somebody waits for */
 
 /* Seen in this order by a handler in this thread. */
 static inline void lock_count(int n)
@@ -58,11 +70,12 @@ static inline void lock_count(int n)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* Sequentially consistent, as giving is: of one that leaves work for the holder, and then fails to get the
+ * lock, and of one that gives it back, and then looks for work, one sees the other. */
 static inline bool lock_is_got(struct lock *lock)
 {
     uint32_t expected = LOCK_FREE;
-    return atomic_compare_exchange_strong_explicit(&lock->state, &expected, LOCK_HELD, memory_order_acquire,
-                                                   memory_order_relaxed);
+    return atomic_compare_exchange_strong(&lock->state, &expected, LOCK_HELD);
 }
 
 static inline bool lock_try(struct lock *lock)
@@ -79,10 +92,13 @@ static inline void lock_take(struct lock *lock)
     if (!lock_is_got(lock)) lock_wait(lock);
 }
 
+/* Spins for it, but does not sleep. */
+bool lock_try_for_a_while(struct lock *lock);
+
 static inline void lock_give(struct lock *lock)
 {
-    if (atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) == LOCK_WANTED)
-        lock_wake(lock);
+    uint32_t expected = LOCK_HELD;
+    if (!atomic_compare_exchange_strong(&lock->state, &expected, LOCK_FREE)) lock_give_on(lock);
     lock_count(-1);
 }
 
@@ -93,5 +109,26 @@ void lock_for_fork(struct lock *lock);
 void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);
 void lock_fork_end(void);
+
+/* --- gates ------------------------------------------------------------------------------------ */
+
+/* Many threads may pass at once, for a system call or two each, and wait for nobody; who closes the gate
+ * waits until they are through, and those that come then wait until it is opened. A thread that passes takes
+ * no lock. */
+struct gate {
+    _Atomic uint32_t passing; /* threads */
+    _Atomic uint32_t closed;  /* 2: and somebody waits */
+    struct lock closers;
+};
+
+void gate_enter(struct gate *gate);
+void gate_leave(struct gate *gate);
+void gate_close(struct gate *gate);
+void gate_open(struct gate *gate);
+
+/* The same around fork, as for locks. */
+void gate_close_for_fork(struct gate *gate);
+void gate_open_after_fork(struct gate *gate);
+void gate_reset(struct gate *gate);
 
 #endif

@@ -1,8 +1,8 @@
 /* malloc.c: the libc names, nothing else.   (floor 6) */
+#include "ambient.h"
 #include "dispatch.h"
 #include "hoard.h"
 #include "large.h"
-#include "malloc_ambient.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ void cfree(void *block);
  * enclose theirs: prepare handlers run last registered first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
-    malloc_ambient_start();
+    ambient_on = true;
     dispatch_start_late();
 }
 

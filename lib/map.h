@@ -4,8 +4,9 @@
  * 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and
  * never faults; addresses beyond MAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
  *
- * Locking: map_find takes none: each load's address depends on the one before, and what is stored is stored
- * with release. The others are called under the arenas' lock.
+ * Threads: any. There is no lock: map_find's loads depend each on the one before, and what is stored is
+ * stored with release. An entry is changed by who has the addresses: who has mapped them enters them
+ * afterwards, and clears them before they are unmapped.
  */
 #ifndef MAP_H
 #define MAP_H
@@ -49,5 +50,8 @@ static ALWAYS_INLINE struct arena *map_find(const void *pointer)
 bool map_enter(const char *start, size_t size, struct arena *arena);
 
 void map_clear(const char *start, size_t size);
+
+/* The same for entries that are still the arena's: where addresses may have become another's meanwhile. */
+void map_clear_of(const char *start, size_t size, struct arena *arena);
 
 #endif

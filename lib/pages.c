@@ -3,6 +3,7 @@
 #include "lock.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -12,17 +13,92 @@ static void *map(void *hint, size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-void *pages_map(size_t size, size_t alignment)
+/* --- what the OS does not take back ----------------------------------------------------------- */
+
+/* A process may have so many mappings (vm.max_map_count), and to cut one in two fails beyond. What cannot be
+ * unmapped then has no memory at least, and serves again. So does what a sandbox lets nobody unmap or empty.
+ */
+enum { STUCK_MAX = 256 };
+
+struct piece {
+    char *start;
+    size_t size;   /* bytes; 0: there is none */
+    bool is_dirty; /* it may not read as zero */
+};
+
+static struct {
+    struct lock lock;
+    _Atomic unsigned count; /* of those below that may be pieces */
+    struct piece at[STUCK_MAX];
+} stuck;
+
+static bool join(struct piece *piece, const struct piece *more)
+{
+    if (piece->size == 0 || piece->is_dirty != more->is_dirty) return false;
+    bool is_behind = piece->start + piece->size == more->start;
+    if (!is_behind && more->start + more->size != piece->start) return false;
+    if (!is_behind) piece->start = more->start;
+    piece->size += more->size;
+    return true;
+}
+
+/* More than there is room for is lost: addresses, mostly no memory. */
+static void stick_locked(struct piece more)
+{
+    unsigned count = atomic_load_explicit(&stuck.count, memory_order_relaxed), unused = count;
+    for (unsigned i = 0; i < count; i++) {
+        if (join(&stuck.at[i], &more)) return;
+        if (stuck.at[i].size == 0) unused = i;
+    }
+    if (more.size == 0 || unused == STUCK_MAX) return;
+    stuck.at[unused] = more;
+    if (unused == count) atomic_store_explicit(&stuck.count, count + 1, memory_order_relaxed);
+}
+
+static COLD void stick(char *start, size_t size)
+{
+    bool is_dirty = madvise(start, size, MADV_DONTNEED) != 0;
+    lock_take(&stuck.lock);
+    stick_locked((struct piece){start, size, is_dirty});
+    lock_give(&stuck.lock);
+}
+
+static char *take_from(struct piece *piece, size_t size, size_t alignment)
+{
+    char *start = (char *)align_up((uintptr_t)piece->start, alignment);
+    size_t before = (size_t)(start - piece->start);
+    if (start < piece->start || before > piece->size || piece->size - before < size) return NULL;
+    struct piece behind = {start + size, piece->size - before - size, piece->is_dirty};
+    piece->size = before;
+    stick_locked(behind);
+    return start;
+}
+
+static COLD char *take_stuck(size_t size, size_t alignment)
+{
+    char *start = NULL;
+    bool is_dirty = false;
+    lock_take(&stuck.lock);
+    unsigned count = atomic_load_explicit(&stuck.count, memory_order_relaxed);
+    for (unsigned i = 0; i < count && start == NULL; i++) {
+        is_dirty = stuck.at[i].is_dirty;
+        if (stuck.at[i].size != 0) start = take_from(&stuck.at[i], size, alignment);
+    }
+    lock_give(&stuck.lock);
+    if (start != NULL && is_dirty && madvise(start, size, MADV_DONTNEED) != 0) memset(start, 0, size);
+    return start;
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+static void *map_aligned(size_t size, size_t alignment)
 {
     /* The kernel mostly puts a mapping below the last one: often aligned by itself. */
     char *start = map(NULL, size);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
     pages_unmap(start, size);
 
-    if (size + alignment < size) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (size + alignment < size) return NULL;
     start = map(NULL, size + alignment);
     if (start == NULL) return NULL;
     char *aligned = (char *)align_up((uintptr_t)start, alignment);
@@ -30,6 +106,15 @@ void *pages_map(size_t size, size_t alignment)
     if (before != 0) pages_unmap(start, before);
     pages_unmap(aligned + size, alignment - before);
     return aligned;
+}
+
+void *pages_map(size_t size, size_t alignment)
+{
+    bool any_stuck = atomic_load_explicit(&stuck.count, memory_order_relaxed) != 0;
+    char *start = UNLIKELY(any_stuck) ? take_stuck(size, alignment) : NULL;
+    if (start == NULL) start = map_aligned(size, alignment);
+    if (start == NULL) errno = ENOMEM; /* EAGAIN where memory is locked, or what a sandbox says */
+    return start;
 }
 
 void pages_huge(void *start, size_t size, bool may)
@@ -42,7 +127,7 @@ void pages_huge(void *start, size_t size, bool may)
 void pages_unmap(void *start, size_t size)
 {
     int saved = errno;
-    munmap(start, size);
+    if (munmap(start, size) != 0) stick(start, size);
     errno = saved;
 }
 
@@ -56,7 +141,10 @@ bool pages_purge(void *start, size_t size)
 
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 {
-    return mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place;
+    if (mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
+    if (errno == EPERM || errno == ENOSYS)
+        pages_unmap(place, new_size); /* a sandbox's word: nothing was done */
+    return false;
 }
 
 bool pages_resize(void *start, size_t old_size, size_t new_size)
@@ -71,30 +159,33 @@ bool pages_resize(void *start, size_t old_size, size_t new_size)
 
 enum { METADATA_STEP = 256 * 1024 }; /* bytes mapped at a time */
 
-static struct {
-    struct lock lock;
-    char *next;
-    char *end;
-} metadata;
+struct metadata {
+    _Atomic size_t used; /* bytes, these too; beyond METADATA_STEP: nothing is left */
+    _Alignas(64) char bytes[];
+};
+
+static _Atomic(struct metadata *) metadata;
+
+/* The rest of the one before is lost. Of two threads that map one, the later gives its own back. */
+static bool metadata_map(struct metadata *before)
+{
+    struct metadata *more = pages_map(METADATA_STEP, PAGE);
+    if (more == NULL) return false;
+    atomic_store_explicit(&more->used, sizeof *more, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&metadata, &before, more)) pages_unmap(more, METADATA_STEP);
+    return true;
+}
 
 void *pages_metadata(size_t size)
 {
     size = align_up(size, 64);
-    lock_take(&metadata.lock);
-    if (size > (size_t)(metadata.end - metadata.next)) {
-        size_t step = align_up(size, METADATA_STEP);
-        char *start = pages_map(step, PAGE);
-        if (start == NULL) {
-            lock_give(&metadata.lock);
-            return NULL;
-        }
-        metadata.next = start;
-        metadata.end = start + step;
+    if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map(align_up(size, PAGE), PAGE);
+    for (;;) {
+        struct metadata *now = atomic_load_explicit(&metadata, memory_order_acquire);
+        size_t at = now != NULL ? atomic_fetch_add(&now->used, size) : METADATA_STEP;
+        if (at + size <= METADATA_STEP) return (char *)now + at;
+        if (!metadata_map(now)) return NULL;
     }
-    void *p = metadata.next;
-    metadata.next += size;
-    lock_give(&metadata.lock);
-    return p;
 }
 
 uint64_t pages_clock(void)
@@ -104,8 +195,8 @@ uint64_t pages_clock(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-void pages_fork_prepare(void) { lock_for_fork(&metadata.lock); }
+void pages_fork_prepare(void) { lock_for_fork(&stuck.lock); }
 
-void pages_fork_parent(void) { lock_after_fork(&metadata.lock); }
+void pages_fork_parent(void) { lock_after_fork(&stuck.lock); }
 
-void pages_fork_child(void) { lock_reset(&metadata.lock); }
+void pages_fork_child(void) { lock_reset(&stuck.lock); }

@@ -23,6 +23,7 @@ void *pages_map(size_t size, size_t alignment);
 /* Whether the kernel may put huge pages behind it, whatever it does by itself. */
 void pages_huge(void *start, size_t size, bool may);
 
+/* What the OS does not take back, since the process has too many mappings, is emptied, and serves again. */
 void pages_unmap(void *start, size_t size);
 
 /* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
@@ -36,7 +37,7 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 bool pages_resize(void *start, size_t old_size, size_t new_size);
 
 /* Memory for descriptors: zero, aligned to 64, never given back, apart from all user memory so that
- * no overflow of an object reaches it. NULL when there is none. */
+ * no overflow of an object reaches it. NULL when there is none. No lock. */
 void *pages_metadata(size_t size);
 
 /* Milliseconds from an arbitrary start, a few ns to read. */

@@ -149,7 +149,7 @@ def print_tree(top):
 def slots():
     """Each slot that is in use, with its arena's mapping."""
     for arena in listed(gdb.parse_and_eval('arenas')['all'], 'next'):
-        if int(arena['used']) == 0:
+        if int(arena['base']) == 0:
             continue
         mapping = int(arena['mapping'])
         for i in range(1 if mapping else 64):

@@ -10,8 +10,8 @@
 #include "reap_cleanup.h"
 #include "reap_free.h"
 #include "reap_limit.h"
+#include "reap_remote.h"
 #include "reap_shared.h"
-#include "reap_watch.h"
 #include "report.h"
 
 const char *reapVersion(void) { return REAP_VERSION; }
@@ -131,10 +131,8 @@ size_t reapUsableSize(const void *object)
     if (!object) return 0;
     const struct reap_chunk *chunk = chunk_of(object, NULL);
     HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
-    size_t unit = reap_unit(chunk, object);
-    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
-    if (UNLIKELY(reap_watched)) reap_watch_widen(reap, (void *)(uintptr_t)object, bytes);
-    return bytes;
+    (void)reap;
+    return reap_remote_usable(chunk, object);
 }
 
 /* The reap may be another thread's, which changes it or ends it just now. All is frozen, so memory stays; but
@@ -148,6 +146,7 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
     size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
     if (!chunk_is_readable(copy->starts, bytes)) return false;
     size_t start = bitmap_previous(copy->starts, unit, copy->first);
+    if (start == SIZE_MAX) return false;
     return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "ambient.h"
 #include "chunk.h"
 #include "lent.h"
 #include "report.h"
@@ -13,10 +14,26 @@ static void *no_memory(void)
     return NULL;
 }
 
+/* The source's own mallocs are not to ask the reap that asks the source. */
+static void *call_take(const struct reap_backing *backing, size_t size)
+{
+    struct ambient_pause pause = ambient_pause();
+    void *chunk = backing->take(size, backing->arg);
+    ambient_resume(pause);
+    return chunk;
+}
+
+static void call_give(const struct reap_backing *backing, void *chunk, size_t size)
+{
+    struct ambient_pause pause = ambient_pause();
+    backing->give(chunk, size, backing->arg);
+    ambient_resume(pause);
+}
+
 static void *take_from_source(const struct reap_backing *backing, size_t size, size_t *got)
 {
     size = (size + REAP_SOURCE_ALIGN - 1) & -(size_t)REAP_SOURCE_ALIGN;
-    void *chunk = size <= PTRDIFF_MAX ? backing->take(size, backing->arg) : NULL;
+    void *chunk = size <= PTRDIFF_MAX ? call_take(backing, size) : NULL;
     if (!chunk) return no_memory();
     if ((uintptr_t)chunk % REAP_SOURCE_ALIGN)
         report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
@@ -24,7 +41,7 @@ static void *take_from_source(const struct reap_backing *backing, size_t size, s
     int error = lent_add(chunk, size);
     if (error == 0) return chunk;
     if (error == EINVAL) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
-    backing->give(chunk, size, backing->arg);
+    call_give(backing, chunk, size);
     return no_memory();
 }
 
@@ -38,5 +55,5 @@ void *reap_backing_take(const struct reap_backing *backing, size_t size, size_t 
 void reap_backing_give(const struct reap_backing *backing, void *chunk, size_t size)
 {
     lent_remove(chunk);
-    if (chunk != backing->buffer) backing->give(chunk, size, backing->arg);
+    if (chunk != backing->buffer) call_give(backing, chunk, size);
 }

@@ -185,6 +185,7 @@ static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE * 2;
     size_t max = UNLIKELY(reap->flags & REAP_BACKED) ? reap->backing.max_chunk : REAP_MAX_SIZE;
+    if (size > max) size = max;
     while (size < max && size <= (reap->held - reap->spare_bytes) / 2) size *= 2;
     return size;
 }
@@ -208,6 +209,16 @@ static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_
     return chunk;
 }
 
+void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
+{
+    bool lent = chunk->lent;
+    reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
+    chunk->lent = lent;
+    chunk->shared = reap_is_shared(reap);
+    if (!zeroed) reap_zero_starts(chunk, chunk->size);
+    link_chunk(reap, chunk);
+}
+
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
     bool zeroed = false;
@@ -220,12 +231,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         chunk->size = size;
         hold(reap, size);
     }
-    bool lent = chunk->lent;
-    reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
-    chunk->lent = lent;
-    chunk->shared = reap_is_shared(reap);
-    if (!zeroed) reap_zero_starts(chunk, chunk->size);
-    link_chunk(reap, chunk);
+    reap_chunk_start(reap, chunk, zeroed);
     return chunk;
 }
 

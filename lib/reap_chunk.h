@@ -20,6 +20,9 @@ static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
 /* A chunk with room for units, linked but not current. NULL: no memory. */
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 
+/* Makes a regular chunk that is on no list, and not the first, an empty one of the reap's. */
+void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed);
+
 /* A chunk for one object of so many units at an alignment. Not linked, nothing is counted: any
  * thread may call this. *zeroed tells whether the object is known to be zero (may be NULL). */
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed);

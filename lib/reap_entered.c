@@ -86,12 +86,9 @@ void reapLeave(void)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-/* A handler may fork while this thread's place is none yet (ambient_learn_from). */
-static bool is_reap(const struct reap *reap) { return reap && (reap_is_plain(reap) || reap_is_shared(reap)); }
-
-static void in_forked_child(void)
+static void take_along(void)
 {
-    for (struct reap *reap = ambient_reap; is_reap(reap);) {
+    for (struct reap *reap = ambient_reap; reap;) {
         bool shared = reap_is_shared(reap);
         reap->entered_in = reap_tree_generation;
         if (shared) reap->entered = 1;
@@ -99,4 +96,14 @@ static void in_forked_child(void)
     }
 }
 
-void reap_entered_start(void) { pthread_atfork(NULL, NULL, in_forked_child); }
+static void in_forked_child(void)
+{
+    ambient_forks++;
+    take_along();
+}
+
+void reap_entered_start(void)
+{
+    ambient_in_child = take_along;
+    pthread_atfork(NULL, NULL, in_forked_child);
+}

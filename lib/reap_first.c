@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lent.h"
+#include "reap_free.h"
 #include "reap_layout.h"
 
 enum {
@@ -214,6 +215,40 @@ static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
     }
 }
 
+/* The chunk that the name lies in, taken off its list: of a buffer with a source the first one may be too
+ * small for the name. */
+static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
+{
+    struct reap_chunk *chunk = chunk_of(reap->name, NULL), **link = &reap->chunks;
+    while (*link != chunk) link = &(*link)->next;
+    *link = chunk->next;
+    return chunk;
+}
+
+/* Moves the name to where it will stay in the round that begins. */
+static void move_name(struct reap *reap, void *to, size_t size)
+{
+    if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
+    reap->name = memmove(to, reap->name, size);
+}
+
+/* The same in its own chunk, in which the round then begins. A clear cannot fail, so none is asked for. */
+static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
+{
+    reap_chunk_start(reap, chunk, false);
+    reap_free_leave_hole(reap);
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_choose_mode(reap);
+    move_name(reap, reap_chunk_record(reap, size), size);
+    if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
+}
+
+static size_t size_of_name(const struct reap *reap)
+{
+    if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *reap->name);
+    return sizeof *reap->name + reap->name->room;
+}
+
 void reap_first_clear(struct reap *reap)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
@@ -238,12 +273,10 @@ void reap_first_clear(struct reap *reap)
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_BACKED) && reap_is_shared(reap))
         reap_chunk_record(reap, REAP_FACE); /* where it is */
-    if (reap->name) {
-        const struct reap_name *name = reap->name;
-        if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *name);
-        size_t size = sizeof *name + name->room;
-        if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
-        reap->name = memmove(reap_chunk_record(reap, size), name, size);
-    }
+    size_t size = reap->name ? size_of_name(reap) : 0;
+    void *place = size ? reap_chunk_record(reap, size) : NULL;
+    struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
+    if (place) move_name(reap, place, size);
     sort_out_chunks(reap, big);
+    if (names) begin_in_chunk_of_name(reap, names, size);
 }

@@ -272,7 +272,8 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)
 {
     size_t top = reap_chunk_top(reap, chunk), after = end;
-    if (chunk->pinned & REAP_PIN_MARK && end <= chunk->floor) return false; /* it would grow across a mark */
+    bool is_older = chunk->pinned & REAP_PIN_MARK && end <= reap_chunk_mark(chunk);
+    if (is_older) return false; /* it would grow across a mark */
     if (chunk->frees) {
         while (after < top && after - end < extra && bitmap_get(chunk->frees, after))
             after = reap_block_end(reap, chunk, after);
@@ -317,16 +318,27 @@ void reap_free_leave_hole(struct reap *reap)
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
+size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
-    size_t limit = chunk->limit, unit = from;
-    while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
+    size_t top = reap_chunk_top(reap, chunk), unit = from;
+    while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = reap_block_end(reap, chunk, unit);
-        reap_bins_dissolve(reap, chunk, unit, end);
+        if (!chunk->closed) reap_bins_unlink(reap, reap_address(chunk, unit), end - unit);
+        chunk->live_units += end - unit;
         unit = end;
     }
-    for (unit = from; (unit = bitmap_next(chunk->starts, unit, limit)) < limit; unit++)
-        bitmap_clear(chunk->starts, unit);
+    return top;
+}
+
+void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top)
+{
+    bitmap_clear_range(chunk->starts, from, top);
+    if (chunk->frees) bitmap_clear_range(chunk->frees, from, top);
+}
+
+void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
+{
+    reap_free_wipe(chunk, from, reap_free_unlist(reap, chunk, from));
 }
 
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)

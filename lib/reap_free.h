@@ -100,19 +100,20 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
 }
 
 /* The same of a small object that is the last one before the hole, which gets it back; but where a free block
- * comes before it, or none, there is more to do. No table is asked, and no second bitmap needed. */
+ * comes before it, or none, there is more to do. No table is asked, and no second bitmap needed. What lies
+ * shortly before the hole need not lie in the chunk, and there may be none: units are signed here. */
 static inline bool reap_free_last(struct reap *reap, void *object)
 {
     struct reap_chunk *chunk = reap->current;
-    size_t before = (size_t)(reap->bump - (char *)object), offset = (size_t)((char *)object - (char *)chunk);
-    size_t unit = offset / REAP_UNIT;
-    if (before - 1 >= REAP_EXACT_BINS * REAP_UNIT || offset % REAP_UNIT) return false;
-    if (reap->flags & REAP_SPECIAL || unit <= chunk->first) return false;
-    if ((bitmap_window(chunk->starts, unit) & UINT32_MAX) != 1) return false;
-    if (reap_is_free(chunk, bitmap_previous(chunk->starts, unit - 1, chunk->first))) return false;
-    reap_chunk_note_high(chunk, unit + before / REAP_UNIT);
+    size_t before = (uintptr_t)reap->bump - (uintptr_t)object, units = before / REAP_UNIT | before << 60;
+    ptrdiff_t unit = (ptrdiff_t)((uintptr_t)object - (uintptr_t)chunk) >> 4;
+    if (units - 1 >= REAP_EXACT_BINS || !chunk) return false;
+    if (reap->flags & REAP_SPECIAL || unit <= (ptrdiff_t)chunk->first) return false;
+    if ((bitmap_window(chunk->starts, (size_t)unit) & UINT32_MAX) != 1) return false;
+    if (reap_is_free(chunk, bitmap_previous(chunk->starts, (size_t)unit - 1, chunk->first))) return false;
+    reap_chunk_note_high(chunk, (size_t)unit + units);
     reap_retreat_begin(chunk);
-    bitmap_clear(chunk->starts, unit);
+    bitmap_clear(chunk->starts, (size_t)unit);
     reap->bump = object;
     reap_retreat_end(chunk);
     reap_choose_mode(reap);
@@ -131,6 +132,12 @@ void reap_free_settle(struct reap *reap);
 /* Takes back the blocks of a regular chunk from a unit on, where a block starts or the hole: no bit is left,
  * and the units count as live as those of a hole do. */
 void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);
+
+/* The same in two steps, where an older object lies before these blocks: takes what is free out of the bins,
+ * and returns where blocks end; then wipes out the bits, those of a word at once, so that nobody ever sees a
+ * later one without those before it. The hole must follow in the same retreat. */
+size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from);
+void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top);
 
 /* Gives back a chunk with all that is in it. */
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk);

@@ -32,6 +32,7 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->limit = size / REAP_UNIT;
     chunk->live_units = chunk->limit - chunk->first;
     chunk->high = 0;
+    chunk->floor_high = 0;
     chunk->notice = SIZE_MAX;
     chunk->dirty = (struct list_node){NULL, NULL};
     chunk->closed = false;

@@ -40,17 +40,10 @@ static NOINLINE void start(void)
     pthread_once(&once, start_once);
 }
 
-/* What a child has of its parent. */
-static NOINLINE void create_special(struct reap *reap, const struct reap *parent)
-{
-    reap->born = reap_depth(parent);
-    if (parent->flags & REAP_LIMITED) reap_limit_begin(reap, parent);
-}
-
 static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
 {
-    reap_tree_add(reap, parent);
-    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) create_special(reap, parent);
+    unsigned flags = reap_tree_add(reap, parent);
+    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_limit_begin(reap, parent);
 }
 
 static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
@@ -127,6 +120,7 @@ static bool are_valid(const struct reap_options *options)
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
     if (options->buffer && options->buffer_size > UINTPTR_MAX - (uintptr_t)options->buffer) return false;
+    if (options->buffer && options->buffer_size >> REAP_BUFFER_LOG > 0) return false;
     return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
 }
 
@@ -165,10 +159,14 @@ static COLD _Noreturn void misused(struct reap *reap, const char *call, const ch
 
 /* A function of a reap that is being destroyed must not take it away from who destroys it; who was left
  * behind by a fork destroys nothing. */
+static bool is_going(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
+}
+
 static void check_going(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation)
-        misused(reap, call, "reap is being destroyed");
+    if (is_going(reap)) misused(reap, call, "reap is being destroyed");
 }
 
 static void check_entered(struct reap *reap, const char *call)
@@ -192,10 +190,11 @@ static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, boo
 
 /* Before functions run, its own or those of reaps below it. One that has neither is gone before anybody could
  * ask. */
-static void set_going(struct reap *reap)
+static void set_going(struct reap *reap, unsigned depth)
 {
     reap->flags |= REAP_ENDING;
     reap->ending_in = reap_tree_generation;
+    reap->going_to = (uint16_t)depth;
 }
 
 /* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
@@ -227,7 +226,7 @@ static ALIGNED void end_one(struct reap *reap, const char *call)
 
 static bool run_latest(struct reap *reap, unsigned depth)
 {
-    set_going(reap);
+    set_going(reap, depth);
     return reap_cleanup_run_latest(reap, depth);
 }
 
@@ -241,7 +240,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     for (;;) {
         while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
             check_may_end(child, call, false);
-            set_going(reap);
+            set_going(reap, reap == top ? depth : 0);
             reap = child;
         }
         if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
@@ -264,11 +263,12 @@ void reapRewind(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
+    const reap_mark to = *mark; /* a function may end what it lies in */
     check_going(reap, "reapRewind");
     if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
-    empty_tree(reap, mark->depth, "reapRewind");
+    empty_tree(reap, to.depth, "reapRewind");
     reap_alloc_drain(reap);
-    reap_mark_rewind(reap, mark);
+    reap_mark_rewind(reap, &to);
     reap_limit_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
@@ -277,6 +277,8 @@ void reapUnmark(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapUnmark");
     reap_mark_check(reap, mark, "reapUnmark");
+    if (UNLIKELY(is_going(reap)) && mark->depth <= reap->going_to)
+        report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
     reap_mark_close(reap, mark);
 }
 
@@ -291,9 +293,10 @@ static ALWAYS_INLINE void clear(struct reap *reap)
 {
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
+    if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_first_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
-    reap->flags &= (uint8_t) ~(REAP_ENDING | REAP_MARKED);
+    reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
 static NOINLINE void clear_shared(void **handle)
@@ -312,14 +315,39 @@ void reapFreeAll(void **handle)
         clear_shared(handle);
 }
 
-static ALWAYS_INLINE void destroy(struct reap *reap)
+/* Does an address lie in a reap, or in one below it? */
+static bool is_within(const void *address, const struct reap *reap)
+{
+    const struct reap_chunk *chunk = chunk_of(address, NULL);
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner == reap->parent) return false;
+    if (chunk->owner == reap) return true;
+    reap_tree_adopt_begin();
+    bool is = reap_tree_is_below(chunk->owner, reap);
+    reap_tree_adopt_end();
+    return is;
+}
+
+/* Destroys what is below a reap, and calls its functions, to which the handle is good; then clears it, unless
+ * it has gone with a child, or may have been freed by a function. */
+static NOINLINE void empty_whole(struct reap *reap, void **handle)
+{
+    bool goes = is_within(handle, reap);
+    empty_tree(reap, 0, "reapDestroy");
+    if (!goes) *handle = NULL;
+}
+
+/* The handle may lie in the reap itself: it is cleared before that goes. */
+static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
 {
     check_may_end(reap, "reapDestroy", false);
-    empty_tree(reap, 0, "reapDestroy");
+    if (UNLIKELY(reap->children || reap->cleanups))
+        empty_whole(reap, handle);
+    else
+        *handle = NULL;
     end_one(reap, "reapDestroy");
 }
 
-static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy")); }
+static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy"), handle); }
 
 ALIGNED void reapDestroy(void **handle)
 {
@@ -327,10 +355,9 @@ ALIGNED void reapDestroy(void **handle)
     struct reap *reap = *handle;
     if (!reap) return;
     if (reap_is_plain(reap))
-        destroy(reap);
+        destroy(reap, handle);
     else
         destroy_shared(handle);
-    *handle = NULL;
 }
 
 /* --- to another parent ----------------------------------------------------------------------- */

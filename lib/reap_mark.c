@@ -22,7 +22,7 @@ static bool is_place(const struct reap *reap, const reap_mark *mark)
     const struct reap_chunk *chunk = mark->chunk;
     if (!chunk) return true;
     if (chunk_of(chunk, NULL) != chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return false;
-    if (!(chunk->pinned & REAP_PIN_MARK) || chunk->floor < mark->unit) return false;
+    if (!(chunk->pinned & REAP_PIN_MARK) || reap_chunk_mark(chunk) < mark->unit) return false;
     if (chunk->depth >= mark->depth) return false;
     return mark->unit == reap_chunk_top(reap, chunk) || bitmap_get(chunk->starts, mark->unit);
 }
@@ -36,6 +36,22 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
     if (!open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
 }
 
+/* --- depth ----------------------------------------------------------------------------------- */
+
+/* Other threads make children meanwhile: each is on the list with the depth of before, and lowered, or comes
+ * on it with the new one. */
+static void set_depth(struct reap *reap, unsigned depth)
+{
+    reap_tree_lock(reap);
+    for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
+        child->born = (uint16_t)depth;
+    reap->depth = (uint16_t)depth;
+    reap->flags = (uint8_t)(depth > 0 ? reap->flags | REAP_MARKED : reap->flags & ~REAP_MARKED);
+    reap_tree_unlock(reap);
+}
+
+void reap_mark_forget_all(struct reap *reap) { set_depth(reap, 0); }
+
 /* --- open ------------------------------------------------------------------------------------ */
 
 void reap_mark_open(struct reap *reap, reap_mark *mark)
@@ -48,15 +64,16 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
     mark->outer = depth ? reap->mark : 0;
     if (chunk) {
         mark->unit = reap_unit(chunk, reap->bump);
-        mark->pinned = (chunk->pinned & REAP_PIN_MARK) != 0;
-        mark->floor = mark->pinned ? chunk->floor : 0;
+        bool pinned = chunk->pinned & REAP_PIN_MARK;
+        size_t before = pinned ? reap_chunk_mark(chunk) : 0;
+        mark->pinned = (uint16_t)(before >> 32 << 1 | pinned);
+        mark->floor = (uint32_t)before;
         chunk->pinned |= REAP_PIN_MARK;
-        chunk->floor = (uint32_t)mark->unit;
+        reap_chunk_set_mark(chunk, mark->unit);
     }
     reap_open(reap);
     reap->mark = mark->number;
-    reap->depth = mark->depth;
-    reap->flags |= REAP_MARKED;
+    set_depth(reap, mark->depth);
     reap_chunk_forget_all(reap);
     reap_region_mode(reap);
     reap_close(reap);
@@ -118,14 +135,14 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
 /* The bump pointer goes back to the mark, from wherever it is. */
 static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
-    size_t top = reap_chunk_top(reap, chunk);
     if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, unit);
+    size_t top = reap_free_unlist(reap, chunk, unit);
     reap_chunk_note_high(chunk, top);
-    reap_free_unwind(reap, chunk, unit);
     reap_retreat_begin(chunk);
+    reap_free_wipe(chunk, unit, top);
     reap_chunk_bump_in(reap, chunk, unit);
     reap_retreat_end(chunk);
-    chunk->floor = (uint32_t)unit;
+    reap_chunk_set_mark(chunk, unit);
     if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
 }
 
@@ -137,7 +154,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     rewind_chunks(reap, mark->depth);
     if (mark->chunk) rewind_to(reap, mark->chunk, mark->unit);
     reap->mark = mark->number;
-    reap->depth = mark->depth;
+    set_depth(reap, mark->depth);
     reap_region_mode(reap);
     if (!limited) return;
     reap_limit_give(reap, before - reap_chunk_live_bytes(reap));
@@ -145,14 +162,6 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 }
 
 /* --- close ----------------------------------------------------------------------------------- */
-
-static void lower_children(struct reap *reap, unsigned depth)
-{
-    reap_tree_lock(reap);
-    for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
-        child->born = (uint16_t)depth;
-    reap_tree_unlock(reap);
-}
 
 static void lower_functions(struct reap *reap, unsigned depth)
 {
@@ -176,7 +185,7 @@ static void lower_chunks(struct reap *reap, unsigned depth)
 static void leave_chunk(struct reap *reap, const reap_mark *mark)
 {
     struct reap_chunk *chunk = mark->chunk;
-    chunk->floor = mark->floor;
+    reap_chunk_set_mark(chunk, (size_t)(mark->pinned >> 1) << 32 | mark->floor);
     if (!mark->pinned) chunk->pinned &= REAP_PIN_RECORDS;
     reap_free_unmark(reap, chunk);
 }
@@ -185,13 +194,11 @@ void reap_mark_close(struct reap *reap, const reap_mark *mark)
 {
     unsigned outside = mark->depth - 1u;
     reap_open(reap);
-    lower_children(reap, outside);
     lower_functions(reap, outside);
     lower_chunks(reap, outside);
     if (mark->chunk) leave_chunk(reap, mark);
     reap->mark = mark->outer;
-    reap->depth = (uint16_t)outside;
-    if (outside == 0) reap->flags &= (uint8_t)~REAP_MARKED;
+    set_depth(reap, outside);
     if (outside == 0)
         reap_choose_mode(reap);
     else

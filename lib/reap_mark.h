@@ -37,4 +37,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark);
 
 void reap_mark_close(struct reap *reap, const reap_mark *mark);
 
+/* Closes all, where nothing is left that knows of them. */
+void reap_mark_forget_all(struct reap *reap);
+
 #endif

@@ -2,16 +2,24 @@
 #include "reap_remote.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "ambient.h"
 #include "chunk_client.h"
+#include "lock.h"
 #include "reap_alloc.h"
 #include "reap_chunk.h"
 #include "reap_limit.h"
 #include "reap_shared.h"
+#include "reap_tree.h"
 #include "reap_watch.h"
 #include "report.h"
+
+enum {
+    SPINS = 64,          /* tries before a waiter offers its processor */
+    LEFT_BEHIND = 100000 /* and before it gives up, in the child of a fork */
+};
 
 /* Has it been pushed? What is in it is the program's, and undefined perhaps. */
 static bool is_pending(const void *object)
@@ -21,11 +29,15 @@ static bool is_pending(const void *object)
     return words[1] == reap_pending(object);
 }
 
-/* Has an object three words? Of one that has no other close behind it, nothing that lasts tells its size. */
-static bool is_roomy(const struct reap_chunk *chunk, const void *object)
+/* Has an object three words? Of one that has no other close behind it, nothing that lasts tells its size.
+ * One word of the bitmap is read, and at once: whatever comes or goes behind an object, no start there is
+ * seen in it without the one that ends the object. So nothing is read that the reap's thread often writes to.
+ */
+bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
-    uint32_t behind = (uint32_t)(bitmap_window(chunk->starts, reap_unit(chunk, object)) >> 1);
+    size_t unit = reap_unit(chunk, object);
+    uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
     return behind != 0 && !(behind & 1);
 }
 
@@ -47,7 +59,7 @@ static void push(const struct reap_chunk *chunk, void *object, const char *call)
     uintptr_t *words = object;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
     words[1] = reap_pending(object);
-    uintptr_t link = is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
+    uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
     uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
@@ -77,29 +89,37 @@ static size_t top_of(const struct reap_chunk *chunk)
     return current == chunk && offset <= limit * REAP_UNIT ? offset / REAP_UNIT : limit;
 }
 
-/* An object's units. Blocks that are made behind it meanwhile start where it ends, and show that before the
- * bump pointer moves; only a retreat takes such a sign away. */
+/* Blocks that are made behind an object meanwhile start where it ends, and show that before the bump pointer
+ * moves; only a retreat takes such a sign away. */
+bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units)
+{
+    uint32_t before = atomic_load_explicit(&chunk->retreats, memory_order_acquire);
+    size_t top = top_of(chunk);
+    *units = bitmap_next(chunk->starts, unit + 1, top) - unit;
+    atomic_thread_fence(memory_order_acquire);
+    return before % 2 == 0 && before == atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+}
+
+/* The same until it succeeds. In the child of a fork nobody may be there who ends a retreat; but then there
+ * is nobody either who would use what is behind the object. */
 static size_t measure(const struct reap_chunk *chunk, size_t unit)
 {
-    for (;;) {
-        uint32_t before = atomic_load_explicit(&chunk->retreats, memory_order_acquire);
-        size_t top = top_of(chunk), end = bitmap_next(chunk->starts, unit + 1, top);
-        atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 && before == atomic_load_explicit(&chunk->retreats, memory_order_relaxed))
-            return end - unit;
+    size_t units;
+    for (unsigned tries = 0; !reap_remote_measure(chunk, unit, &units); tries++) {
+        if (tries < SPINS)
+            lock_pause();
+        else if (tries > LEFT_BEHIND && reap_tree_generation > 1)
+            break;
+        else
+            sched_yield();
     }
+    return units;
 }
 
-static size_t usable(const struct reap_chunk *chunk, const void *object)
+size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 {
-    if (chunk->kind == REAP_WHOLE) return (chunk->limit - chunk->first) * REAP_UNIT;
-    return measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
-}
-
-/* The same for who may touch all of it then. */
-static size_t usable_at(const struct reap_chunk *chunk, const void *object)
-{
-    size_t bytes = usable(chunk, object);
+    size_t bytes = chunk->kind == REAP_WHOLE ? (chunk->limit - chunk->first) * REAP_UNIT
+                                             : measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
     if (UNLIKELY(reap_watched)) reap_watch_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
     return bytes;
 }
@@ -114,7 +134,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     int saved = errno;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
-    if (UNLIKELY(reap_watched)) usable_at(chunk, object);
+    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object);
     reap_alloc_free(reap, chunk, object);
     errno = saved;
 }
@@ -147,7 +167,7 @@ static void free_object(void *in, void *object, const char *call)
     }
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
-    if (UNLIKELY(reap_watched)) usable_at(chunk, object); /* its first two words are written to */
+    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object); /* its first two words are written to */
     push(chunk, object, call);
 }
 
@@ -172,7 +192,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     struct reap_chunk *chunk = in;
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
-    size_t have = usable_at(chunk, object);
+    size_t have = reap_remote_usable(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
@@ -188,7 +208,7 @@ static size_t usable_size(void *chunk, const void *object, const char *call)
 {
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
-    return usable_at(chunk, object);
+    return reap_remote_usable(chunk, object);
 }
 
 void reap_remote_start(void)

@@ -14,7 +14,18 @@
 #ifndef REAP_REMOTE_H
 #define REAP_REMOTE_H
 
+#include "reap_state.h"
+
 /* Tells the backend whom to call for blocks that lie in chunks. Done once, before the first chunk. */
 void reap_remote_start(void);
+
+/* The bytes of a live object, which nobody frees or resizes meanwhile; all may be touched then. Its reap's
+ * thread may do all else. */
+size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object);
+
+/* What that, and free(), are made of: the units of such an object in a regular chunk, or false, when
+ * something behind it is being changed; and whether it has more than 16 bytes, as far as one look tells. */
+bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units);
+bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object);
 
 #endif

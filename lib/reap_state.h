@@ -70,6 +70,7 @@ enum {
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
+    REAP_BUFFER_LOG = 43,            /* and of the biggest, as a power of two: its units fit marks */
     REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
@@ -118,7 +119,7 @@ struct reap_chunk {
     bool apart : 1;   /* its object is: see apart.h; of REAP_WHOLE alone */
     bool shared : 1;  /* its owner is: see reap_shared.h */
     uint16_t depth;   /* marks that were open when it was made, and still are */
-    uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark */
+    uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
     size_t limit;      /* unit past the last object; records lie beyond */
     size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
@@ -128,7 +129,8 @@ struct reap_chunk {
     struct list_node dirty;     /* on the dirty list */
     uint32_t closed : 1;        /* its free blocks are in no bins: see reap_closing.h */
     uint32_t pinned : 2;        /* enum reap_pin */
-    uint32_t high : 29;         /* the furthest unit that the bump pointer came back from, if it fits */
+    uint32_t floor_high : 7;    /* and the high ones: there are marks up to 8 TiB */
+    uint32_t high : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
     _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
 };
@@ -208,8 +210,9 @@ struct reap {
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
-    uint16_t depth;                      /* how many are open */
-    uint32_t ending_in;                  /* undefined without REAP_ENDING: see reap_tree.h, Fork */
+    uint16_t depth;                      /* how many are open; changes under the lock */
+    uint16_t going_to;                   /* undefined without REAP_ENDING: to which mark, 0: to none; as: */
+    uint32_t ending_in;                  /* see reap_tree.h, Fork */
     struct reap_backing backing;         /* undefined without REAP_BACKED */
     struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
     uint32_t entered;                    /* how often; a shared one: by how many threads */
@@ -300,16 +303,28 @@ static inline size_t reap_chunk_live_units(const struct reap *reap, const struct
     return chunk->live_units - (chunk->limit - reap_chunk_top(reap, chunk));
 }
 
+/* The unit of a chunk's last mark. */
+static inline size_t reap_chunk_mark(const struct reap_chunk *chunk)
+{
+    return (size_t)chunk->floor_high << 32 | chunk->floor;
+}
+
+static inline void reap_chunk_set_mark(struct reap_chunk *chunk, size_t unit)
+{
+    chunk->floor = (uint32_t)unit;
+    chunk->floor_high = (unit >> 32) & 0x7f;
+}
+
 /* The bump pointer does not come back below this in a chunk. */
 static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
 {
-    return chunk->pinned & REAP_PIN_MARK ? chunk->floor : chunk->first;
+    return chunk->pinned & REAP_PIN_MARK ? reap_chunk_mark(chunk) : chunk->first;
 }
 
 /* The bump pointer comes back from a unit. */
 static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
 {
-    const uint32_t most = ((uint32_t)1 << 29) - 1;
+    const uint32_t most = ((uint32_t)1 << 22) - 1;
     if (unit > chunk->high) chunk->high = (unit < most ? (uint32_t)unit : most) & most;
 }
 

@@ -4,6 +4,7 @@
 
 #include "reap.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "options.h"
@@ -136,6 +137,16 @@ static bool find_object(const struct reap *reap, struct place *place)
     return false;
 }
 
+/* Is the next object as it was found? Not if fn has freed another object than its own, cleared the reap, or
+ * gone back to a mark. */
+static void check_place(const struct reap *reap, const struct place *place)
+{
+    const struct reap_chunk *chunk = place->chunk;
+    const void *object = reap_address(chunk, place->unit);
+    bool is_there = chunk_of(object, NULL) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap;
+    if (UNLIKELY(!is_there || !reap_is_object(chunk, object))) reap_misuse_object("reapWalk", reap, object);
+}
+
 /* The next object is found before fn is called: if fn frees its object, then what stood behind it
  * may change, and its chunk go, but not a chunk in which another object lives. */
 int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
@@ -155,6 +166,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         size_t size = (end - here.unit) * REAP_UNIT;
         if (UNLIKELY(reap_watched)) reap_watch_widen(reap, object, size);
         result = fn(object, size, arg);
+        if (more && result == 0) check_place(reap, &next);
     }
     return result;
 }
@@ -314,5 +326,8 @@ void reapReport(void **handle, FILE *out)
         return;
     }
     HELD struct reap *reap = reap_hold(handle, "reapReport");
+    int state; /* printing is a cancellation point, and a shared reap is held */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     print_tree(reap, out);
+    pthread_setcancelstate(state, NULL);
 }

@@ -74,7 +74,7 @@ void reap_tree_adopt(struct reap *reap, struct reap *parent)
 {
     reap_tree_remove(reap);
     reap->next = reap->prev = NULL;
-    reap->born = parent ? reap_depth(parent) : 0;
+    reap->born = 0;
     reap_tree_add(reap, parent);
 }
 

@@ -47,18 +47,22 @@ static inline void reap_tree_unlock(struct reap *parent)
     atomic_store_explicit(&parent->lock, 0, memory_order_release);
 }
 
-/* Makes child the newest child of parent, which may be NULL. */
-static inline void reap_tree_add(struct reap *child, struct reap *parent)
+/* Makes child the newest child of parent, which may be NULL; the parent's flags. Where marks are open there
+ * it is born at their depth, which changes under the lock (reap_mark.c). */
+static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
     child->parent = parent;
-    if (!parent) return;
+    if (!parent) return 0;
     reap_tree_lock(parent);
+    unsigned flags = parent->flags;
+    if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
     struct reap *head = parent->children;
     child->next = head;
     if (head) head->prev = child;
     atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
     parent->children = child;
     reap_tree_unlock(parent);
+    return flags;
 }
 
 /* Takes a child from its parent, if it has one. */

@@ -109,7 +109,7 @@ static void write_all(const char *text, size_t size)
 {
     int fd = STDERR_FILENO;
     while (size > 0) {
-        ssize_t n = write(fd, text, size);
+        ssize_t n = file_write(fd, text, size);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
             fd = kept_stderr;

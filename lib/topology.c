@@ -120,25 +120,33 @@ void topology_read_cores(const struct topology_cpus *allowed)
         if (read_siblings(cpu, &siblings)) core_of[cpu] = (uint16_t)(next_of(&siblings, 0) + 1);
 }
 
-void topology_read_caches(const struct topology_cpus *allowed)
+/* 0: there are not several that CPUs share. */
+static unsigned read_caches(const struct topology_cpus *allowed)
 {
     struct topology_cpus done = {{0}}, sharing;
     unsigned caches = 0, cpus = 0;
     for (unsigned cpu = 0; (cpu = next_of(allowed, cpu)) < TOPOLOGY_CPUS; cpu++, cpus++) {
         if (bitmap_get(done.bits, cpu)) continue;
-        if (!read_last_cache(cpu, &sharing)) return;
+        if (!read_last_cache(cpu, &sharing)) return 0;
         for (unsigned c = 0; (c = next_of(&sharing, c)) < TOPOLOGY_CPUS; c++) {
             bitmap_set(done.bits, c);
             if (caches != 0) cache_of[c] = (uint8_t)(caches % TOPOLOGY_CACHES);
         }
         caches++;
     }
-    if (caches >= cpus) return;
-    caches = caches < TOPOLOGY_CACHES ? caches : TOPOLOGY_CACHES;
-    __atomic_store_n(&topology_caches, caches, __ATOMIC_RELEASE);
+    if (caches >= cpus) return 0;
+    return caches < TOPOLOGY_CACHES ? caches : TOPOLOGY_CACHES;
 }
 
-static bool caches_are_known; /* given, or looked for */
+void topology_use_caches(unsigned caches) { __atomic_store_n(&topology_caches, caches, __ATOMIC_RELEASE); }
+
+void topology_read_caches(const struct topology_cpus *allowed)
+{
+    unsigned caches = read_caches(allowed);
+    if (caches != 0) topology_use_caches(caches);
+}
+
+static _Atomic bool caches_are_known; /* given, or looked for */
 
 static bool allowed_cpus(struct topology_cpus *cpus)
 {
@@ -158,11 +166,12 @@ void topology_init(const char *given, bool want_cores)
     errno = saved;
 }
 
-void topology_find_caches(void)
+unsigned topology_find_caches(void)
 {
     struct topology_cpus allowed;
     int saved = errno;
-    if (!caches_are_known && allowed_cpus(&allowed)) topology_read_caches(&allowed);
-    caches_are_known = true;
+    unsigned caches = 0;
+    if (!atomic_exchange(&caches_are_known, true) && allowed_cpus(&allowed)) caches = read_caches(&allowed);
     errno = saved;
+    return caches;
 }

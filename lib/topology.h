@@ -38,9 +38,11 @@ bool topology_is_text(const char *text, size_t size);
  * kernel says, if they are wanted. Nothing here allocates. */
 void topology_init(const char *given, bool want_cores);
 
-/* Takes the caches as the kernel says, if none were given and this is the first call. Files cost some 4 us
- * each, which a process does not have to spend before there are two in it who could trade. */
-void topology_find_caches(void);
+/* Finds the caches as the kernel says, if none were given and this is the first call: how many there are, for
+ * topology_use_caches; or 0. Files cost some 4 us each, which a process does not have to spend before there
+ * are two in it who could trade. */
+unsigned topology_find_caches(void);
+void topology_use_caches(unsigned caches);
 
 unsigned topology_core(unsigned cpu);
 unsigned topology_cache(unsigned cpu); /* below topology_caches */

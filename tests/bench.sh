@@ -8,7 +8,7 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/bench"
 ln -s "$build/.libs" "$tmp/.libs"
-for program in launch pool_reap pool_obstack pool_malloc pool_raw pool_bump; do
+for program in launch busy pool_reap pool_obstack pool_malloc pool_raw pool_bump; do
     ln -s "$build/bench/$program" "$tmp/bench/$program"
 done
 
@@ -47,4 +47,48 @@ told 'regions, clock: geometric mean ' "$best"
 told '^geometric mean, to the best +' "$best"
 told 'three .* ' "$bump"
 told 'idle 10000: ' "$idle"
+
+# Bad days: the rates that are told are those of the runs, and both kinds of calls are timed.
+ln -s "$tmp" "$tmp/old"
+python3 "$srcdir/bench/run.py" --build "$tmp" --beside "$tmp/old" --rounds 1 --seconds 0.1 \
+    --workloads "mixed crowded 16,reaps quiet 2" busy >"$tmp/told" 2>"$tmp/errors"
+status=$?
+cat "$tmp/told" "$tmp/errors"
+[ $status = 0 ] || exit 1
+tr -d '\r' <"$tmp/bench/results-busy.csv" | awk -F, '
+    $2 == "mixed crowded 16" && $5 == "ns" { ns[$3] = $6 }
+    $2 == "reaps quiet 2" && $3 == "reap" && $5 == "free_worst" { destroy = $6 }
+    END {
+        for (name in ns)
+            if (name !~ /^(reap|old)$/ && (!best || ns[name] < best)) best = ns[name]
+        if ("glibc" in ns && destroy) printf "%.2f %.3f\n", best / ns["reap"], ns["reap"] / ns["old"]
+    }' >"$tmp/rates"
+read -r best old <"$tmp/rates" || { echo "figures of busy are missing"; exit 1; }
+told 'mixed crowded 16 .* ' "$best"
+told 'mixed crowded 16 +' "$old"
+
+# A malloc that now and then gives the same memory twice ends the run; one that sleeps is seen in the figures.
+cat >"$tmp/odd.c" <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+extern void *__libc_malloc(size_t);
+extern void __libc_free(void *);
+static char twice[8192];
+void *malloc(size_t size)
+{
+    static unsigned long calls;
+    if (getenv("SLEEP") && ++calls % 2000 == 0) usleep(20000);
+    return getenv("TWICE") && size >= 4096 && size <= 8192 ? twice : __libc_malloc(size);
+}
+void free(void *object) { if (object != twice) __libc_free(object); }
+END
+${CC:-cc} -shared -fPIC -fno-builtin -w -o "$tmp/odd.so" "$tmp/odd.c" || exit 99
+LD_PRELOAD=$tmp/odd.so TWICE=1 "$build/bench/busy" mixed 2 0.5 >"$tmp/told" 2>&1 &&
+    { echo "the same memory twice was not seen"; bad=1; }
+grep -q 'was written to' "$tmp/told" || { cat "$tmp/told"; bad=1; }
+LD_PRELOAD=$tmp/odd.so SLEEP=1 "$build/bench/busy" small 1 0.5 >"$tmp/told" || bad=1
+awk -F= '{ value[$1] = $2 }
+    END { exit !(value["malloc_worst"] >= 20000000 && value["malloc_long"] >= 3 && value["malloc_999"] < 10000000 &&
+                 value["sleeps"] >= value["malloc_long"] / 2) }' "$tmp/told" ||
+    { cat "$tmp/told"; echo "calls that took 20 ms are not seen"; bad=1; }
 exit $bad

@@ -60,7 +60,8 @@ static struct superblock *new_superblock(unsigned class, unsigned live)
 static void give_on(unsigned on, struct superblock *sb)
 {
     act(on, on);
-    global_give(sb);
+    global_give(sb, HEAP_NONE);
+    global_settle();
     ck_assert(global_is_valid());
 }
 

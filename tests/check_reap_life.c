@@ -1,6 +1,8 @@
 /* check_reap_life.c: who is who, and how reaps begin and end. */
 #include <stdio.h>
+#include <sys/mman.h>
 
+#include "apart.h"
 #include "reap_chunk.h"
 #include "reap_fixture.h"
 
@@ -263,6 +265,120 @@ START_TEST(the_next_child_begins_where_the_last_one_did)
 }
 END_TEST
 
+/* --- handles in memory that goes --- */
+
+/* A source of pages which nobody touches again after they went back. */
+static void *take_pages(size_t size, void *arg)
+{
+    (void)arg;
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void give_pages(void *pages, size_t size, void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
+}
+
+static bool are_shared;
+
+static void *new_on_pages(void **parent)
+{
+    struct reap_options options = {.size = sizeof options, .source = {take_pages, give_pages, NULL}};
+    void *on_pages;
+    options.flags = are_shared ? REAP_SHARED : 0;
+    ck_assert_int_eq(reapCreateWith(&on_pages, parent, &options), 0);
+    return on_pages;
+}
+
+static void free_in(void *object)
+{
+    void *owner;
+    ck_assert_int_eq(reapOf(object, &owner), 0);
+    reapFree(&owner, object);
+}
+
+static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
+
+/* In a reap itself, small or with a chunk of its own, or freed by one of its functions; also in those of its
+ * children. Its functions find the handle as it was. */
+START_TEST(a_handle_in_the_reap_that_it_is_of)
+{
+    are_shared = _i;
+    for (int where = 0; where < 16; where++) {
+        void *top = new_on_pages(&reap), *below, **handle;
+        if (where & 1) below = new_on_pages(&top);
+        if (where & 2) reapCreate(&below, where & 1 ? &below : &top);
+        handle = reapMalloc(where & 3 ? &below : &top, where & 4 ? 100000 : 16);
+        *handle = top;
+        if (where & 8)
+            reapOnDestroy(where & 3 ? &below : &top, free_in, handle);
+        else
+            reapOnDestroy(where & 3 ? &below : &top, use_it, handle);
+        reapDestroy(handle);
+        ck_assert_uint_eq(stats().children, 0);
+    }
+}
+END_TEST
+
+/* Where it stays it is NULL: in a parent, in a reap beside, in another tree, and elsewhere. */
+START_TEST(a_handle_in_a_reap_that_stays)
+{
+    void *beside, *root, *child, *local;
+    are_shared = _i;
+    reapCreate(&beside, &reap);
+    reapCreate(&root, NULL);
+    void **handles[] = {reapMalloc(&reap, 16), reapMalloc(&beside, 50000), reapMalloc(&root, 16), &local};
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++) {
+        for (int children = 0; children < 2; children++) {
+            *handles[i] = new_on_pages(&reap);
+            if (children) reapCreate(&child, handles[i]);
+            reapMalloc(handles[i], 1000);
+            reapDestroy(handles[i]);
+            ck_assert_ptr_null(*handles[i]);
+        }
+    }
+    reapDestroy(&root);
+}
+END_TEST
+
+/* The same with objects apart, and what was freed looked through for what has been written to it. */
+START_TEST(a_handle_apart)
+{
+    static const char *const how[] = {"harden=1", "redzone=48", "bypass=1"};
+    setenv("REAP_OPTIONS", how[_i], 1);
+    for (int where = 0; where < 8; where++) {
+        void *top, *child, **handle;
+        reapCreate(&top, NULL);
+        reapCreate(&child, &top);
+        handle = reapMalloc(where & 1 ? &child : &top, where & 2 ? 100000 : 16);
+        *handle = top;
+        if (where & 4) reapOnDestroy(where & 1 ? &child : &top, free_in, handle);
+        reapDestroy(handle);
+        apart_check_freed();
+    }
+}
+END_TEST
+
+/* Made in an object of its parent, and cleared through a handle that goes with the clear. */
+START_TEST(a_handle_in_an_object_of_the_parent)
+{
+    struct request {
+        void *handle;
+        void *self;
+    } *request = reapMalloc(&reap, sizeof *request);
+    reapCreate(&request->handle, &reap);
+    request->self = reapMalloc(&request->handle, 16);
+    *(void **)request->self = request->handle;
+    void *handle = request->handle;
+    reapFreeAll(request->self);
+    ck_assert_uint_eq(stats_of(handle).live_objects, 0);
+    reapDestroy(&request->handle);
+    ck_assert_ptr_null(request->handle);
+}
+END_TEST
+
 START_TEST(destroying_nothing)
 {
     void *nothing = NULL;
@@ -290,6 +406,11 @@ int main(void)
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
     tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
+    tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
+    tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);
+    tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
     tcase_add_test(tests, destroying_nothing);
-    return run("reap_life", tests);
+    TCase *apart = new_case("reap_life_apart", 30);
+    tcase_add_loop_test(apart, a_handle_apart, 0, 3);
+    return run_cases("reap_life", tests, apart, (TCase *)NULL);
 }

@@ -308,6 +308,105 @@ START_TEST(a_buffer_then_a_source)
 }
 END_TEST
 
+/* Chunks are never bigger than what was asked for, but for what does not fit. */
+START_TEST(chunks_of_the_least_size)
+{
+    static const size_t asked[] = {1, 4096, 8192, 8193, 16384, 100000};
+    struct pile pile = {0};
+    struct reap_options options = {.size = sizeof options, .source = {take, give, &pile}};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        options.max_chunk = asked[i];
+        size_t most = asked[i] < 8192 ? 8192 : asked[i];
+        ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+        for (size_t n = 0; n < 200; n++) {
+            size_t before = stats_of(with).chunk_bytes;
+            reapMalloc(&with, 1000);
+            ck_assert_uint_le(stats_of(with).chunk_bytes - before, most);
+        }
+        reapDestroy(&with);
+        ck_assert_uint_eq(pile.bytes, 0);
+    }
+}
+END_TEST
+
+/* A name that the empty first chunk has no room for stays, where a chunk of the source has. */
+START_TEST(a_long_name_in_a_small_buffer)
+{
+    static alignas(4096) char buffer[4096];
+    char name[4096];
+    struct pile pile = {0};
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
+    options.source = (struct reap_source){take, give, &pile};
+    options.flags = _i ? REAP_SHARED : 0;
+    for (size_t length = 2000; length < sizeof name; length += 97) {
+        memset(name, 'a', length);
+        name[length] = '\0';
+        ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+        ck_assert_int_eq(reapSetName(&with, name), 0);
+        size_t held = stats_of(with).chunk_bytes;
+        for (int round = 0; round < 5; round++) {
+            reap_mark mark;
+            reapFreeAll(&with);
+            ck_assert_str_eq(reapName(&with), name);
+            ck_assert_uint_eq(stats_of(with).live_objects, 0);
+            ck_assert_uint_le(stats_of(with).chunk_bytes, held);
+            if (round == 3) reapSetLimit(&with, 100000);
+            reapMark(&with, &mark);
+            for (int i = 0; i < round * 20; i++) memset(reapMalloc(&with, 500), i, 500);
+            reapRewind(&with, &mark);
+            if (round % 2) reapUnmark(&with, &mark);
+            for (int i = 0; i < 20; i++) reapFree(&with, memset(reapMalloc(&with, 500), i, 500));
+            ck_assert_str_eq(reapName(&with), name);
+        }
+        reapFreeAll(&with);
+        reapDestroy(&with);
+        ck_assert_uint_eq(pile.taken, pile.given);
+    }
+}
+END_TEST
+
+/* Address space that no memory is behind until it is used; NULL where there is little of either, or a tool
+ * looks at each access. */
+static char *wide_buffer(size_t size, size_t used)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    size_t free_pages = (size_t)sysconf(_SC_AVPHYS_PAGES);
+    if (free_pages * 4096 < used || steps_of(2000) < 2000) return NULL;
+    char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+    return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+/* The reap's own table of the buffer has half a gigabyte. */
+START_TEST(a_mark_beyond_64_gigabytes)
+{
+    const size_t gigabyte = (size_t)1 << 30, size = 70 * gigabyte;
+    reap_mark first, outer, inner;
+    char *buffer = wide_buffer(size, 2 * gigabyte);
+    if (!buffer) return;
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = size};
+    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    reapMark(&with, &first);
+    ck_assert_ptr_nonnull(reapMalloc(&with, 66 * gigabyte));
+    char *older = reapMalloc(&with, 100);
+    reapMark(&with, &outer);
+    char *middle = reapMalloc(&with, 100);
+    reapMark(&with, &inner);
+    char *younger = reapMalloc(&with, 100);
+    ck_assert_ptr_ne(reapRealloc(&with, middle, 200), middle);
+    reapRewind(&with, &inner);
+    ck_assert_ptr_eq(reapMalloc(&with, 100), younger);
+    reapUnmark(&with, &inner);
+    reapRewind(&with, &outer);
+    ck_assert_ptr_eq(reapMalloc(&with, 100), middle);
+    ck_assert_ptr_ne(reapRealloc(&with, older, 200), older);
+    reapUnmark(&with, &outer);
+    reapRewind(&with, &first);
+    ck_assert_uint_eq(stats_of(with).live_objects, 0);
+    reapDestroy(&with);
+    munmap(buffer, size);
+}
+END_TEST
+
 /* More chunks at once than may be lent are refused, and those that are there go on. */
 START_TEST(the_table_is_full)
 {
@@ -394,6 +493,9 @@ int main(void)
     tcase_add_test(tests, a_reap_on_a_source);
     tcase_add_test(tests, a_source_runs_dry);
     tcase_add_test(tests, a_buffer_then_a_source);
+    tcase_add_test(tests, chunks_of_the_least_size);
+    tcase_add_loop_test(tests, a_long_name_in_a_small_buffer, 0, 2);
+    tcase_add_test(tests, a_mark_beyond_64_gigabytes);
     tcase_add_test(tests, the_table_is_full);
     tcase_add_test(tests, a_reap_on_huge_pages);
     tcase_add_test(tests, a_report_of_all_finds_them);

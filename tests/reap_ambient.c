@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "expect.h"
@@ -298,6 +299,106 @@ static void a_limit_holds(void)
     EXPECT(reapSetLimit(&reap, 0) == 0);
 }
 
+/* --- functions of ours that are called on the way ------------------------------------------- */
+
+static size_t taken, given;
+static bool is_child;
+
+/* As a program would write it: malloc, and in the way of its own calls too. */
+static void *take(size_t size, void *arg)
+{
+    char *note = OPAQUE(strdup("taken"));
+    ON_HEAP(note);
+    free(note);
+    void *chunk = OPAQUE(aligned_alloc(4096, size));
+    ON_HEAP(chunk);
+    void *(*nested)(void) = arg;
+    if (nested) ON_HEAP(nested());
+    taken++;
+    return chunk;
+}
+
+static void give(void *chunk, size_t size, void *arg)
+{
+    (void)arg, (void)size;
+    void *note = OPAQUE(malloc(100));
+    ON_HEAP(note);
+    free(note);
+    free(chunk);
+    given++;
+}
+
+/* Enters another reap inside of a source, and forks there: the child is where its parent is. */
+static void *nested(void)
+{
+    static bool is_within;
+    void *inner, *object = OPAQUE(malloc(10));
+    if (is_within) return object;
+    is_within = true;
+    reapCreate(&inner, NULL);
+    reapEnter(&inner);
+    EXPECT(owner_of(OPAQUE(malloc(10))) == inner);
+    reapLeave();
+    ON_HEAP(object);
+    reapDestroy(&inner);
+    pid_t child = fork();
+    is_child |= child == 0;
+    if (child > 0) {
+        int status = -1;
+        EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    }
+    is_within = false;
+    return object;
+}
+
+static void a_source_on_the_heap(void *(*within)(void))
+{
+    struct reap_options options = {.size = sizeof options, .source = {take, give, within}};
+    void *outer = reap;
+    EXPECT(reapCreateWith(&reap, within ? &outer : NULL, &options) == 0);
+    reapEnter(&reap);
+    for (size_t i = 0; i < 200 && !is_child; i++) {
+        void *small = OPAQUE(malloc(3000)), *big = OPAQUE(malloc(100000 + i * 5000));
+        IN_REAP(small);
+        IN_REAP(big);
+        if (i % 2) free(big);
+        if (within) i += 50;
+    }
+    if (is_child) {
+        reapEnter(&reap); /* it is in it, and this the innermost */
+        IN_REAP(OPAQUE(malloc(10)));
+        reapLeave();
+        reapLeave();
+        ON_HEAP(OPAQUE(malloc(10)));
+        _exit(expect_status());
+    }
+    reapLeave();
+    reapDestroy(&reap);
+    reap = outer;
+    EXPECT(taken == given && taken > 0);
+}
+
+static void *asked_in_limit;
+static void on_limit(void **met, size_t size, void *arg)
+{
+    (void)met, (void)size, (void)arg;
+    asked_in_limit = OPAQUE(malloc(1000)); /* within the reap, that has none */
+}
+
+static void a_limits_function(void)
+{
+    int calls = 0;
+    EXPECT(reapSetLimit(&reap, 100000) == 0);
+    reapOnLimit(&reap, on_limit, &calls);
+    reapEnter(&reap);
+    for (int i = 0; i < 300; i++) (void)OPAQUE(malloc(1000));
+    EXPECT(asked_in_limit == NULL);
+    reapLeave();
+    reapOnLimit(&reap, NULL, NULL);
+    reapFreeAll(&reap);
+    EXPECT(reapSetLimit(&reap, 0) == 0);
+}
+
 int main(void)
 {
     static const size_t sizes[] = {1, 24, 100, 1000, 1500, 5000, 30000, 100000, 3000000};
@@ -311,6 +412,9 @@ int main(void)
     each_thread_has_its_own();
     threads_are_in_one();
     a_limit_holds();
+    a_limits_function();
+    a_source_on_the_heap(NULL);
+    a_source_on_the_heap(nested);
     reapDestroy(&reap);
     return expect_status();
 }

@@ -108,6 +108,11 @@ def target(text):
     return int(found.group(1), 16) if found else None
 
 
+def inside_end(order, end):
+    """The last instruction before an address."""
+    return order[bisect.bisect_left(order, end) - 1]
+
+
 def stores_to(text):
     """The memory operand of a store, or None."""
     if text.startswith("st"):
@@ -132,6 +137,8 @@ def check_section(library, code, order, section):
         yield f"the word before its abort handler at {abort:x} is not {machine['signature']:x}"
     if not re.match(machine["jump"], code[abort]) or not leads_into(machine, code, order, abort, start):
         yield f"its abort handler does not branch to what leads into it: {code[abort]}"
+    if end <= abort - 4 <= end + 4 and library.at(abort - 4, "<I") == machine["signature"]:
+        yield f"what has stored at {inside_end(order, end):x} goes on into its abort handler"
     if entered(machine, code, order, start) != at:
         yield f"what leads into it at {start:x} does not put its descriptor into the area"
     inside = [a for a in order if start <= a < end]

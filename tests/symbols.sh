@@ -36,6 +36,89 @@ listed "$srcdir/lib/libreap-malloc.map" | sort -u - "$tmp/api" >"$tmp/promised"
 exported "$libs/libreap-malloc.so" >"$tmp/exported"
 same libreap-malloc.so "$tmp/promised" "$tmp/exported"
 
+# What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
+# and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
+cat >"$tmp/allowed" <<'LIST'
+# memory and strings, in registers
+memchr
+memcmp
+memcpy
+memmove
+memset
+strcmp
+strcspn
+strlen
+strncmp
+strnlen
+strrchr
+strstr
+wcslen libreap-malloc
+# a call of the kernel's and no more, none of them a cancellation point; syscall() is none whatever it calls
+clock_gettime
+fstat
+getpid
+madvise
+mmap
+mremap
+munmap
+sched_getcpu
+sched_yield
+syscall
+# words of libc's, read
+__errno_location
+__environ
+environ
+__libc_single_threaded
+__libc_stack_end
+__rseq_offset
+__rseq_size
+getauxval
+sysconf libreap-malloc
+stderr libreap-malloc
+# at start and end: they may allocate, for libc, and come back to a malloc that is ready for them
+__cxa_atexit
+__cxa_finalize
+__register_atfork
+pthread_once
+# which modules there are; ld.so's locks only
+_dl_find_object
+dl_iterate_phdr
+dlsym libreap-malloc
+# robust mutexes tell which threads have ended; never waited for, so no cancellation
+pthread_mutex_consistent
+pthread_mutex_init
+pthread_mutex_trylock
+pthread_mutex_unlock
+pthread_mutexattr_destroy
+pthread_mutexattr_init
+pthread_mutexattr_setrobust
+# the purger's thread, whose own sleep is a cancellation point and whose id nobody has
+clock_nanosleep
+pthread_attr_destroy
+pthread_attr_init
+pthread_attr_setdetachstate
+pthread_attr_setstacksize
+pthread_create
+pthread_setname_np
+pthread_sigmask
+sigfillset
+# the end
+__assert_fail
+abort
+__stack_chk_fail
+# reports to a stream of the program's: no lock is held, or cancellation is off
+fprintf
+pthread_setcancelstate
+vsnprintf
+# with bypass=1 a reap's objects are malloc's, and only then
+aligned_alloc libreap
+free libreap
+malloc libreap
+# what is forwarded: the program's own call
+ferror libreap-malloc
+fork libreap-malloc
+LIST
+
 for name in libreap libreap-malloc; do
     lib=$libs/$name.so
     tls=$(readelf -lW "$lib" | awk '$1 == "TLS" { print $6 }')
@@ -45,18 +128,12 @@ for name in libreap libreap-malloc; do
     [ -z "$needed" ] || wrong "$name needs $needed"
     readelf -dW "$lib" | grep -q 'FLAGS_1.*NODELETE' || wrong "$name is not -z nodelete"
     readelf -dW "$lib" | grep -q TEXTREL && wrong "$name has text relocations"
-    # Nothing inside may call what allocates, or malloc would recurse and libreap would touch it.
-    calls=$(nm -D --undefined-only "$lib" | awk '{ sub(/@.*/, "", $2); print $2 }' |
-        grep -xE 'malloc|free|calloc|realloc|strdup|fopen|dlsym|pthread_setspecific|__tls_get_addr')
-    case $name/$calls in
-        */) ;;
-        # with bypass=1 a reap's objects are malloc's, and only then
-        libreap/free?malloc) ;;
-        # dlopen is forwarded to libc's own
-        # strdup is called once, to see where it calls malloc from
-        libreap-malloc/dlsym | libreap-malloc/dlsym?strdup | libreap-malloc/strdup?dlsym) ;;
-        *) wrong "$name calls" $calls ;;
-    esac
+    # And that little of libc, each name for a reason.
+    nm -D --undefined-only "$lib" | awk '$1 != "w" { sub(/@.*/, "", $2); print $2 }' |
+        sed 's/^__\(.*\)_chk$/\1/' | sort -u >"$tmp/needed"
+    awk -v lib=$name '!/^ *(#|$)/ && (NF == 1 || $2 == lib) { print $1 }' "$tmp/allowed" | sort -u >"$tmp/may"
+    others=$(comm -23 "$tmp/needed" "$tmp/may" | tr '\n' ' ')
+    [ -z "$others" ] || wrong "$name calls what the list of its libc symbols has not: $others"
 done
 readelf -dW "$libs/libreap-malloc.so" | grep -q 'FLAGS_1.*INITFIRST' || wrong "libreap-malloc is not -z initfirst"
 readelf -dW "$libs/libreap.so" | grep -q 'SONAME.*\[libreap\.so\.0\]' || wrong "libreap's soname is not libreap.so.0"

@@ -1,0 +1,21 @@
+/* A function of reapWalk frees another object than it is given. */
+#include "misuse.h"
+
+static void *objects[3], *reap;
+
+static int free_next(void *object, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    if (object != objects[0]) return 0;
+    reapFree(&reap, objects[1]);
+    return 0;
+}
+
+int main(void)
+{
+    reap = new_reap();
+    for (int i = 0; i < 3; i++) objects[i] = reapMalloc(&reap, 100);
+    expect("reapWalk", objects[1], "not a live object");
+    reapWalk(&reap, free_next, NULL);
+}
