@@ -49,7 +49,7 @@ void *hoard_realloc(void *block, size_t size) HOARD_ATTRIBUTE(alloc_size(2));
 void *hoard_aligned_alloc(size_t alignment, size_t size)
     HOARD_ATTRIBUTE(malloc, alloc_align(1), alloc_size(2));
 
-/* POSIX's form: 0, EINVAL (not a power of two, or not a multiple of sizeof(void *)) or ENOMEM. */
+/* POSIX's form: 0, EINVAL (not a power of two, not a multiple of sizeof(void *), or block NULL) or ENOMEM. */
 int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 
 /* The bytes that may be used in a block, constant for its life; 0 for NULL. */

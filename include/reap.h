@@ -18,10 +18,14 @@
  * children of one parent from several threads is safe. A reap made with REAP_SHARED is any thread's at
  * any time.
  *
+ * Functions of the program that calls run: those of reapWalk and of reapOnLimit may leave by longjmp, or by
+ * an exception, unless it is a shared reap that is walked, or asked. All others have to return: those of
+ * reapOnDestroy, and take and give of a source.
+ *
  * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
  * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
- * before) ends the program with one line on standard error that names the call, the pointer and
- * what is wrong.
+ * before, NULL where something must be) ends the program with one line on standard error that names the call,
+ * the pointer and what is wrong.
  */
 #ifndef REAP_H
 #define REAP_H
@@ -113,8 +117,8 @@ struct reap_options {
  * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
  * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
  * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
- * ENAMETOOLONG, or with EINVAL: an unknown size or flag, a buffer that is too small, or above 8 TiB, or a
- * reap's already, a chunk above 1 GiB, one function of a source without the other. */
+ * ENAMETOOLONG, or with EINVAL: no options, an unknown size or flag, a buffer that is too small, above 8 TiB,
+ * wraps around or is a reap's already, a chunk above 1 GiB, one function of a source without the other. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 
@@ -261,9 +265,10 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
  * this reap, which need not be the one that is asked. It may free objects of this reap, or clear it, but not
  * the object that is being resized or moved, and must not touch other reaps of the tree; then the allocation
  * is tried once more. What fn itself asks for in vain does not call it again. It may leave by longjmp, or by
- * an exception, unless the reap that is asked is shared; to be called again for sure it has to be registered
- * again then. Where reaps below are in several threads, it is called in each of them, at the same time
- * perhaps, and this reap is not theirs: then it may only take note. One function at a time; NULL: none. */
+ * an exception, unless the reap that is asked is shared (in a move that is the one moved to); to be called
+ * again for sure it has to be registered again then. Where reaps below are in several threads, it is called
+ * in each of them, at the same time perhaps, and this reap is not theirs: then it may only take note. One
+ * function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 

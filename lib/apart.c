@@ -82,26 +82,6 @@ static void *no_memory(void)
     return NULL;
 }
 
-void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
-{
-    size_t before = front(alignment);
-    if (size > SIZE_LIMIT - zone - before - alignment) return no_memory();
-    struct apart *apart = dispatch_malloc(sizeof *apart);
-    char *block = apart ? take_block(alignment, before + size + zone) : NULL;
-    if (!block) {
-        if (apart) dispatch_free(apart, "reapMalloc");
-        return no_memory();
-    }
-    *apart = (struct apart){.block = block, .size = size};
-    apart->node.start = (uintptr_t)block + before;
-    apart->node.end = apart->node.start + size;
-    apart->node.chunk = apart->header;
-    apart_map_add(&apart->node);
-    *object = block + before;
-    *held = before + size + zone;
-    return apart->header;
-}
-
 size_t apart_room(const void *header)
 {
     const struct apart *apart = header;
@@ -117,10 +97,10 @@ static bool is_filled(const char *at, size_t size, int byte)
     return true;
 }
 
-/* Does something with each zone; false: it was false for one. */
-static bool each_zone(const struct apart *apart, bool (*fn)(char *at, size_t size))
+/* Does something with each zone of an object of so many bytes; false: it was false for one. */
+static bool each_zone(const struct apart *apart, size_t size, bool (*fn)(char *at, size_t size))
 {
-    char *object = object_of(apart), *end = object + apart->size;
+    char *object = object_of(apart), *end = object + size;
     bool done = object == apart->block || fn(apart->block, (size_t)(object - apart->block));
     return fn(end, (size_t)((char *)apart->node.end + zone - end)) && done;
 }
@@ -145,22 +125,51 @@ static bool show(char *at, size_t size)
 
 static bool is_untouched(char *at, size_t size) { return is_filled(at, size, ZONE_BYTE); }
 
+void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
+{
+    size_t before = front(alignment);
+    if (size > SIZE_LIMIT - zone - before - alignment) return no_memory();
+    struct apart *apart = dispatch_malloc(sizeof *apart);
+    char *block = apart ? take_block(alignment, before + size + zone) : NULL;
+    if (!block) {
+        if (apart) dispatch_free(apart, "reapMalloc");
+        return no_memory();
+    }
+    *apart = (struct apart){.block = block, .size = size};
+    apart->node.start = (uintptr_t)block + before;
+    apart->node.end = apart->node.start + size;
+    apart->node.chunk = apart->header;
+    if (zone != 0) each_zone(apart, size, fill);
+    apart_map_add(&apart->node);
+    *object = block + before;
+    *held = before + size + zone;
+    return apart->header;
+}
+
+/* The zones are as the size says at any moment: the child of a fork may look at an object of a thread that it
+ * does not have. */
+static void set_size(struct apart *apart, size_t size)
+{
+    if (size > apart->size) __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
+    if (zone != 0) each_zone(apart, size, fill);
+    __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
+}
+
 void apart_set_size(void *header, size_t size)
 {
     struct apart *apart = header;
-    apart->size = size;
-    if (watched) each_zone(apart, show);
-    if (zone != 0) each_zone(apart, fill);
-    if (watched) each_zone(apart, hide);
+    if (watched) each_zone(apart, size, show);
+    set_size(apart, size);
+    if (watched) each_zone(apart, size, hide);
 }
 
 bool apart_is_intact(const void *header)
 {
     const struct apart *apart = header;
     if (zone == 0) return true;
-    if (watched) each_zone(apart, show);
-    bool intact = each_zone(apart, is_untouched);
-    if (watched) each_zone(apart, hide);
+    if (watched) each_zone(apart, apart->size, show);
+    bool intact = each_zone(apart, apart->size, is_untouched);
+    if (watched) each_zone(apart, apart->size, hide);
     return intact;
 }
 
@@ -177,7 +186,7 @@ static void give_up(struct apart *apart)
 {
     if (apart->node.kept) {
         check_kept(apart);
-        if (watched) each_zone(apart, show);
+        if (watched) each_zone(apart, apart->size, show);
         give_block(apart->block);
     }
     dispatch_free(apart, "reapFree");
@@ -198,7 +207,7 @@ void apart_free(void *header)
         memset(object_of(apart), FREED_BYTE, room);
         if (watched) memtool_hide(object_of(apart), room);
     } else {
-        if (watched && !foreign) each_zone(apart, show);
+        if (watched && !foreign) each_zone(apart, apart->size, show);
         if (watched && !foreign) memtool_show(object_of(apart), room);
         give_block(apart->block);
     }

@@ -224,7 +224,9 @@ void *dispatch_malloc_medium(size_t size) { return dispatch_medium_with(size, di
 
 void *dispatch_malloc_for(size_t size, const void *caller)
 {
-    void *block = dispatch_is_medium(size) ? heap_pop(sizeclass_of(size)) : NULL; /* or smaller */
+    bool is_heaps = size != 0 &&
+                    dispatch_is_medium(size); /* or smaller; 0 is none of a heap's where a reap was entered */
+    void *block = is_heaps ? heap_pop(sizeclass_of(size)) : NULL;
     return LIKELY(block != NULL) ? block : dispatch_malloc_slow(size, caller);
 }
 

@@ -23,7 +23,7 @@ EXPORT void *hoard_aligned_alloc(size_t alignment, size_t size)
 
 EXPORT int hoard_posix_memalign(void **block, size_t alignment, size_t size)
 {
-    return dispatch_posix_memalign(block, alignment, size, NULL);
+    return block ? dispatch_posix_memalign(block, alignment, size, NULL) : EINVAL;
 }
 
 EXPORT size_t hoard_usable_size(const void *block)

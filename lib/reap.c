@@ -3,6 +3,7 @@
 #include "reap.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "reap_alloc.h"
@@ -22,16 +23,16 @@ static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
 
-static NOINLINE void *malloc_shared(void **handle, size_t size)
+static NOINLINE void *malloc_shared(void *handle, size_t size)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapMalloc");
+    HELD struct reap *reap = reap_shared_hold(handle, "reapMalloc");
     return reap_alloc_any(reap, size);
 }
 
 static NOINLINE void *malloc_checked(void *handle, size_t size)
 {
     struct reap *reap = *(void **)handle;
-    return reap_is_plain(reap) ? reap_alloc(reap, size) : malloc_shared(handle, size);
+    return reap_is_plain_known(reap) ? reap_alloc(reap, size) : malloc_shared(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
@@ -80,9 +81,16 @@ static NOINLINE void *realloc_shared(void **handle, void *object, size_t size)
     return resize(reap, object, size);
 }
 
+static NOINLINE void *realloc_null(void **handle, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
+    return reap_alloc_any(reap, size);
+}
+
 void *reapRealloc(void **handle, void *object, size_t size)
 {
-    if (!object) return reapMalloc(handle, size);
+    REAP_NOT_NULL(handle, "reapRealloc");
+    if (!object) return realloc_null(handle, size);
     struct reap *reap = *handle;
     return reap_is_plain(reap) ? resize(reap, object, size) : realloc_shared(handle, object, size);
 }
@@ -94,17 +102,17 @@ static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
     if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
-static NOINLINE void free_shared(void **handle, void *object)
+static NOINLINE void free_shared(void *handle, void *object)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapFree");
+    HELD struct reap *reap = reap_shared_hold(handle, "reapFree");
     if (!reap_free_fast(reap, object)) free_checked(reap, object);
 }
 
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    if (!reap_is_plain(reap))
-        free_shared(handle, object);
+    if (!reap_is_plain_known(reap))
+        free_shared(reap, object);
     else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
         free_checked(reap, object);
 }
@@ -127,26 +135,56 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable(chunk, object);
 }
 
-/* Does a unit of a live chunk belong to a live object? Others may be in the reap; of what lives in it all
- * that is read here stays as it is, and what does not may be found to live, or to be free, or nothing. */
-static bool in_object(const struct reap_chunk *chunk, size_t unit)
+/* The reap may be another thread's, which changes it or ends it just now. All is frozen, so memory stays; but
+ * any word may be of another time than the next one, and is looked at before it is used. */
+static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
-    if (unit < chunk->first || chunk->kind == REAP_SPARE) return false;
-    if (chunk->kind == REAP_WHOLE) return unit < chunk->limit;
-    if (unit >= reap_chunk_top(chunk->owner, chunk)) return false;
-    size_t start = bitmap_previous(chunk->starts, unit, chunk->first);
-    return start != SIZE_MAX && !reap_is_free(chunk, start);
+    size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
+    if (unit < copy->first || copy->kind == REAP_SPARE) return false;
+    if (copy->kind == REAP_WHOLE) return unit < copy->limit;
+    if (unit >= reap_chunk_top(copy->owner, chunk) || unit >= units) return false;
+    size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
+    if (!chunk_is_readable(copy->starts, bytes)) return false;
+    size_t start = bitmap_previous(copy->starts, unit, copy->first);
+    if (start == SIZE_MAX) return false;
+    return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
+}
+
+/* Frozen: sets *handle to that of a pointer's reap, or to NULL. False: another thread has the shared reap. */
+static bool find_owner(const void *pointer, void **handle)
+{
+    struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
+    *handle = NULL;
+    if (!chunk) return true;
+    memcpy(&copy, chunk, sizeof copy);
+    struct reap *reap = copy.owner;
+    if (copy.tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return true;
+    if (!reap_is_shared(reap)) {
+        if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = reap;
+        return true;
+    }
+    struct reap_face *face = reap_face(reap);
+    enum reap_try held = chunk_is_readable(face, sizeof *face) ? reap_shared_try(face) : REAP_DEAD;
+    if (held == REAP_HELD) {
+        bool still = reap_chunk_is_live(chunk) && chunk->owner == reap;
+        if (still && in_object(chunk, chunk, pointer)) *handle = face;
+        reap_shared_let_go(reap);
+    }
+    return held != REAP_BUSY;
 }
 
 int reapOf(const void *pointer, void **handle)
 {
-    const struct reap_chunk *chunk = chunk_of(pointer, NULL);
-    HELD struct reap *reap = chunk && reap_chunk_is_live(chunk) ? chunk->owner : NULL;
-    if (reap && UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
-    bool live = reap && in_object(chunk, reap_unit(chunk, pointer));
-    *handle = live ? reap_handle(reap) : NULL;
-    if (!live) errno = ENOENT;
-    return live ? 0 : -1;
+    REAP_NOT_NULL(handle, "reapOf");
+    for (bool found = false; !found;) {
+        chunk_freeze();
+        found = find_owner(pointer, handle);
+        chunk_thaw();
+        if (!found) sched_yield();
+    }
+    if (*handle) return 0;
+    errno = ENOENT;
+    return -1;
 }
 
 /* --- name, parent, functions ----------------------------------------------------------------- */
@@ -195,6 +233,7 @@ int reapSetName(void **handle, const char *name)
 
 int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 {
+    REAP_NOT_NULL(fn, "reapOnDestroy");
     HELD struct reap *reap = reap_hold(handle, "reapOnDestroy");
     return reap_cleanup_add(reap, fn, arg) ? 0 : -1;
 }

@@ -132,13 +132,14 @@ static inline void *watched(struct reap *reap, void *object, size_t size, bool z
     return object;
 }
 
-/* Around what allocates in a reap that may be limited: bytes more will live. */
-static bool begin_more(struct reap *reap, size_t bytes, size_t asked)
+/* Around what allocates in a reap that may be limited: bytes more will live, of this object or (NULL) a new
+ * one. */
+static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     if (!(reap->flags & REAP_LIMITED)) return true;
     reap_limit_open(reap);
-    if (reap_limit_take(reap, bytes, asked)) return true;
-    reap_limit_close(reap);
+    if (reap_limit_take(reap, bytes, asked, object)) return true;
+    reap_close(reap);
     return false;
 }
 
@@ -155,7 +156,7 @@ static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(siz
 
 static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
 {
-    if (!begin_more(reap, cost(size), size)) return NULL;
+    if (!begin_more(reap, cost(size), size, NULL)) return NULL;
     void *object = allocate_any(reap, size, zeroed);
     end_more(reap, object ? 0 : cost(size));
     return watched(reap, object, size, *zeroed);
@@ -206,7 +207,7 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 {
     if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
     drain_some(reap);
-    if (!begin_more(reap, cost(size), size)) return NULL;
+    if (!begin_more(reap, cost(size), size, NULL)) return NULL;
     void *object = allocate_aligned(reap, alignment, size);
     end_more(reap, object ? 0 : cost(size));
     return watched(reap, object, size, false);
@@ -232,6 +233,7 @@ static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, s
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit);
+    reap_limit_touch(object);
     if (reap_watched) reap_watch_free(reap, object, (end - unit) * REAP_UNIT);
     reap_open(reap);
     release(reap, chunk, unit, end);
@@ -310,9 +312,8 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t unit = reap_unit(chunk, object), want = cost(size);
     size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
-    if (!begin_more(reap, more, size)) return NULL;
-    if (more)
-        chunk = reap_chunk_of_object(reap, object, "reapOnLimit"); /* whose function may have freed it */
+    reap_limit_touch(object);
+    if (!begin_more(reap, more, size, object)) return NULL;
     if (reap_watched) reap_watch_widen(reap, object, have);
     void *resized = resize(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
@@ -361,8 +362,8 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
 {
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_drain(to);
-    if (!reap_limit_pass(from, to, bytes)) return NULL;
-    chunk = reap_chunk_of_object(from, object, "reapOnLimit"); /* see resize_special */
+    reap_limit_touch(object);
+    if (!reap_limit_pass(from, object, to, bytes)) return NULL;
     reap_open(from);
     reap_open(to);
     if (UNLIKELY(reap_watched)) reap_watch_widen(from, object, bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hoard.h"
+#include "reap_kept.h"
 #include "reap_layout.h"
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
@@ -112,6 +113,10 @@ static NOINLINE void give_lent(struct reap_chunk *chunk)
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
+    if (UNLIKELY(reap_kept_on) && !chunk->lent) {
+        reap_kept_add(chunk);
+        return;
+    }
     if (UNLIKELY(reap_watched) && !reap_chunk_is_apart(chunk)) memtool_show(chunk, chunk->size);
     if (UNLIKELY(chunk->lent))
         give_lent(chunk);
@@ -126,7 +131,8 @@ static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
     chunk->prev = NULL;
     chunk->next = reap->chunks;
     if (chunk->next) chunk->next->prev = chunk;
-    reap->chunks = chunk;
+    __atomic_store_n(&reap->chunks, chunk,
+                     __ATOMIC_RELEASE); /* whole at every moment: the child of a fork may look */
 }
 
 static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)

@@ -188,6 +188,8 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
         give_back(chunk);
         return;
     }
+    if (UNLIKELY(reap_watched))
+        memtool_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
     chunk->kind = REAP_SPARE;
     chunk->frees = NULL;
     chunk->reach = 0;

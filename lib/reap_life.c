@@ -83,6 +83,7 @@ static NOINLINE void create_below_shared(void **handle, void **parent_handle)
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
+    REAP_NOT_NULL(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
     if (parent && UNLIKELY(!reap_is_plain(parent)))
         create_below_shared(handle, parent_handle);
@@ -114,15 +115,18 @@ static struct reap *create_backed(const struct reap_options *options)
 
 static bool are_valid(const struct reap_options *options)
 {
-    if (options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
+    __asm__("" : "+r"(options)); /* reap.h says nonnull of it */
+    if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
+    if (options->buffer && options->buffer_size > UINTPTR_MAX - (uintptr_t)options->buffer) return false;
     if (options->buffer && options->buffer_size >> REAP_BUFFER_LOG > 0) return false;
     return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
 }
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
+    REAP_NOT_NULL(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;
@@ -200,6 +204,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_gone(reap);
     if (!reap_is_shared(reap)) return;
     reap_tree_remove(reap);
     reap->parent = NULL;
@@ -249,6 +254,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
 void reapMark(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
+    REAP_NOT_NULL(mark, "reapMark");
     reap_alloc_drain(reap);
     reap_mark_open(reap, mark);
 }
@@ -263,6 +269,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     empty_tree(reap, to.depth, "reapRewind");
     reap_alloc_drain(reap);
     reap_mark_rewind(reap, &to);
+    reap_limit_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -275,13 +282,20 @@ void reapUnmark(void **handle, const reap_mark *mark)
     reap_mark_close(reap, mark);
 }
 
+/* What others count of it, or look after. */
+static NOINLINE void clear_special(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_freed(reap);
+}
+
 static ALWAYS_INLINE void clear(struct reap *reap)
 {
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_first_clear(reap);
-    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_limit_end(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -293,6 +307,7 @@ static NOINLINE void clear_shared(void **handle)
 
 void reapFreeAll(void **handle)
 {
+    REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
     if (reap_is_plain(reap))
         clear(reap);
@@ -336,6 +351,7 @@ static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "
 
 ALIGNED void reapDestroy(void **handle)
 {
+    REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
     if (!reap) return;
     if (reap_is_plain(reap))
@@ -349,6 +365,7 @@ ALIGNED void reapDestroy(void **handle)
 int reapAdopt(void **handle, void **parent_handle)
 {
     HELD struct reap *reap = NULL, *parent = NULL;
+    REAP_NOT_NULL(handle, "reapAdopt");
     if (parent_handle && *parent_handle)
         reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
     else

@@ -7,6 +7,7 @@
 #include "reap_shared.h"
 #include "reap_trace.h"
 #include "reap_tree.h"
+#include "report.h"
 
 enum {
     SLACK_SHARE = 16,      /* the part of a limit that may be room, all reaps together */
@@ -16,13 +17,16 @@ enum {
 
 /* The function of a limit must not be called for what it allocates itself. It may end by longjmp, and then
  * nobody says so; but who calls from where the stack is no deeper than it was has seen its end, and so has
- * who registers a function. So this is where it was. (On stacks that a program switches this tells too little
- * or too much: the function is not called once, or called within itself.) */
-static __thread const char *notifying;
+ * who registers a function. So the frame is where it was. (On stacks that a program switches this tells too
+ * little or too much: the function is not called once, or called within itself.) */
+__thread struct reap_limit_notice reap_limit_notice;
+#define notice reap_limit_notice
+
+static const struct reap_limit_notice no_notice;
 
 static inline void see_jump(const char *frame)
 {
-    if (UNLIKELY(notifying != NULL) && frame >= notifying) notifying = NULL;
+    if (UNLIKELY(notice.frame != NULL) && frame >= notice.frame) notice = no_notice;
 }
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
@@ -114,34 +118,104 @@ static struct reap *draw_for(struct reap_share *share, size_t bytes)
     return NULL;
 }
 
-/* The function may use the reap, so this one stands as between two calls meanwhile. */
-static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked)
+/* --- the function ---------------------------------------------------------------------------- */
+
+static bool is_live(const void *object)
+{
+    struct reap_chunk *chunk = chunk_of(object, NULL);
+    return chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, object);
+}
+
+void reap_limit_freed(const struct reap *reap)
+{
+    if (UNLIKELY(notice.object != NULL) && notice.from == reap && !is_live(notice.object)) notice.lost = true;
+}
+
+void reap_limit_gone(struct reap *reap)
+{
+    if (LIKELY(notice.asking == NULL)) return;
+    if (reap == notice.asking || reap == notice.met || reap == notice.from) notice.gone = reap_handle(reap);
+}
+
+/* Freed by free(), and not taken in yet? */
+static bool is_pending(const void *object)
+{
+    const uintptr_t *words = object;
+    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
+    return words[1] == reap_pending(object);
+}
+
+/* Afterwards: the reaps and the object are to be there still. */
+static void check_done(const struct reap_limit_notice *done, const void *object)
+{
+    if (done->gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done->gone);
+    if (object && (done->lost || !is_live(object) || is_pending(object)))
+        report_misuse("reapOnLimit", object, "not a live object");
+}
+
+/* The function may use the reap, so this one stands as between two calls meanwhile. The limits that it is
+ * below may be others then. */
+static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
+                            const struct reap *from)
 {
     void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
     see_jump(__builtin_frame_address(0));
-    if (!met->share.fn || notifying) return false;
-    notifying = __builtin_frame_address(0);
+    if (!met->share.fn || notice.frame) return false;
+    notice = (struct reap_limit_notice){
+        .frame = __builtin_frame_address(0), .asking = reap, .met = met, .object = object, .from = from};
     reap_limit_close(reap);
     met->share.fn(&given, asked, met->share.arg);
-    notifying = NULL;
-    reap_check(&handle, "reapOnLimit"); /* they are to be there still */
+    struct reap_limit_notice done = notice;
+    notice = no_notice;
+    check_done(&done, object);
+    reap_check(&handle, "reapOnLimit");
     reap_check(&asking, "reapOnLimit");
-    reap_limit_open(reap);
+    reap_open(reap);
     return true;
 }
 
-bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked)
+/* Has a reap's frees take the slow path, which tells what the function does. True: they did not before. */
+static bool watch_frees(struct reap *reap)
+{
+    if (reap->flags & REAP_SPECIAL) return false;
+    reap->flags |= REAP_WATCHED;
+    reap_chunk_forget_all(reap);
+    return true;
+}
+
+/* The same while an object of another reap is about to move here. Where the function may leave by longjmp,
+ * that reap is not held: nobody would let it go. */
+static bool notify_passing(struct reap *from, const void *object, struct reap *to, struct reap *met,
+                           size_t bytes)
+{
+    void *handle = reap_handle(from);
+    if (!met->share.fn) return false;
+    bool lets_go = reap_is_shared(from) && !reap_is_shared(to), watches = watch_frees(from);
+    if (lets_go) reap_shared_let_go(from);
+    bool called = notify(to, met, bytes, object, from);
+    if (lets_go) (void)reap_chunk_of_object(reap_shared_hold(handle, "reapOnLimit"), object, "reapOnLimit");
+    if (watches) from->flags &= (uint8_t)~REAP_WATCHED;
+    return called;
+}
+
+/* --- paying ---------------------------------------------------------------------------------- */
+
+static bool refuse(const struct reap *met, size_t asked)
+{
+    if (reap_trace_on) reap_trace_limit(met, asked);
+    errno = ENOMEM;
+    return false;
+}
+
+bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     struct reap_share *share = &reap->share;
-    if (share->room < bytes) {
-        struct reap *met = draw_for(share, bytes);
-        if (met && notify(reap, met, asked)) met = share->room < bytes ? draw_for(share, bytes) : NULL;
-        if (met) {
-            if (reap_trace_on) reap_trace_limit(met, asked);
-            errno = ENOMEM;
-            return false;
-        }
+    struct reap *met = share->room < bytes ? draw_for(share, bytes) : NULL;
+    if (met && notify(reap, met, asked, object, reap)) {
+        if (!(reap->flags & REAP_LIMITED)) return true;
+        met = share->room < bytes ? draw_for(share, bytes) : NULL;
     }
+    if (met) return refuse(met, asked);
     share->room -= bytes;
     return true;
 }
@@ -155,17 +229,20 @@ void reap_limit_give(struct reap *reap, size_t bytes)
     size_t surplus = share->room - whole_units(share->extra / 2);
     share->room -= surplus;
     share->drawn -= surplus;
+    atomic_signal_fence(memory_order_release);
     undraw(share->limiter, NULL, false, surplus);
 }
 
-/* Gives back the room, and with `all` what the objects have cost. */
+/* Gives back the room, and with `all` what the objects have cost. In this order, as everywhere: the child of
+ * a fork in between has lost something, and nothing twice. */
 static void retire(struct reap_share *share, bool all)
 {
-    size_t bytes = all ? share->drawn : share->room;
-    undraw(share->limiter, NULL, false, bytes);
-    undraw(share->limiter, NULL, true, share->extra);
+    size_t bytes = all ? share->drawn : share->room, extra = share->extra;
     share->drawn -= bytes;
     share->room = share->extra = 0;
+    atomic_signal_fence(memory_order_release);
+    undraw(share->limiter, NULL, false, bytes);
+    undraw(share->limiter, NULL, true, extra);
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
@@ -211,7 +288,7 @@ size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITE
 
 void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
-    notifying = NULL;
+    notice.frame = NULL;
     reap->share.fn = fn;
     reap->share.arg = arg;
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
@@ -315,26 +392,34 @@ static struct reap *common(struct reap *limiter, struct reap *other)
     return NULL;
 }
 
-bool reap_limit_pass(struct reap *from, struct reap *to, size_t bytes)
+/* Draws for an object that goes from reap to reap, on the limits as they are now; the one that has too
+ * little. */
+static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
 {
-    struct reap *first = first_limiter(to), *shared = common(first, first_limiter(from));
-    struct reap *met = draw(first, shared, false, bytes);
+    struct reap *first = first_limiter(to);
+    return draw(first, common(first, first_limiter(from)), false, bytes);
+}
+
+bool reap_limit_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
+{
+    struct reap *met = draw_passing(from, to, bytes);
     if (met) {
         reap_limit_open(to);
         retire(&to->share, false); /* its room may be what is missing */
-        met = draw(first, shared, false, bytes);
-        if (met && notify(to, met, bytes)) met = draw(first, shared, false, bytes);
-        reap_limit_close(to);
+        met = draw_passing(from, to, bytes);
+        if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
+        reap_close(to);
     }
-    if (met) errno = ENOMEM;
-    if (!met && first) to->share.drawn += bytes;
-    return !met;
+    if (met) return refuse(met, bytes);
+    if (to->flags & REAP_LIMITED) to->share.drawn += bytes;
+    return true;
 }
 
 void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(from);
     if (first) from->share.drawn -= bytes;
+    atomic_signal_fence(memory_order_release);
     undraw(first, common(first, first_limiter(to)), false, bytes);
 }
 

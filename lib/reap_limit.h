@@ -38,8 +38,9 @@
 void reap_limit_open(struct reap *reap);
 
 /* Pays for bytes; asked is what the user asked for, for the function of reapOnLimit, which may be called
- * from here. False: a limit would be exceeded (ENOMEM). The reap is open. */
-bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked);
+ * from here and must leave `object` alone (NULL: a new one). False: a limit would be exceeded (ENOMEM). The
+ * reap is open. */
+bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
 
 /* Bytes are free again. The reap is open. */
 void reap_limit_give(struct reap *reap, size_t bytes);
@@ -79,7 +80,7 @@ size_t reap_limit_of(const struct reap *reap);
 
 /* An object of bytes is to move: `to` pays on the limiters that it does not share with `from`, for which the
  * function of reapOnLimit may be called. False: a limit would be exceeded (ENOMEM). Both are closed. */
-bool reap_limit_pass(struct reap *from, struct reap *to, size_t bytes);
+bool reap_limit_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);
 
 /* It has moved: `from` gets back what `to` has paid; or it has not, and `to` does. */
 void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes);
@@ -87,6 +88,31 @@ void reap_limit_pass_back(struct reap *from, struct reap *to, size_t bytes);
 
 /* A tree is to go below parent (NULL: below nobody). False: a limit above would be exceeded (ENOMEM). */
 bool reap_limit_adopt(struct reap *top, const struct reap *parent);
+
+/* --- what a function does ---------------------------------------------------------------------- */
+
+/* A function of reapOnLimit that runs in this thread, what it was called for, and whether it took away what
+ * it was to leave alone. Memory that was given back may be an object, or a reap, again when the function
+ * returns: so it is noted when it goes. */
+struct reap_limit_notice {
+    const char *frame; /* of who called it; NULL: none runs */
+    const struct reap *asking, *met;
+    const struct reap *from; /* the object's reap */
+    const void *object;      /* resized or moved, or NULL */
+    const void *gone;        /* the handle of one of these reaps */
+    bool lost;               /* the object */
+};
+extern HIDDEN __thread struct reap_limit_notice reap_limit_notice __attribute__((tls_model("initial-exec")));
+
+/* An object is about to be freed, resized or moved. */
+static inline void reap_limit_touch(const void *object)
+{
+    if (UNLIKELY(reap_limit_notice.object == object)) reap_limit_notice.lost = true;
+}
+
+/* Objects of a reap were freed together; or it ends with all of them. */
+void reap_limit_freed(const struct reap *reap);
+void reap_limit_gone(struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
 

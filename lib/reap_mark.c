@@ -29,6 +29,7 @@ static bool is_place(const struct reap *reap, const reap_mark *mark)
 
 void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char *call)
 {
+    REAP_NOT_NULL(mark, call);
     unsigned depth = reap_depth(reap);
     bool open = mark->reap == reap && mark->depth > 0 && mark->depth <= depth;
     if (open && mark->depth == depth && mark->number != reap->mark) open = false;

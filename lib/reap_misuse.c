@@ -8,6 +8,10 @@
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
 
+void reap_misuse_null(const char *call) { report_misuse(call, NULL, "an argument is NULL"); }
+
+bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != NULL; }
+
 /* What a pointer to freed memory is to a call: freeing it again has a name. */
 static const char *freed(const char *call)
 {

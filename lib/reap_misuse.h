@@ -4,6 +4,7 @@
  * backend's table, so that no value faults), the chunk's tag, and the two bitmaps. What they find
  * is one line, and then abort:
  *
+ *     an argument is NULL          and must not be
  *     not a live reap              NULL, destroyed, or never a reap
  *     reap is being destroyed      (or cleared) by the call that this one comes from
  *     not a reap's object          in no reap's memory
@@ -21,6 +22,7 @@
 #ifndef REAP_MISUSE_H
 #define REAP_MISUSE_H
 
+#include "arena.h"
 #include "lent.h"
 #include "reap_chunk.h"
 
@@ -28,6 +30,16 @@
 void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn, cold));
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
     __attribute__((noreturn, cold));
+
+void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
+
+/* An argument that must not be NULL is looked at: reap.h says nonnull of it, which compilers believe. */
+#define REAP_NOT_NULL(argument, call)                                                                        \
+    do {                                                                                                     \
+        __typeof__(argument) argument_ = (argument);                                                         \
+        __asm__("" : "+r"(argument_));                                                                       \
+        if (UNLIKELY(!argument_)) reap_misuse_null(call);                                                    \
+    } while (0)
 
 /* Is a chunk a large object's, with nothing written around it? */
 bool reap_is_whole(const struct reap_chunk *chunk);
@@ -42,10 +54,26 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
     return !reap_is_free(chunk, unit);
 }
 
-/* Is it a handle of an ordinary reap? Of a shared one see reap_shared.h. */
-static inline bool reap_is_plain(const struct reap *reap)
+/* Is there an arena of slots, or a chunk, at an address? Else its memory may have gone back to the OS, and to
+ * read it is a fault. */
+bool reap_is_in_chunk(const void *pointer);
+static inline bool reap_is_readable(const void *pointer)
+{
+    struct arena *arena = map_find(pointer);
+    return LIKELY(arena && arena->mapping == 0) || reap_is_in_chunk(pointer);
+}
+
+/* Is it a handle of an ordinary reap, whose memory was read before? */
+static inline bool reap_is_plain_known(const struct reap *reap)
 {
     return LIKELY(reap && (uintptr_t)reap % LENT_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
+}
+
+/* The same of any value. Of a shared reap see reap_shared.h. */
+static inline bool reap_is_plain(const struct reap *reap)
+{
+    bool may_be = reap && (uintptr_t)reap % LENT_ALIGN == REAP_HEADER;
+    return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 
 /* The chunk of an object that `call` was given for this reap. */

@@ -89,8 +89,8 @@ static void hold(struct reap_face *face)
 static struct reap_face *face_of(void *handle, const char *call)
 {
     struct reap_face *face = handle;
-    bool is_face =
-        face && (uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE && face->tag == face_tag(face);
+    bool may_be = face && (uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE;
+    bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
     return face;
 }
@@ -100,6 +100,17 @@ struct reap *reap_shared_hold(void *handle, const char *call)
     struct reap_face *face = face_of(handle, call);
     hold(face);
     return face->reap;
+}
+
+enum reap_try reap_shared_try(struct reap_face *face)
+{
+    if (face->tag != face_tag(face)) return REAP_DEAD;
+    if (!is_held(face)) {
+        if (!lock_try(&face->lock)) return REAP_BUSY;
+        atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+    }
+    face->depth++;
+    return REAP_HELD;
 }
 
 void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, call); }

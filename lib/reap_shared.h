@@ -75,6 +75,10 @@ struct reap *reap_shared_hold(void *handle, const char *call);
 void reap_shared_hold_again(struct reap *reap);
 void reap_shared_let_go(struct reap *reap);
 
+/* The same, if it is a live reap's face that can be had at once. */
+enum reap_try { REAP_HELD, REAP_BUSY, REAP_DEAD };
+enum reap_try reap_shared_try(struct reap_face *face);
+
 /* Aborts when it is neither. */
 void reap_shared_check(void *handle, const char *call);
 
@@ -102,6 +106,7 @@ static inline void reap_let_go(struct reap **reap)
 /* The reap of a handle that `call` was given. */
 static inline struct reap *reap_hold(void **handle, const char *call)
 {
+    REAP_NOT_NULL(handle, call);
     struct reap *reap = *handle;
     return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call);
 }
@@ -110,6 +115,8 @@ static inline struct reap *reap_hold(void **handle, const char *call)
 static inline void reap_hold_both(void **one, struct reap **first, void **two, struct reap **second,
                                   const char *call)
 {
+    REAP_NOT_NULL(one, call);
+    REAP_NOT_NULL(two, call);
     bool in_order = (uintptr_t)*one <= (uintptr_t)*two;
     if (in_order) *first = reap_hold(one, call);
     *second = reap_hold(two, call);
@@ -119,6 +126,7 @@ static inline void reap_hold_both(void **one, struct reap **first, void **two, s
 /* Nothing but the check. */
 static inline void reap_check(void **handle, const char *call)
 {
+    REAP_NOT_NULL(handle, call);
     if (UNLIKELY(!reap_is_plain(*handle))) reap_shared_check(*handle, call);
 }
 

@@ -259,9 +259,14 @@ static inline uintptr_t reap_tag(const struct reap *reap)
 static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
 static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
 
+static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
+{
+    return (uintptr_t)chunk ^ (uintptr_t)owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+}
+
 static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
 {
-    return (uintptr_t)chunk ^ (uintptr_t)chunk->owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+    return reap_chunk_tag_of(chunk, chunk->owner);
 }
 
 static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)

@@ -104,6 +104,7 @@ void reap_stats_trace(const struct reap *reap, bool ends)
 int reapStats(void **handle, struct reap_stats *stats)
 {
     HELD struct reap *reap = reap_hold(handle, "reapStats");
+    REAP_NOT_NULL(stats, "reapStats");
     reap_alloc_drain(reap);
     count(reap, count_mine, stats);
     stats->children = reap_tree_count(reap);
@@ -151,6 +152,7 @@ static void check_place(const struct reap *reap, const struct place *place)
 int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
 {
     HELD struct reap *reap = reap_hold(handle, "reapWalk");
+    REAP_NOT_NULL(fn, "reapWalk");
     reap_alloc_drain(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next);
@@ -318,6 +320,7 @@ void reap_stats_start(void)
 
 void reapReport(void **handle, FILE *out)
 {
+    REAP_NOT_NULL(out, "reapReport");
     if (!handle) {
         print_all(out);
         return;

@@ -16,18 +16,21 @@ static void *copy(void **handle, const void *bytes, size_t n)
 void *reapMemdup(void **handle, const void *bytes, size_t n)
 {
     reap_check(handle, "reapMemdup");
+    if (n) REAP_NOT_NULL(bytes, "reapMemdup");
     return copy(handle, bytes, n);
 }
 
 char *reapStrdup(void **handle, const char *s)
 {
     reap_check(handle, "reapStrdup");
+    REAP_NOT_NULL(s, "reapStrdup");
     return copy(handle, s, strlen(s) + 1);
 }
 
 char *reapStrndup(void **handle, const char *s, size_t n)
 {
     reap_check(handle, "reapStrndup");
+    REAP_NOT_NULL(s, "reapStrndup");
     size_t length = strnlen(s, n);
     char *string = reapMalloc(handle, length + 1);
     if (!string) return NULL;
@@ -54,12 +57,14 @@ static char *print(void **handle, const char *format, va_list args)
 char *reapVprintf(void **handle, const char *format, va_list args)
 {
     reap_check(handle, "reapVprintf");
+    REAP_NOT_NULL(format, "reapVprintf");
     return print(handle, format, args);
 }
 
 char *reapPrintf(void **handle, const char *format, ...)
 {
     reap_check(handle, "reapPrintf");
+    REAP_NOT_NULL(format, "reapPrintf");
     va_list args;
     va_start(args, format);
     char *string = print(handle, format, args);

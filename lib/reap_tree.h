@@ -91,11 +91,13 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 }
 
 /* Has the parent keep the first chunk of a child that is gone, if it has none and this is as big as the next
- * child's will be. The child is on no list any more, so a fork at any time finds it whole or not at all. */
+ * child's will be. The child is on no list any more, so a fork at any time finds it whole or not at all. A
+ * parent in memory of the user's keeps none: that may be shared with processes in which the chunk is not. */
 static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
 {
     struct reap_chunk *none = NULL;
     if (UNLIKELY(!parent || reap_watched || chunk->size != reap_child_size(parent))) return false;
+    if (UNLIKELY(parent->flags & REAP_BACKED) && !reap_backing_is_hoard(&parent->backing)) return false;
     if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;
     if (!__libc_single_threaded)
         return atomic_compare_exchange_strong_explicit(&parent->cradle, &none, chunk, memory_order_release,

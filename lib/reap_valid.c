@@ -183,7 +183,10 @@ static void check_share(const struct reap *reap, struct sums *sums)
     HOLDS(sums, used <= share->room && share->room <= share->extra);
     HOLDS(sums, share->drawn == reap_chunk_live_bytes(reap) + share->room - used);
     HOLDS(sums, (size_t)(reap->end - reap->bump) <= share->room - used);
-    HOLDS(sums, !reap->parent || share->limiter == reap || share->limiter == reap->parent->share.limiter);
+    const struct reap *parent = reap->parent;
+    const struct reap *above = parent && parent->flags & REAP_LIMITED ? parent->share.limiter : NULL;
+    HOLDS(sums, (share->limiter == reap) == (share->bytes > 0));
+    HOLDS(sums, (share->limiter == reap ? share->above : share->limiter) == above);
     if (share->bytes && !sums->wrong) check_accounts(reap, sums);
 }
 
@@ -206,6 +209,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (!sums.wrong) check_bins(reap, &sums);
     if (!sums.wrong) check_near(reap, &sums);
     if (!sums.wrong) check_children(reap, &sums);
+    HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
     if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
     if (why) *why = sums.wrong;
     return !sums.wrong;

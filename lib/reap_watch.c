@@ -5,6 +5,7 @@
 
 #include "apart_map.h"
 #include "options.h"
+#include "reap_kept.h"
 #include "reap_misuse.h"
 
 /* chunk_alloc reads the options, but not before the first reap wants its chunk. */
@@ -12,7 +13,8 @@ void reap_watch_start(void)
 {
     chunk_start();
     apart_start();
-    reap_watched = memtool_running() || apart_on;
+    reap_kept_on = memtool_running();
+    reap_watched = reap_kept_on || apart_on;
     if (apart_on && options.harden) atexit(apart_check_freed);
 }
 

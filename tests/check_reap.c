@@ -194,6 +194,24 @@ START_TEST(strings)
 }
 END_TEST
 
+/* Free neighbours join where a reap has its first chunk alone. */
+START_TEST(free_neighbours_join_in_the_first_chunk)
+{
+    void *objects[100] = {NULL};
+    struct reap *r = reap;
+    int n = 0;
+    if (reap_watched) return;
+    while (r->limit - r->bump >= 112) objects[n++] = reapMalloc(&reap, 100);
+    ck_assert_int_gt(n, 30);
+    for (int i = 10; i < 13; i++) reapFree(&reap, objects[i]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 3 * 112), objects[10]);
+    reapFree(&reap, objects[20]);
+    reapFree(&reap, objects[19]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 2 * 112), objects[19]);
+    ck_assert_uint_eq(stats().chunks, 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = case_create("reap");
@@ -206,5 +224,6 @@ int main(void)
     tcase_add_test(tests, realloc_shrinks_in_place);
     tcase_add_test(tests, large_objects_have_chunks_of_their_own);
     tcase_add_test(tests, strings);
+    tcase_add_test(tests, free_neighbours_join_in_the_first_chunk);
     return run("reap", tests);
 }

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,37 @@ START_TEST(others_end_children)
     reapSetLimit(&parent, 1 << 30);
     over = false;
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end, NULL);
+    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* --- while others allocate ------------------------------------------------------------------- */
+
+/* In a reap of its own, which the child of the fork destroys with its parent. */
+static void *allocate_and_free(void *unused)
+{
+    while (!over) {
+        void *reap, *objects[64] = {NULL};
+        reapCreate(&reap, &parent);
+        for (unsigned i = 0; i < 2000 && !over; i++) {
+            void **object = &objects[i % 64];
+            if (i % 3) reapFree(&reap, *object), *object = NULL;
+            size_t size = i * 7919 % 400;
+            *object = memset(reapRealloc(&reap, *object, size), 1, size);
+        }
+        reapDestroy(&reap);
+    }
+    return unused;
+}
+
+/* Whatever they do just then, with zones around objects too. */
+START_TEST(others_allocate)
+{
+    pthread_t threads[THREADS];
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, allocate_and_free, NULL);
     for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
@@ -292,6 +324,7 @@ int main(void)
     TCase *tests = new_case("reap_fork", 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, others_end_children);
+    tcase_add_test(tests, others_allocate);
     tcase_add_test(tests, one_was_being_destroyed);
     tcase_add_test(tests, others_are_in_reaps);
     tcase_add_test(tests, the_forking_thread_is_in_reaps);

@@ -276,6 +276,41 @@ START_TEST(the_function_leaves_by_longjmp)
 }
 END_TEST
 
+static void *use_it(void *shared)
+{
+    ck_assert_ptr_nonnull(reapMalloc(&shared, 100));
+    return NULL;
+}
+
+static NOINLINE bool a_move_is_left(void *object, void **from)
+{
+    if (setjmp(out_of_it) != 0) return true;
+    reapMove(object, from, &reap);
+    return false;
+}
+
+/* Out of a move, which holds the reap that is moved from where that is shared. */
+START_TEST(the_function_leaves_a_move_by_longjmp)
+{
+    void *shared = new_shared(NULL, 0), *object = reapMalloc(&shared, 2000);
+    int calls = 0;
+    ck_assert_int_eq(reapSetLimit(&reap, 1000), 0);
+    for (int i = 0; i < 3; i++) {
+        reapOnLimit(&reap, leap, &calls);
+        ck_assert(a_move_is_left(object, &shared));
+        ck_assert_uint_eq(((struct reap_face *)shared)->depth, 0);
+        in_threads(1, use_it, shared);
+        assert_valid(shared);
+        assert_valid(reap);
+    }
+    ck_assert_int_eq(calls, 3);
+    ck_assert_int_eq(reapSetLimit(&reap, 10000), 0);
+    ck_assert_ptr_nonnull(reapMove(object, &shared, &reap));
+    reapOnLimit(&reap, NULL, NULL);
+    reapDestroy(&shared);
+}
+END_TEST
+
 static void clear(void **handle, size_t size, void *arg)
 {
     (void)size;
@@ -374,6 +409,7 @@ int main(void)
     tcase_add_test(tests, a_limit_counts_what_was_there);
     tcase_add_test(tests, the_function_is_called_and_the_call_tried_again);
     tcase_add_test(tests, the_function_leaves_by_longjmp);
+    tcase_add_test(tests, the_function_leaves_a_move_by_longjmp);
     tcase_add_test(tests, the_function_clears_the_reap);
     tcase_add_test(tests, threads_share_a_limit);
     tcase_add_test(tests, validity_notices_each_broken_equation);

@@ -3,6 +3,7 @@
 #include "check_reap.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -94,6 +95,52 @@ START_TEST(functions_use_the_reap)
     assert_valid(shared);
     reapOnDestroy(&shared, at_end, shared);
     reapDestroy(&parent);
+}
+END_TEST
+
+/* --- entered by several ---------------------------------------------------------------------- */
+
+static void *entered;
+static sem_t is_in, may_leave;
+
+static void *enter_and_wait(void *unused)
+{
+    reapEnter(&entered);
+    sem_post(&is_in);
+    sem_wait(&may_leave);
+    reapLeave();
+    return unused;
+}
+
+static void destroy_entered(void *unused)
+{
+    (void)unused;
+    reapDestroy(&entered);
+}
+
+/* Who leaves it first leaves it for itself alone. */
+START_TEST(one_of_two_leaves)
+{
+    pthread_t thread;
+    entered = new_shared(NULL, 0);
+    sem_init(&is_in, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    reapEnter(&entered);
+    ck_assert_int_eq(pthread_create(&thread, NULL, enter_and_wait, NULL), 0);
+    sem_wait(&is_in);
+    struct reap *shared = ((struct reap_face *)entered)->reap;
+    ck_assert_uint_eq(shared->entered, 2);
+    reapLeave();
+    ck_assert_uint_eq(shared->entered, 1);
+    ck_assert(shared->flags & REAP_ENTERED);
+    sem_post(&may_leave);
+    pthread_join(thread, NULL);
+    ck_assert(!(shared->flags & REAP_ENTERED));
+    reapEnter(&entered);
+    struct outcome outcome = run_child(destroy_entered, NULL);
+    ck_assert(is_misuse(&outcome, "reapDestroy", entered, "reap is entered"));
+    reapLeave();
+    reapDestroy(&entered);
 }
 END_TEST
 
@@ -299,6 +346,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_handle_like_any_other);
     tcase_add_test(tests, in_a_buffer);
+    tcase_add_test(tests, one_of_two_leaves);
     tcase_add_test(tests, functions_use_the_reap);
     tcase_add_test(tests, threads_use_one_reap);
     tcase_add_test(tests, threads_below_a_limit);

@@ -2,7 +2,10 @@
 #include "check_reap.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +185,82 @@ START_TEST(a_lock_that_nobody_holds)
 }
 END_TEST
 
+/* --- whose is a pointer, while its reap ends ------------------------------------------------- */
+
+static _Atomic(void *) object;
+static atomic_bool over;
+
+static void *map(size_t size, void *arg)
+{
+    (void)arg;
+    void *chunk = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return chunk != MAP_FAILED ? chunk : NULL;
+}
+
+static void unmap(void *chunk, size_t size, void *arg)
+{
+    (void)arg;
+    munmap(chunk, size);
+}
+
+/* Plain ones and shared ones, on memory that goes back to the OS at once. */
+static void *make_and_unmap(void *unused)
+{
+    struct reap_options options = {.size = sizeof options, .source = {map, unmap, NULL}};
+    for (unsigned i = 0; i < steps_of(10000); i++) {
+        void *reap;
+        options.flags = i % 4 == 0 ? REAP_SHARED : 0;
+        ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+        object = reapMalloc(&reap, 100);
+        if (i % 2) object = reapMalloc(&reap, 100000);
+        reapDestroy(&reap);
+    }
+    over = true;
+    return unused;
+}
+
+/* The end of an object that is so large that to look for its beginning takes some time. */
+static void *make_large_and_unmap(void *unused)
+{
+    enum { LARGE = 64 << 20 };
+    struct reap_options options = {.size = sizeof options, .buffer_size = LARGE};
+    for (unsigned i = 0; i < steps_of(600); i++) {
+        void *reap;
+        options.buffer = map(LARGE, NULL);
+        options.flags = i % 4 == 0 ? REAP_SHARED : 0;
+        ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+        object = (char *)reapMalloc(&reap, LARGE - (LARGE >> 4)) + LARGE - (LARGE >> 4) - 1;
+        sched_yield();
+        reapDestroy(&reap);
+        unmap(options.buffer, LARGE, NULL);
+    }
+    over = true;
+    return unused;
+}
+
+START_TEST(whose_is_a_pointer_while_its_reap_ends)
+{
+    pthread_t thread;
+    void *mine, *owner;
+    size_t asked = 0;
+    reapCreate(&mine, NULL);
+    char *lives = reapMalloc(&mine, 100);
+    over = false;
+    void *(*makers[])(void *) = {make_and_unmap, make_large_and_unmap};
+    ck_assert_int_eq(pthread_create(&thread, NULL, makers[_i], NULL), 0);
+    for (; !over; asked++) {
+        void *pointer = object;
+        if (reapOf(pointer, &owner) == 0) ck_assert_ptr_nonnull(owner);
+        ck_assert_int_eq(reapOf(lives + 99, &owner), 0);
+        ck_assert_ptr_eq(owner, mine);
+    }
+    pthread_join(thread, NULL);
+    ck_assert_uint_gt(asked, 0);
+    ck_assert_int_eq(reapOf(object, &owner), -1);
+    reapDestroy(&mine);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("threads");
@@ -191,5 +270,6 @@ int main(void)
     tcase_add_test(tests, reaps_go_from_thread_to_thread);
     tcase_add_test(tests, a_fork_between_two_instructions);
     tcase_add_test(tests, a_lock_that_nobody_holds);
+    tcase_add_loop_test(tests, whose_is_a_pointer_while_its_reap_ends, 0, 2);
     return run("reap_threads", tests);
 }

@@ -208,6 +208,37 @@ static void give(void *chunk, size_t size, void *arg)
     free(chunk);
 }
 
+/* Its children are each process's own: what one of them leaves is nothing to the other. */
+START_TEST(children_of_a_reap_in_shared_memory)
+{
+    enum { SIZE = 64 * 1024, LIVES = 200 };
+    char *shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = SIZE};
+    void *below = NULL, *lives[LIVES];
+    int status;
+    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        void *others[64];
+        for (int i = 0; i < 64; i++) reapCreate(&others[i], NULL);
+        reapCreate(&below, &with);
+        reapDestroy(&below);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    for (int i = 0; i < LIVES; i++) reapCreate(&lives[i], NULL);
+    reapCreate(&below, &with);
+    for (int i = 0; i < LIVES; i++) ck_assert_ptr_ne(lives[i], below); /* it is nobody else's memory */
+    for (int i = 0; i < LIVES; i++) assert_valid(lives[i]);
+    assert_valid(below);
+    reapDestroy(&below);
+    for (int i = 0; i < LIVES; i++) reapDestroy(&lives[i]);
+    assert_valid(with);
+    reapDestroy(&with);
+    munmap(shared, SIZE);
+}
+END_TEST
+
 START_TEST(a_reap_on_a_source)
 {
     struct pile pile = {0};
@@ -458,6 +489,7 @@ int main(void)
     tcase_add_test(tests, options_that_make_no_sense);
     tcase_add_test(tests, a_reap_in_a_buffer);
     tcase_add_test(tests, a_reap_in_shared_memory);
+    tcase_add_test(tests, children_of_a_reap_in_shared_memory);
     tcase_add_test(tests, a_reap_on_a_source);
     tcase_add_test(tests, a_source_runs_dry);
     tcase_add_test(tests, a_buffer_then_a_source);

@@ -1,12 +1,14 @@
 /* reap_ambient.c: malloc and its family inside reapEnter and reapLeave. Linked to libreap-malloc; no Check,
  * which would run on the malloc that is tested. */
 #include <dirent.h>
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +47,58 @@ static bool is_zero(const char *bytes, size_t n)
 
 #define IN_REAP(pointer) EXPECT(owner_of(pointer) == reap)
 #define ON_HEAP(pointer) EXPECT((pointer) != NULL && owner_of(pointer) == NULL)
+
+/* Nothing is an object, too. */
+static void of_no_size(void)
+{
+    void *aligned = NULL;
+    volatile size_t none = 0;
+    reapEnter(&reap);
+    IN_REAP(OPAQUE(malloc(none)));
+    IN_REAP(OPAQUE(calloc(none, 8)));
+    IN_REAP(OPAQUE(calloc(8, none)));
+    IN_REAP(OPAQUE(realloc(NULL, none)));
+    IN_REAP(OPAQUE(aligned_alloc(16, none)));
+    IN_REAP(OPAQUE(aligned_alloc(64, none)));
+    EXPECT(posix_memalign(&aligned, 16, none) == 0);
+    IN_REAP(aligned);
+    IN_REAP(new_plain(none));
+    reapLeave();
+    ON_HEAP(aligned = OPAQUE(calloc(none, 8)));
+    free(aligned);
+    reapFreeAll(&reap);
+}
+
+/* free() changes no errno, whatever the reap's source does to it: in a reap that is entered, or shared. */
+static void *map(size_t size, void *arg)
+{
+    void *chunk = mmap(arg, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return chunk != MAP_FAILED ? chunk : NULL;
+}
+
+static void unmap(void *chunk, size_t size, void *arg)
+{
+    munmap(chunk, size);
+    errno = arg ? 0 : 5;
+}
+
+static void free_keeps_errno(void)
+{
+    struct reap_options options = {.size = sizeof options, .source = {map, unmap, NULL}};
+    for (options.flags = 0; options.flags <= REAP_SHARED; options.flags += REAP_SHARED) {
+        void *sourced;
+        EXPECT(reapCreateWith(&sourced, NULL, &options) == 0);
+        reapEnter(&sourced);
+        void *object = OPAQUE(malloc(100000));
+        EXPECT(owner_of(object) == sourced);
+        errno = 77;
+        free(object);
+        EXPECT(errno == 77);
+        reapLeave();
+        EXPECT(live_objects(&sourced) == 0);
+        reapDestroy(&sourced);
+    }
+}
 
 static void the_family(size_t size)
 {
@@ -350,6 +404,8 @@ int main(void)
     static const size_t sizes[] = {1, 24, 100, 1000, 1500, 5000, 30000, 100000, 3000000};
     reapCreate(&reap, NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) the_family(sizes[i]);
+    of_no_size();
+    free_keeps_errno();
     calls_of_libc();
     owners();
     they_nest();

@@ -9,4 +9,9 @@ for options in bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096; do
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
     done
 done
+# Children of forks look at objects that other threads were making.
+for options in redzone=48 harden=1; do
+    [ -x "$tests/check_reap_fork" ] || continue
+    REAP_OPTIONS=$options "$tests/check_reap_fork" || { echo "$options check_reap_fork: status $?"; bad=1; }
+done
 exit $bad

@@ -30,12 +30,13 @@ for options in stats=0 bypass=1 redzone=32 harden=1 bypass=1,redzone=32; do
     finds $options just_past_the_end "ERROR: AddressSanitizer: use-after-poison.*" "in just_past_the_end"
     finds $options past_a_large_one "ERROR: AddressSanitizer" "in past_a_large_one"
     finds $options past_the_end "ERROR: AddressSanitizer" "in past_the_end"
-    for mistake in after_free after_clear after_rewind after_growing; do
+    for mistake in after_free after_clear after_rewind after_growing after_destroy after_destroy_root \
+        after_destroy_and_create after_clear_large after_destroy_large after_free_large after_clear_spare; do
         finds $options $mistake "ERROR: AddressSanitizer: .*use-after-" "in $mistake"
     done
     finds $options freed_twice "^reap: reapFree(0x[0-9a-f]*): freed twice"
 done
-for options in redzone=32 harden=1; do finds $options after_destroy "use-after-poison"; done
+for options in stats=0 redzone=32 harden=1; do finds $options after_destroy "use-after-poison"; done
 for options in bypass=1 bypass=1,harden=1; do
     for mistake in after_free after_clear after_destroy after_rewind after_growing freed_twice; do
         finds $options $mistake "freed by thread" "allocated by thread" "in reapMalloc"
