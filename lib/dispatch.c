@@ -81,7 +81,11 @@ static bool libc_is_up(void)
     return environ != NULL;
 }
 
-static void report_at_exit(void) { account_report(NULL); }
+static void report_at_exit(void)
+{
+    report_end();
+    account_report(NULL);
+}
 
 /* libc may have no memory for the handlers; then the next slow path tries again. */
 static void register_handlers(void)

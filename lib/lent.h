@@ -11,7 +11,7 @@
  *                      |b           |c    |
  *     runs      |a     |b           |c    |a     |       |d      |
  *
- * Threads: any. Lock rank: taken alone, or below the arenas' (lent_freeze).
+ * Threads: any. Lock rank: README.md; taken alone but by lent_freeze and fork.
  */
 #ifndef LENT_H
 #define LENT_H

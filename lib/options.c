@@ -166,6 +166,17 @@ static bool parse_value(const struct option *option, const char *text, size_t si
     return true;
 }
 
+/* All names, for who asks; as a complaint, since nothing is set. */
+static bool help(void)
+{
+    char names[400];
+    size_t n = 0;
+    for (unsigned i = 0; i < OPTIONS; i++)
+        n += report_format(names + n, sizeof names - n, " %s", table[i].name);
+    report_line("REAP_OPTIONS: name=value,... of%s; libreap-malloc(7) has their meaning", names);
+    return false;
+}
+
 /* One "name=value"; a name alone means 1. */
 static bool parse_item(const char *text, size_t size, struct options *to)
 {
@@ -174,6 +185,7 @@ static bool parse_item(const char *text, size_t size, struct options *to)
     const char *value_text = equals != NULL ? equals + 1 : "1";
     size_t value_size = equals != NULL ? size - name_size - 1 : 1;
 
+    if (same(text, name_size, "help")) return help();
     const struct option *option = find(text, name_size);
     if (option == NULL) return complain("unknown option", text, size);
     const char *what = "bad value";

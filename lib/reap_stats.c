@@ -223,6 +223,7 @@ static bool look_at(struct reap *reap, struct view *view)
 static void say_left(const struct view *view)
 {
     const char *above = view->above;
+    report_end();
     report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu bytes, %zu held", view->name,
                 *view->name ? " " : "", view->handle, *above ? " below " : "", above,
                 view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);

@@ -42,13 +42,14 @@ void reap_trace_start(void)
     struct stat is;
     if (!options.trace) return;
     size_t size = strcspn(options.trace, ",");
-    if (size < sizeof path) {
-        memcpy(path, options.trace, size);
-        path[size] = '\0';
-        file = open_to_keep(path);
-    }
+    bool fits = size < sizeof path;
+    if (!fits) size = sizeof path - 1;
+    memcpy(path, options.trace, size);
+    path[size] = '\0';
+    errno = ENAMETOOLONG;
+    if (fits) file = open_to_keep(path);
     if (file < 0 || fstat(file, &is) != 0) {
-        report_line("REAP_OPTIONS: the file of trace cannot be opened");
+        report_line("REAP_OPTIONS: trace=%.200s cannot be opened: %s", path, strerrordesc_np(errno));
         return;
     }
     device = is.st_dev;

@@ -135,6 +135,15 @@ void report_line(const char *format, ...)
     errno = saved;
 }
 
+void report_end(void)
+{
+    static unsigned said_by;
+    unsigned me = (unsigned)getpid();
+    if (said_by == me) return;
+    said_by = me;
+    report_line("at the end of %.100s, process %u", program_invocation_short_name, me);
+}
+
 void report_misuse(const char *call, const void *pointer, const char *what)
 {
     PROBE(misuse, call, pointer, what);

@@ -19,6 +19,9 @@ size_t report_vformat(char *buffer, size_t size, const char *format, va_list arg
 /* Writes "reap: " and the formatted line to standard error. errno is kept. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Writes, once in a process, whose lines follow: "reap: at the end of PROGRAM, process NUMBER". */
+void report_end(void);
+
 /* Keeps a duplicate of standard error for lines that come after the program has closed it, as many do
  * before they exit. */
 void report_keep_stderr(void);

@@ -55,7 +55,7 @@ const char *use_path(int i, const char *more)
 
 void start_arenas(void)
 {
-    sizeclass_init(4);
+    sizeclass_init(8);
     superblock_init();
     options.purge_ms = 3600000;
 }

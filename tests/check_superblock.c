@@ -13,13 +13,16 @@ static struct superblock sb;
 static char *memory;
 static void *blocks[CAPACITY_MAX + 1];
 
-static void setup(void)
+static void setup_steps(unsigned steps)
 {
-    sizeclass_init(4);
+    sizeclass_init(steps);
     superblock_init();
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
     memset(memory, 0x5a, SUPERBLOCK);
 }
+
+static void setup(void) { setup_steps(8); } /* as shipped */
+static void setup_4(void) { setup_steps(4); }
 
 static unsigned format(unsigned c)
 {
@@ -338,10 +341,10 @@ START_TEST(a_write_after_free_ends_the_program)
 }
 END_TEST
 
-int main(void)
+static TCase *all(const char *name, void (*begin)(void))
 {
-    TCase *one = new_case("superblock", 30);
-    tcase_add_checked_fixture(one, setup, NULL);
+    TCase *one = new_case(name, 30);
+    tcase_add_checked_fixture(one, begin, NULL);
     tcase_add_test(one, gives_each_block_once_and_takes_it_back);
     tcase_add_test(one, the_last_freed_is_the_first_given);
     tcase_add_test(one, starts_are_told_from_interiors);
@@ -352,5 +355,11 @@ int main(void)
     tcase_add_test(one, a_block_is_known_to_be_free);
     tcase_add_loop_test(one, each_broken_invariant_is_seen, 0, BREAKS);
     tcase_add_test(one, a_write_after_free_ends_the_program);
-    return run_cases("superblock", one, (TCase *)NULL);
+    return one;
+}
+
+int main(void)
+{
+    return run_cases("superblock", all("superblock", setup), all("4 classes to a doubling", setup_4),
+                     (TCase *)NULL);
 }

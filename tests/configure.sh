@@ -22,7 +22,7 @@ says() { grep -qE "^ +$2 .*$3" "$tmp/$1.out" || wrong "$1 does not say of $2: $3
 builds() { make -s -n -C "$tmp/$1" all 2>/dev/null | grep -o 'lib[a-z-]*\.la\|mod_[a-z_]*\.la' | sort -u | tr '\n' ' '; }
 
 configured no_apxs ac_cv_path_APXS=no
-says no_apxs mod_reap_lua 'no: .*apxs'
+says no_apxs mod_reap_lua 'no: (.*apxs|needs APR)'
 case $(builds no_apxs) in
     *mod_reap*) wrong "no_apxs builds modules" ;;
     *libreap.la*) ;;
@@ -37,6 +37,22 @@ says bare 'unit tests' 'no: .*check'
 says bare 'C\+\+ tests' no
 says bare examples 'but http_server: .*libmicrohttpd'
 case $(builds bare) in *libreap-apr* | *mod_*) wrong "bare builds for Apache" ;; esac
+
+# What the libraries are not made for is said in one line: 32 bits, another libc (which features.h tells), and what
+# else defines neither.
+refuses() {
+    what=$1 says=$2
+    shift 2
+    mkdir "$tmp/refused" && (cd "$tmp/refused" && "$srcdir/configure" "$@") >"$tmp/out" 2>&1 && wrong "$what is taken"
+    grep -q "^configure: error: .*$says.*: reap needs Linux on x86-64 or aarch64, with glibc 2.35" "$tmp/out" ||
+        { wrong "$what: no word of it"; tail -n 3 "$tmp/out"; }
+    rm -rf "$tmp/refused"
+}
+mkdir -p "$tmp/musl"
+echo '/* no __GLIBC__ */' >"$tmp/musl/features.h"
+refuses "another libc" 'a libc other than glibc' CC="$CC" CPPFLAGS="-I$tmp/musl" CXX=false
+refuses "another processor" 'neither x86-64 nor aarch64' CC="$CC" CPPFLAGS='-U__x86_64__ -U__aarch64__' CXX=false
+[ ! -e /usr/lib/gcc/x86_64-linux-gnu/12/32 ] || refuses "-m32" 'neither x86-64' CC="$CC -m32" CXX=false
 
 (cd "$tmp" && "$srcdir/configure" --with-apache-moduledir) >"$tmp/out" 2>&1 && wrong "--with-apache-moduledir without a directory is taken"
 grep -q '^configure: error: --with-apache-moduledir needs a directory' "$tmp/out" || wrong "and it does not say why"

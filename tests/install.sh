@@ -25,6 +25,32 @@ for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so 
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
 
+# Pages name the directories of their installation, and describe what is there.
+other=/opt/reap
+make -s -C "$top_builddir" install-data prefix=$other DESTDIR="$tmp/other" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+pages=$tmp/other$other/share/man
+grep -rl /usr/local "$pages" && wrong "these pages have /usr/local, installed below $other"
+grep -q "LD_PRELOAD=$other/lib/libreap-malloc.so" "$pages/man7/libreap-malloc.7" || wrong "no preload from $other"
+module=$(find "$tmp/root" -name mod_reap_lua.so)
+page=$(find "$tmp/root" -name mod_reap_lua.7)
+[ "${module:+there}" = "${page:+there}" ] || wrong "of mod_reap_lua and its page one is installed: $module$page"
+
+# gdb knows the commands: by the line of reap(7), and, below its own prefix, by itself.
+line=$(sed -n 's/^source \(.*reap-gdb.py\)$/\1/p' "$pages/man7/reap.7")
+[ -f "$tmp/other$line" ] || wrong "reap(7) has 'source $line', which is not installed"
+if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$'; then
+    shows() { gdb -nx -batch "$@" -ex 'help reap-of' 2>&1 | grep -qi 'pointer'; }
+    shows -ex "source $tmp/other$line" || wrong "gdb has no command reap-of after 'source $line'"
+    # Scripts lie in the scripts' directory below the library's own path.
+    mkdir -p "$tmp/scripts$lib" && cp "$tmp/root$prefix/share/gdb/auto-load$prefix/lib"/*-gdb.py "$tmp/scripts$lib"
+    for library in libreap.so libreap-malloc.so; do
+        shows -iex "set auto-load scripts-directory $tmp/scripts" -iex "set auto-load safe-path $tmp" "$lib/$library" ||
+            wrong "gdb does not load the commands with $library"
+    done
+    gdb -nx -batch -ex 'show auto-load scripts-directory' -ex 'show data-directory' >"$tmp/log"
+    grep -qF '$datadir/auto-load' "$tmp/log" || wrong "gdb does not look in its data directory: $(cat "$tmp/log")"
+fi
+
 # The archive brings no names but the calls.
 others=$(nm -g --defined-only "$lib/libreap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(reap[A-Z]|hoard_)[A-Za-z_]*$')
 [ -z "$others" ] || wrong "libreap.a defines" $others

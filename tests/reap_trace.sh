@@ -27,5 +27,5 @@ for event in "create $(cat "$tmp/handle") shared" "below $(cat "$tmp/handle")" "
 done
 awk '$2 < last { print "not in order: " $0; bad = 1 } { last = $2 } END { exit bad }' "$tmp/trace" || bad=1
 REAP_OPTIONS=trace=$tmp/none/trace "$program" 2>"$tmp/said"
-echo "reap: REAP_OPTIONS: the file of trace cannot be opened" | diff - "$tmp/said" || bad=1
+echo "reap: REAP_OPTIONS: trace=$tmp/none/trace cannot be opened: No such file or directory" | diff - "$tmp/said" || bad=1
 exit $bad

@@ -69,6 +69,9 @@ __errno_location
 __environ
 environ
 __libc_single_threaded
+program_invocation_short_name
+__progname
+strerrordesc_np
 __libc_stack_end
 __rseq_offset
 __rseq_size
