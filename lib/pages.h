@@ -23,6 +23,7 @@ void *pages_map(size_t size, size_t alignment);
 /* Whether the kernel may put huge pages behind it, whatever it does by itself. */
 void pages_huge(void *start, size_t size, bool may);
 
+/* What the OS does not take back, since the process has too many mappings, is emptied, and serves again. */
 void pages_unmap(void *start, size_t size);
 
 /* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
