@@ -17,10 +17,21 @@ static bool is_registered; /* for fences; a forked child is, too */
 
 static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
+/* The kernel may want some memory for it, and have none for the moment. */
+static bool fence(void)
+{
+    enum { PATIENCE = 1000 /* yields of the CPU */ };
+    for (unsigned left = PATIENCE; membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0; left--) {
+        if (left == 0 || (errno != ENOMEM && errno != EAGAIN && errno != EINTR)) return false;
+        sched_yield();
+    }
+    return true;
+}
+
 void cpu_fence(void)
 {
     int saved = errno;
-    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0 && is_registered) {
+    if (!fence() && is_registered) {
         report_line("the kernel has allowed membarrier before, and refuses it now");
         abort(); /* a sandbox that was entered since; two threads would take one block */
     }
@@ -30,8 +41,7 @@ void cpu_fence(void)
 unsigned cpu_now(void)
 {
     const char *thread = __builtin_thread_pointer();
-    if (cpu.now_at != 0)
-        return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
+    if (cpu.now_at != 0) return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
     int now = sched_getcpu();
     return now >= 0 ? (unsigned)now : 0;
 }

@@ -80,11 +80,18 @@ static bool libc_is_up(void)
 
 static void report_at_exit(void) { account_report(NULL); }
 
+/* libc may have no memory for the handlers; then the next slow path tries again. */
+static void register_handlers(void)
+{
+    int saved = errno;
+    registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+    errno = saved;
+}
+
 static void start_late(void)
 {
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
-    registered = true;
-    atomic_store(&purger_is_due, options.purge_thread != 0);
+    register_handlers();
+    atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
     if (!options.stats) return;
     report_keep_stderr();
     atexit(report_at_exit);
@@ -147,10 +154,20 @@ static void make_room_near_limit(size_t more)
     if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
 }
 
+/* Registering allocates too, and does not come here again, since nothing is due meanwhile. */
+static COLD void start_what_is_due(void)
+{
+    if (!registered && atomic_exchange(&purger_is_due, false)) {
+        register_handlers();
+        atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
+    }
+    if (registered && options.purge_thread != 0) purger_start();
+}
+
 /* Whatever memory is for, the first that is asked for starts the thread that gives unused memory back. */
 static inline void start_purger(void)
 {
-    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) purger_start();
+    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) start_what_is_due();
 }
 
 void *dispatch_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)

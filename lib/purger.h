@@ -11,7 +11,7 @@
 
 #include "base.h"
 
-/* One is asked for, and this process has none. */
+/* One is asked for, and this process has none; or there is another thing that a slow path has to start. */
 extern HIDDEN _Atomic bool purger_is_due;
 
 /* Starts it, if it is due. Allocates; no lock may be held. */

@@ -2,6 +2,7 @@
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "check_backend.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/wait.h>
@@ -21,8 +22,11 @@ static void stop_here(void)
     sem_wait(&on);
 }
 
+static unsigned refusals; /* to come: libc has no memory */
+
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
+    if (refusals > 0) return refusals--, ENOMEM;
     stop_here();
     int result = __real_pthread_atfork(prepare, parent, child);
     registrations++;
@@ -74,9 +78,21 @@ START_TEST(a_child_has_the_fork_handlers_once)
 }
 END_TEST
 
+START_TEST(what_is_refused_is_registered_later)
+{
+    use_path(_i, NULL);
+    refusals = 3;
+    for (unsigned i = 0; i < 6; i++) hoard_free(hoard_malloc(100000));
+    ck_assert_uint_eq(refusals, 0);
+    ck_assert_uint_eq(registrations, 1);
+    ck_assert_int_eq(registrations_in_child(), 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("start", 60);
     tcase_add_loop_test(tests, a_child_has_the_fork_handlers_once, 0, PATHS);
+    tcase_add_loop_test(tests, what_is_refused_is_registered_later, 0, PATHS);
     return run_cases("start", tests, (TCase *)NULL);
 }

@@ -1,4 +1,4 @@
-// Under fault_run: new throws std::bad_alloc, and the nothrow forms are null, after the new handler was asked.
+// Under fault_run: new throws std::bad_alloc, the nothrow forms are null, after the new handler was asked.
 #include "expect.h"
 
 #include <cstring>

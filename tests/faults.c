@@ -36,6 +36,7 @@ static const struct {
     [FAULT_WRITE] = {"write", EIO},
     [FAULT_ATFORK] = {"pthread_atfork", ENOMEM},
     [FAULT_THREAD] = {"pthread_create", EAGAIN},
+    [FAULT_FENCE] = {"a fence", ENOMEM},
 };
 
 const struct fault_plan faults_none;
@@ -173,7 +174,8 @@ static bool call_fails(long number, long first)
 {
     switch (number) {
     case SYS_membarrier:
-        return first == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ && fails(FAULT_MEMBARRIER, 0);
+        return fails(first == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ ? FAULT_MEMBARRIER : FAULT_FENCE,
+                     0);
     case SYS_futex:
         return fails(FAULT_FUTEX, 0);
     case SYS_sched_getaffinity:
