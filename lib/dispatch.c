@@ -33,12 +33,10 @@ static void fork_prepare(void)
     heap_fork_prepare();
     arena_fork_prepare();
     lent_fork_prepare();
-    pages_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-    pages_fork_parent();
     lent_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
@@ -51,7 +49,6 @@ static void fork_child(void)
 {
     registered = true;
     atomic_store(&started, true);
-    pages_fork_child();
     lent_fork_child();
     arena_fork_child();
     heap_fork_child();
@@ -85,6 +82,14 @@ static void report_at_exit(void)
 {
     report_end();
     account_report(NULL);
+}
+
+/* libc may have no memory for the handlers; then the next slow path tries again. */
+static void register_handlers(void)
+{
+    int saved = errno;
+    registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+    errno = saved;
 }
 
 /* libc may have no memory for the handlers; then the next slow path tries again. */

@@ -1,7 +1,5 @@
 #include "pages.h"
 
-#include "lock.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,60 +15,68 @@ static void *map(void *hint, size_t size)
 
 /* A process may have so many mappings (vm.max_map_count), and to cut one in two fails beyond. What cannot be
  * unmapped then has no memory at least, and serves again. So does what a sandbox lets nobody unmap or empty.
- */
+ * No lock: who looks at a piece has it for himself for a moment, and others do without it. */
 enum { STUCK_MAX = 256 };
+enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_THERE };
 
-struct piece {
-    char *start;
-    size_t size;   /* bytes; 0: there is none */
+static struct piece {
+    _Atomic enum piece_state state;
     bool is_dirty; /* it may not read as zero */
-};
+    char *start;
+    size_t size; /* bytes */
+} stuck[STUCK_MAX];
 
-static struct {
-    struct lock lock;
-    _Atomic unsigned count; /* of those below that may be pieces */
-    struct piece at[STUCK_MAX];
-} stuck;
+static _Atomic unsigned stuck_count;
 
-static bool join(struct piece *piece, const struct piece *more)
+static bool seize(struct piece *piece, enum piece_state state)
 {
-    if (piece->size == 0 || piece->is_dirty != more->is_dirty) return false;
-    bool is_behind = piece->start + piece->size == more->start;
-    if (!is_behind && more->start + more->size != piece->start) return false;
-    if (!is_behind) piece->start = more->start;
-    piece->size += more->size;
+    if (atomic_load_explicit(&piece->state, memory_order_relaxed) != state) return false;
+    return atomic_compare_exchange_strong(&piece->state, &state, PIECE_BUSY);
+}
+
+static void release(struct piece *piece)
+{
+    atomic_store(&piece->state, piece->size != 0 ? PIECE_THERE : PIECE_NONE);
+}
+
+static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
+{
+    bool is_behind = piece->start + piece->size == start;
+    if (piece->is_dirty != is_dirty || (!is_behind && start + size != piece->start)) return false;
+    if (!is_behind) piece->start = start;
+    piece->size += size;
     return true;
 }
 
 /* More than there is room for is lost: addresses, mostly no memory. */
-static void stick_locked(struct piece more)
+static void stick(char *start, size_t size, bool is_dirty)
 {
-    unsigned count = atomic_load_explicit(&stuck.count, memory_order_relaxed), unused = count;
-    for (unsigned i = 0; i < count; i++) {
-        if (join(&stuck.at[i], &more)) return;
-        if (stuck.at[i].size == 0) unused = i;
+    bool done = false;
+    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
+        if (!seize(&stuck[i], PIECE_THERE)) continue;
+        done = join(&stuck[i], start, size, is_dirty);
+        release(&stuck[i]);
     }
-    if (more.size == 0 || unused == STUCK_MAX) return;
-    stuck.at[unused] = more;
-    if (unused == count) atomic_store_explicit(&stuck.count, count + 1, memory_order_relaxed);
+    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
+        if (!seize(&stuck[i], PIECE_NONE)) continue;
+        stuck[i].is_dirty = is_dirty;
+        stuck[i].start = start;
+        stuck[i].size = size;
+        atomic_fetch_add_explicit(&stuck_count, 1, memory_order_relaxed);
+        release(&stuck[i]);
+        done = true;
+    }
 }
 
-static COLD void stick(char *start, size_t size)
-{
-    bool is_dirty = madvise(start, size, MADV_DONTNEED) != 0;
-    lock_take(&stuck.lock);
-    stick_locked((struct piece){start, size, is_dirty});
-    lock_give(&stuck.lock);
-}
-
+/* From a piece that this thread has. */
 static char *take_from(struct piece *piece, size_t size, size_t alignment)
 {
     char *start = (char *)align_up((uintptr_t)piece->start, alignment);
-    size_t before = (size_t)(start - piece->start);
-    if (start < piece->start || before > piece->size || piece->size - before < size) return NULL;
-    struct piece behind = {start + size, piece->size - before - size, piece->is_dirty};
+    size_t before = (size_t)(start - piece->start), all = piece->size;
+    if (start < piece->start || before > all || all - before < size) return NULL;
     piece->size = before;
-    stick_locked(behind);
+    if (before == 0) atomic_fetch_sub_explicit(&stuck_count, 1, memory_order_relaxed);
+    if (all - before != size) stick(start + size, all - before - size, piece->is_dirty);
     return start;
 }
 
@@ -78,13 +84,12 @@ static COLD char *take_stuck(size_t size, size_t alignment)
 {
     char *start = NULL;
     bool is_dirty = false;
-    lock_take(&stuck.lock);
-    unsigned count = atomic_load_explicit(&stuck.count, memory_order_relaxed);
-    for (unsigned i = 0; i < count && start == NULL; i++) {
-        is_dirty = stuck.at[i].is_dirty;
-        if (stuck.at[i].size != 0) start = take_from(&stuck.at[i], size, alignment);
+    for (unsigned i = 0; i < STUCK_MAX && start == NULL; i++) {
+        if (!seize(&stuck[i], PIECE_THERE)) continue;
+        is_dirty = stuck[i].is_dirty;
+        start = take_from(&stuck[i], size, alignment);
+        release(&stuck[i]);
     }
-    lock_give(&stuck.lock);
     if (start != NULL && is_dirty && madvise(start, size, MADV_DONTNEED) != 0) memset(start, 0, size);
     return start;
 }
@@ -110,7 +115,7 @@ static void *map_aligned(size_t size, size_t alignment)
 
 void *pages_map(size_t size, size_t alignment)
 {
-    bool any_stuck = atomic_load_explicit(&stuck.count, memory_order_relaxed) != 0;
+    bool any_stuck = atomic_load_explicit(&stuck_count, memory_order_relaxed) != 0;
     char *start = UNLIKELY(any_stuck) ? take_stuck(size, alignment) : NULL;
     if (start == NULL) start = map_aligned(size, alignment);
     if (start == NULL) errno = ENOMEM; /* EAGAIN where memory is locked, or what a sandbox says */
@@ -144,7 +149,7 @@ uint64_t pages_touch(void *start)
 void pages_unmap(void *start, size_t size)
 {
     int saved = errno;
-    if (munmap(start, size) != 0) stick(start, size);
+    if (munmap(start, size) != 0) stick(start, size, madvise(start, size, MADV_DONTNEED) != 0);
     errno = saved;
 }
 
@@ -211,9 +216,3 @@ uint64_t pages_clock(void)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
-
-void pages_fork_prepare(void) { lock_for_fork(&stuck.lock); }
-
-void pages_fork_parent(void) { lock_after_fork(&stuck.lock); }
-
-void pages_fork_child(void) { lock_reset(&stuck.lock); }

@@ -46,9 +46,4 @@ void *pages_metadata(size_t size);
 /* Milliseconds from an arbitrary start, a few ns to read. */
 uint64_t pages_clock(void);
 
-/* fork: before it, in the parent after it, in the child after it. */
-void pages_fork_prepare(void);
-void pages_fork_parent(void);
-void pages_fork_child(void);
-
 #endif

@@ -91,8 +91,8 @@ static atomic_uint left_count;
 
 static void leave(void *start, size_t size)
 {
-    unsigned i = left_count++;
-    if (i >= LEFT_MAX) abort();
+    unsigned i = left_count < LEFT_MAX ? left_count++ : LEFT_MAX;
+    if (i >= LEFT_MAX) return;
     left[i].start = start;
     left[i].size = size;
 }
@@ -100,7 +100,7 @@ static void leave(void *start, size_t size)
 /* It was unmapped after all, and is another's. */
 static void is_mapped(const char *start, size_t size)
 {
-    for (unsigned i = 0; i < left_count; i++)
+    for (unsigned i = 0; i < left_count && i < LEFT_MAX; i++)
         if (left[i].start < start + size && start < left[i].start + left[i].size) left[i].size = 0;
 }
 
@@ -124,7 +124,8 @@ static size_t resident_in(char *start, size_t size)
 size_t faults_left_resident(void)
 {
     size_t bytes = 0;
-    for (unsigned i = 0; i < left_count; i++) bytes += resident_in(left[i].start, left[i].size);
+    for (unsigned i = 0; i < left_count && i < LEFT_MAX; i++)
+        bytes += resident_in(left[i].start, left[i].size);
     left_count = 0;
     return bytes;
 }
