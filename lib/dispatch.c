@@ -92,14 +92,6 @@ static void register_handlers(void)
     errno = saved;
 }
 
-/* libc may have no memory for the handlers; then the next slow path tries again. */
-static void register_handlers(void)
-{
-    int saved = errno;
-    registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
-    errno = saved;
-}
-
 static void start_late(void)
 {
     register_handlers();
