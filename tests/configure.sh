@@ -49,10 +49,9 @@ refuses() {
     rm -rf "$tmp/refused"
 }
 mkdir -p "$tmp/musl"
-echo '/* no __GLIBC__ */' >"$tmp/musl/features.h"
+printf '#include_next <features.h>\n#undef __GLIBC__\n' >"$tmp/musl/features.h"
 refuses "another libc" 'a libc other than glibc' CC="$CC" CPPFLAGS="-I$tmp/musl" CXX=false
-refuses "another processor" 'neither x86-64 nor aarch64' CC="$CC" CPPFLAGS='-U__x86_64__ -U__aarch64__' CXX=false
-[ ! -e /usr/lib/gcc/x86_64-linux-gnu/12/32 ] || refuses "-m32" 'neither x86-64' CC="$CC -m32" CXX=false
+refuses "32 bits" 'neither x86-64 nor aarch64' CC="$CC" CPPFLAGS=-U__LP64__ CXX=false
 
 (cd "$tmp" && "$srcdir/configure" --with-apache-moduledir) >"$tmp/out" 2>&1 && wrong "--with-apache-moduledir without a directory is taken"
 grep -q '^configure: error: --with-apache-moduledir needs a directory' "$tmp/out" || wrong "and it does not say why"
