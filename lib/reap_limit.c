@@ -19,14 +19,32 @@ enum {
  * nobody says so; but who calls from where the stack is no deeper than it was has seen its end, and so has
  * who registers a function. So the frame is where it was. (On stacks that a program switches this tells too
  * little or too much: the function is not called once, or called within itself.) */
-__thread struct reap_limit_notice reap_limit_notice;
+static __thread const char *running_frame; /* of who called it; NULL: none runs */
+
+/* Not in each thread's storage, of which there is little: a thread takes one while a function runs. */
+__thread struct reap_limit_notice *reap_limit_notice;
 #define notice reap_limit_notice
 
-static const struct reap_limit_notice no_notice;
+enum { NOTICES = 256 }; /* functions that run at once */
+static struct reap_limit_notice notices[NOTICES];
+
+static struct reap_limit_notice *take_notice(void)
+{
+    for (unsigned i = 0; i < NOTICES; i++)
+        if (!notices[i].taken && !atomic_exchange(&notices[i].taken, true)) return &notices[i];
+    return NULL;
+}
+
+static void end_notice(void)
+{
+    running_frame = NULL;
+    if (notice != NULL) notice->taken = false;
+    notice = NULL;
+}
 
 static inline void see_jump(const char *frame)
 {
-    if (UNLIKELY(notice.frame != NULL) && frame >= notice.frame) notice = no_notice;
+    if (UNLIKELY(running_frame != NULL) && frame >= running_frame) end_notice();
 }
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
@@ -128,13 +146,15 @@ static bool is_live(const void *object)
 
 void reap_limit_freed(const struct reap *reap)
 {
-    if (UNLIKELY(notice.object != NULL) && notice.from == reap && !is_live(notice.object)) notice.lost = true;
+    if (LIKELY(notice == NULL) || notice->from != reap) return;
+    if (notice->object != NULL && !is_live(notice->object)) notice->lost = true;
 }
 
 void reap_limit_gone(struct reap *reap)
 {
-    if (LIKELY(notice.asking == NULL)) return;
-    if (reap == notice.asking || reap == notice.met || reap == notice.from) notice.gone = reap_handle(reap);
+    if (LIKELY(notice == NULL)) return;
+    if (reap == notice->asking || reap == notice->met || reap == notice->from)
+        notice->gone = reap_handle(reap);
 }
 
 /* Freed by free(), and not taken in yet? */
@@ -145,11 +165,35 @@ static bool is_pending(const void *object)
     return words[1] == reap_pending(object);
 }
 
-/* Afterwards: the reaps and the object are to be there still. */
-static void check_done(const struct reap_limit_notice *done, const void *object)
+static void begin_notice(const char *frame, const struct reap *asking, const struct reap *met,
+                         const void *object, const struct reap *from)
 {
-    if (done->gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done->gone);
-    if (object && (done->lost || !is_live(object) || is_pending(object)))
+    running_frame = frame;
+    notice = take_notice();
+    if (notice == NULL) return;
+    notice->asking = asking;
+    notice->met = met;
+    notice->from = from;
+    notice->object = object;
+    notice->gone = NULL;
+    notice->lost = false;
+}
+
+struct noted {
+    const void *gone;
+    bool lost;
+};
+
+static struct noted noted(void)
+{
+    return notice != NULL ? (struct noted){notice->gone, notice->lost} : (struct noted){NULL, false};
+}
+
+/* Afterwards: the reaps and the object are to be there still. */
+static void check_done(struct noted done, const void *object)
+{
+    if (done.gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done.gone);
+    if (object && (done.lost || !is_live(object) || is_pending(object)))
         report_misuse("reapOnLimit", object, "not a live object");
 }
 
@@ -160,14 +204,13 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
 {
     void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
     see_jump(__builtin_frame_address(0));
-    if (!met->share.fn || notice.frame) return false;
-    notice = (struct reap_limit_notice){
-        .frame = __builtin_frame_address(0), .asking = reap, .met = met, .object = object, .from = from};
+    if (!met->share.fn || running_frame != NULL) return false;
+    begin_notice(__builtin_frame_address(0), reap, met, object, from);
     reap_limit_close(reap);
     met->share.fn(&given, asked, met->share.arg);
-    struct reap_limit_notice done = notice;
-    notice = no_notice;
-    check_done(&done, object);
+    struct noted done = noted();
+    end_notice();
+    check_done(done, object);
     reap_check(&handle, "reapOnLimit");
     reap_check(&asking, "reapOnLimit");
     reap_open(reap);
@@ -288,7 +331,7 @@ size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITE
 
 void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
-    notice.frame = NULL;
+    end_notice();
     reap->share.fn = fn;
     reap->share.arg = arg;
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);

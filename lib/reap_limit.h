@@ -95,19 +95,22 @@ bool reap_limit_adopt(struct reap *top, const struct reap *parent);
  * it was to leave alone. Memory that was given back may be an object, or a reap, again when the function
  * returns: so it is noted when it goes. */
 struct reap_limit_notice {
-    const char *frame; /* of who called it; NULL: none runs */
+    _Atomic bool taken; /* by a thread */
     const struct reap *asking, *met;
     const struct reap *from; /* the object's reap */
     const void *object;      /* resized or moved, or NULL */
     const void *gone;        /* the handle of one of these reaps */
     bool lost;               /* the object */
 };
-extern HIDDEN __thread struct reap_limit_notice reap_limit_notice __attribute__((tls_model("initial-exec")));
+
+/* This thread's; NULL: no function runs, or too many do, of which nothing is noted then. */
+extern HIDDEN __thread struct reap_limit_notice *reap_limit_notice __attribute__((tls_model("initial-exec")));
 
 /* An object is about to be freed, resized or moved. */
 static inline void reap_limit_touch(const void *object)
 {
-    if (UNLIKELY(reap_limit_notice.object == object)) reap_limit_notice.lost = true;
+    if (UNLIKELY(reap_limit_notice != NULL) && reap_limit_notice->object == object)
+        reap_limit_notice->lost = true;
 }
 
 /* Objects of a reap were freed together; or it ends with all of them. */
