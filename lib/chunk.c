@@ -101,15 +101,21 @@ void chunk_thaw(void)
     arena_thaw();
 }
 
+static bool is_within(const void *start, size_t size, const char *piece, size_t bytes)
+{
+    size_t before = (size_t)((const char *)start - piece);
+    return piece != NULL && before <= bytes && size <= bytes - before;
+}
+
+/* Behind a mapping's end, in its last 4 MiB of the map, there may be memory of the user's. */
 bool chunk_is_readable(const void *start, size_t size)
 {
-    size_t bytes;
+    size_t bytes = 0;
     const struct arena *arena = map_find(start);
-    const char *piece = arena != NULL ? arena->base : lent_find(start, &bytes);
-    if (piece == NULL) return false;
     if (arena != NULL) bytes = arena->mapping != 0 ? arena->mapping : ARENA;
-    size_t before = (size_t)((const char *)start - piece);
-    return before <= bytes && size <= bytes - before;
+    if (arena != NULL && is_within(start, size, arena->base, bytes)) return true;
+    const char *piece = lent_find(start, &bytes);
+    return is_within(start, size, piece, bytes);
 }
 
 int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)

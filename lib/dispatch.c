@@ -8,7 +8,6 @@
 #include "lent.h"
 #include "lock.h"
 #include "options.h"
-#include "pages.h"
 #include "purger.h"
 #include "report.h"
 #include "topology.h"

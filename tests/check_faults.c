@@ -172,7 +172,7 @@ static void tour_sizes_of_all(void)
     hoard_trim(1 << 20);
     let_go(from, 3);
     check_held(from);
-    expect(heap_is_valid(), "heaps");
+    expect(shares || heap_is_valid(), "heaps"); /* nobody else may be at them */
     let_go(from, 1);
     held_count = from;
 }
@@ -376,6 +376,10 @@ static void check_rest(void (*tour)(void))
     expect(heap_is_valid(), "heaps");
     tour();
     hoard_trim(0);
+    for (unsigned i = 0; i < 2000 && held_bytes() != 0; i++) { /* the thread that purges has some just now */
+        usleep(1000);
+        hoard_trim(0);
+    }
     expect(live_bytes() == 0, "something lives at last");
     expect(held_bytes() == 0, "something is held");
     expect(heap_is_valid(), "heaps at last");
@@ -545,7 +549,7 @@ START_TEST(threads_at_once)
     static const unsigned chances[] = {30, 10, 3};
     unsigned one_in = chances[_i / PATHS];
     const char *path = use_path(_i % PATHS, _i / PATHS == 1 ? "purge_ms=0" : "thp=never");
-    rounds = in_world() ? 100 * TOURS : TOURS;
+    rounds = in_world() ? 20 * TOURS : TOURS;
     struct outcome said = run_child(by_chance, (void *)(uintptr_t)one_in);
     printf("%s, threads, one call in %u: %s\n", path, one_in, said.text);
     fflush(stdout);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,9 +248,33 @@ START_TEST(memory_that_is_a_reaps_already)
 }
 END_TEST
 
+/* The map of addresses has an entry for each 4 MiB, of which a large object may take the first part. */
+START_TEST(a_buffer_behind_a_large_object)
+{
+    enum { SIZE = 65536, TRIES = 50 };
+    void *large[TRIES], *buffer = MAP_FAILED;
+    unsigned n = 0;
+    while (n < TRIES && buffer == MAP_FAILED) {
+        large[n] = hoard_malloc(5 * MIB);
+        ck_assert_ptr_nonnull(large[n]);
+        buffer = mmap((char *)large[n++] + 6 * MIB, SIZE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    }
+    ck_assert_ptr_ne(buffer, MAP_FAILED);
+    void *reap = in_buffer(buffer, SIZE), *object = reapMalloc(&reap, 100);
+    assert_owner(object, reap);
+    reapFree(&reap, object);
+    assert_valid(reap);
+    reapDestroy(&reap);
+    munmap(buffer, SIZE);
+    while (n > 0) hoard_free(large[--n]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("lent", 60);
+    tcase_add_test(tests, a_buffer_behind_a_large_object);
     tcase_add_test(tests, pieces_in_one_another);
     tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
     tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
