@@ -123,6 +123,7 @@ START_TEST(test_notes)
     ck_assert_uint_eq(free_one(sb, block[3]).count, 4);
     ck_assert(!lines_hold(sb, block[0]) && !lines_are_own(sb));
     for (unsigned i = 4; i < 7; i++) ck_assert_uint_eq(free_one(sb, block[i]).count, 0);
+    ck_assert(!lines_are_own(sb));
     ck_assert_uint_eq(free_one(sb, block[7]).count, 4);
     ck_assert(lines_are_own(sb));
 }
@@ -160,6 +161,7 @@ static void check_notes(unsigned class, uint64_t *random)
         }
         ck_assert(went[i] || any_line(sb, block[i], line));
         ck_assert(lines_hold(sb, block[i]) == !went[i]);
+        ck_assert_int_eq(lines_are_own(sb), left == 0);
     }
     ck_assert(lines_are_own(sb));
     arena_give(sb, 1);

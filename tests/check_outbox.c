@@ -147,6 +147,23 @@ START_TEST(blocks_of_many_superblocks_find_theirs)
 }
 END_TEST
 
+/* Too few to be looked at by themselves, of a superblock on the global heap. */
+START_TEST(what_waits_there_is_collected_with_all_the_rest)
+{
+    use_path(_i, NULL);
+    for (unsigned i = 0; i < 100; i++) blocks[i] = hoard_malloc(SIZE);
+    if (cpu.ids == 0) return;
+    heap_give_all();
+    for (unsigned i = 0; i < 5; i++) hoard_free(blocks[i]);
+    heap_deliver_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), 5);
+    heap_give_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), 0);
+    for (unsigned i = 5; i < 100; i++) hoard_free(blocks[i]);
+    assert_all_comes_back();
+}
+END_TEST
+
 START_TEST(trimming_finds_what_waits)
 {
     if (!setup(_i, SIZE, FULL)) return;
@@ -237,6 +254,7 @@ int main(void)
     tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, PATHS);
     tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, PATHS);
     tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, PATHS);
+    tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, PATHS);
     tcase_add_loop_test(tests, trimming_finds_what_waits, 0, PATHS);
     tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, PATHS);
     tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, PATHS);

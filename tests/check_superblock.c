@@ -1,6 +1,7 @@
 /* check_superblock.c: one superblock at a time. */
 #include "check_backend.h"
 
+#include "options.h"
 #include "superblock.h"
 
 #include <pthread.h>
@@ -186,6 +187,24 @@ START_TEST(a_splice_goes_in_front)
 }
 END_TEST
 
+/* Each time that f of a superblock is, but a quarter at most; and when nothing lives. */
+START_TEST(what_is_pending_is_looked_at_in_time)
+{
+    unsigned capacity = format(5), f = options.empty_fraction;
+    for (options.empty_fraction = 1; options.empty_fraction <= 4; options.empty_fraction++) {
+        unsigned eighths = options.empty_fraction < 2 ? 1 : 2, step = capacity * eighths / 8;
+        format(5);
+        pop_all(capacity);
+        for (unsigned n = 1; n <= capacity; n++) {
+            struct chain chain = chain_of_block(&sb, blocks[n - 1]);
+            unsigned after = superblock_put_pending(&sb, &chain);
+            ck_assert_int_eq(superblock_pending_is_due(&sb, after, 1), n % step == 0 || n == capacity);
+        }
+    }
+    options.empty_fraction = f;
+}
+END_TEST
+
 static void *free_a_quarter(void *first)
 {
     void **from = first;
@@ -351,6 +370,7 @@ static TCase *all(const char *name, void (*begin)(void))
     tcase_add_test(one, groups_follow_fullness);
     tcase_add_test(one, chains_join_and_come_back);
     tcase_add_test(one, a_splice_goes_in_front);
+    tcase_add_test(one, what_is_pending_is_looked_at_in_time);
     tcase_add_test(one, frees_of_others_are_not_lost);
     tcase_add_test(one, a_block_is_known_to_be_free);
     tcase_add_loop_test(one, each_broken_invariant_is_seen, 0, BREAKS);
