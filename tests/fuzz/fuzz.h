@@ -105,6 +105,7 @@ struct node {
     struct object *newest, *oldest;
     size_t live, objects, pending; /* bytes; pending ones were freed by free(), and perhaps not noticed yet */
     struct cleanup *cleanups;
+    bool doomed;      /* one of its functions, or of those below it, has run: it goes, whatever else is said */
     unsigned going;   /* it is being ended, or rewound, and functions run */
     unsigned entered; /* how often */
     bool shared, bounded, user_memory;
@@ -219,10 +220,16 @@ extern const char *volatile fuzz_running;
 
 /* --- table.c --------------------------------------------------------------------------------- */
 
-enum { NESTED = 1, ALONE = 2, TOGETHER = 4 }; /* also within functions; only with one thread; only with several */
+/* Also within functions; only with one thread; only with several; makes objects; frees some; ends
+ * many; in which order. */
+enum { NESTED = 1, ALONE = 2, TOGETHER = 4, MAKES = 8, FREES = 16, ENDS = 32, NEWEST = 64, OLDEST = 128, ANY = 256 };
+
+/* What belongs together; a program does without some of these groups. */
+enum group { BASIC, RESIZE, HEAP, TREE, LIMITS, MARKS_, FUNCTIONS, WITH, ENTER, LOOK, WRONG, OTHERS };
 
 struct op {
     const char *name;
+    enum group group;
     unsigned weight; /* how often, to begin with */
     unsigned flags;
     void (*run)(const struct record *rec);

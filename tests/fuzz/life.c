@@ -40,7 +40,7 @@ static void newer_are_gone(int parent, uint64_t order, unsigned depth)
 {
     for (int i = 0; i < REAPS; i++) {
         struct node *node = &me->nodes[i];
-        if (node->handle && node->parent == parent && node->order > order && node->born >= depth) forget_reap(i);
+        if (node->handle && node->parent == parent && node->order > order && (node->born >= depth || node->doomed)) forget_reap(i);
     }
 }
 
@@ -48,6 +48,7 @@ static void newer_are_gone(int parent, uint64_t order, unsigned depth)
 static void gone_before(int reap, const struct ending *ending)
 {
     newer_are_gone(reap, 0, reap == ending->top ? ending->depth : 0);
+    for (int i = reap; i != ending->top; i = me->nodes[i].parent) me->nodes[i].doomed = true;
     for (int i = reap; i != ending->top; i = me->nodes[i].parent)
         newer_are_gone(me->nodes[i].parent, me->nodes[i].order, 0);
 }

@@ -58,6 +58,22 @@ static void write_program(int fd, const struct program *program)
     free(text);
 }
 
+/* The same for a child of this parent, which is in a hurry. */
+static void hand_over(int fd, const struct program *program)
+{
+    size_t size = program->count * sizeof *program->records;
+    if (write(fd, program, sizeof *program) != sizeof *program) die("write");
+    if (write(fd, program->records, size) != (ssize_t)size) die("write");
+}
+
+static void take_over(int fd, struct program *program)
+{
+    if (pread(fd, program, sizeof *program, 0) != sizeof *program) die("read");
+    size_t size = program->count * sizeof *program->records;
+    program->records = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (program->records == MAP_FAILED || pread(fd, program->records, size, sizeof *program) != (ssize_t)size) die("read");
+}
+
 static uint8_t op_named(const char *name)
 {
     for (unsigned i = 0; i < op_count; i++)
@@ -112,8 +128,7 @@ static int run_child(void)
     struct rlimit none = {0, 0};
     struct program program;
     setrlimit(RLIMIT_CORE, &none);
-    FILE *in = fdopen(ask.child, "r");
-    read_program(in, &program);
+    take_over(ask.child, &program);
     fuzz_progress = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ask.child + 1, 0);
     if (fuzz_progress == MAP_FAILED) die("mmap");
     catch_crashes();
@@ -203,7 +218,7 @@ static void run(const struct program *program, bool all, bool print, struct resu
 {
     static char said[1 << 16];
     int file = memory_file("program"), page = memory_file("page"), err = memory_file("err"), status = 0;
-    write_program(file, program);
+    hand_over(file, program);
     if (ftruncate(page, 4096) != 0) die("ftruncate");
     pid_t pid = start(file, page, err, all, print);
     bool ended = wait_for(pid, &status, ask.limit);

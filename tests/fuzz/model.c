@@ -96,29 +96,32 @@ static uint64_t word(const struct object *object, size_t i)
     return object->seed ^ i * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Objects are aligned to 16. */
+typedef uint64_t __attribute__((may_alias)) any_word;
+
 void fill(struct object *object)
 {
     size_t size = object->filled = object->usable;
+    any_word *words = (any_word *)object->at;
     object->seed = (++me->serial << 4 | me->number) * UINT64_C(0xbf58476d1ce4e5b9);
-    for (size_t i = 0; i < size / 8; i++) {
-        uint64_t value = word(object, i);
-        memcpy(object->at + i * 8, &value, 8);
-    }
+    for (size_t i = 0; i < size / 8; i++) words[i] = word(object, i);
     uint64_t value = word(object, size / 8);
     memcpy(object->at + size / 8 * 8, &value, size % 8);
+}
+
+static _Noreturn void changed(const struct object *object, size_t at)
+{
+    failed(__FILE__, __LINE__, "an object has changed: %p, %zu bytes, at byte %zu", (void *)object->at, object->size, at);
 }
 
 void check_filled(const struct object *object, size_t size)
 {
     size_t n = size < object->filled ? size : object->filled;
-    for (size_t i = 0; i < n / 8; i++) {
-        uint64_t value = word(object, i);
-        CHECK(memcmp(object->at + i * 8, &value, 8) == 0, "an object has changed: %p, %zu bytes, at byte %zu",
-              (void *)object->at, object->size, i * 8);
-    }
+    const any_word *words = (const any_word *)object->at;
+    for (size_t i = 0; i < n / 8; i++)
+        if (words[i] != word(object, i)) changed(object, i * 8);
     uint64_t value = word(object, n / 8);
-    CHECK(memcmp(object->at + n / 8 * 8, &value, n % 8) == 0,
-          "an object has changed: %p, %zu bytes, at byte %zu", (void *)object->at, object->size, n / 8 * 8);
+    if (memcmp(object->at + n / 8 * 8, &value, n % 8) != 0) changed(object, n / 8 * 8);
 }
 
 /* --- objects --------------------------------------------------------------------------------- */

@@ -177,6 +177,25 @@ void do_realloc_null(const struct record *rec)
     end(&made, reapRealloc(HANDLE, NULL, made.size), made.size);
 }
 
+/* Many of a size, in what is free of a range of slots: as a table, a list or a parser's nodes are made. */
+void do_fill(const struct record *rec)
+{
+    struct node *node = node_of(rec);
+    if (!node) return;
+    struct record one = *rec;
+    bool verbose = fuzz_verbose;
+    one.size &= 0x7fff; /* no large ones */
+    SAY("for (int i = 0; i <= %u; i++) /* where nothing is */ o[(%u + i) %% %u] = reapMalloc(&r[%d], %zu);",
+        rec->extra, rec->slot % me->program->slots, me->program->slots, index_of(node), size_of(one.size));
+    fuzz_verbose = false;
+    for (unsigned i = 0; i <= rec->extra; i++, one.slot++) {
+        struct object *object = &me->objects[one.slot % me->program->slots];
+        one.slot = (uint16_t)slot_of(object);
+        if (atomic_load(&object->where) == EMPTY) do_malloc(&one);
+    }
+    fuzz_verbose = verbose;
+}
+
 /* --- freeing --------------------------------------------------------------------------------- */
 
 static void free_one(struct object *object)
@@ -195,14 +214,31 @@ void do_free(const struct record *rec) { free_one(reaps_object(rec)); }
 void do_free_newest(const struct record *rec)
 {
     struct node *node = node_of(rec);
-    for (unsigned i = 0; node && node->newest && i <= rec->extra % 4u; i++) free_one(node->newest);
+    for (unsigned i = 0; node && node->newest && i <= (rec->extra % 8u == 0); i++) free_one(node->newest);
 }
 
 void do_free_oldest(const struct record *rec)
 {
     struct node *node = node_of(rec);
-    for (unsigned i = 0; node && node->oldest && i <= rec->extra % 4u; i++) free_one(node->oldest);
+    for (unsigned i = 0; node && node->oldest && i <= (rec->extra % 8u == 0); i++) free_one(node->oldest);
 }
+
+/* As many, the newest first, or the oldest. */
+static void free_many(const struct record *rec, bool newest)
+{
+    struct node *node = node_of(rec);
+    struct object *object;
+    bool verbose = fuzz_verbose;
+    if (!node) return;
+    SAY("for (int i = 0; i <= %u; i++) reapFree(&r[%d], /* the %s of its objects */);", rec->extra, index_of(node),
+        newest ? "newest" : "oldest");
+    fuzz_verbose = false;
+    for (unsigned i = 0; i <= rec->extra && (object = newest ? node->newest : node->oldest); i++) free_one(object);
+    fuzz_verbose = verbose;
+}
+
+void do_unwind(const struct record *rec) { free_many(rec, true); }
+void do_drain(const struct record *rec) { free_many(rec, false); }
 
 void do_free_null(const struct record *rec)
 {

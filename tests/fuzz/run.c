@@ -69,11 +69,13 @@ void run_nested(struct record rec, int reap)
     if (!(ops[rec.op % op_count].flags & NESTED) || me->nest >= NEST || me->met != NONE) return;
     int asked = me->asked;
     struct object *held = me->held;
+    const char *running = fuzz_running;
     me->asked = NONE;
     me->held = NULL;
     me->nest++;
     run_record(&rec);
     me->nest--;
+    fuzz_running = running;
     me->asked = asked;
     me->held = held;
 }

@@ -4,63 +4,66 @@
 #include <stdlib.h>
 
 const struct op ops[] = {
-    /* name, weight, flags, what it does, what is looked at afterwards */
-    {"nothing", 0, NESTED, NULL, NULL},
-    {"reapMalloc", 60, NESTED, do_malloc, check_touched},
-    {"reapMalloc called", 10, NESTED, do_malloc_called, check_touched},
-    {"reapCalloc", 6, NESTED, do_calloc, check_touched},
-    {"reapAlignedAlloc", 6, NESTED, do_aligned, check_touched},
-    {"reapStrdup", 2, NESTED, do_strdup, NULL},
-    {"reapStrndup", 2, NESTED, do_strndup, NULL},
-    {"reapMemdup", 2, NESTED, do_memdup, NULL},
-    {"reapPrintf", 2, NESTED, do_printf, NULL},
-    {"reapVprintf", 2, NESTED, do_vprintf, NULL},
-    {"reapRealloc of NULL", 2, NESTED, do_realloc_null, NULL},
-    {"reapFree", 40, NESTED, do_free, check_touched},
-    {"reapFree of the newest", 40, NESTED, do_free_newest, check_touched},
-    {"reapFree of the oldest", 20, NESTED, do_free_oldest, check_touched},
-    {"reapFree of NULL", 1, NESTED, do_free_null, NULL},
-    {"reapRealloc", 20, NESTED, do_realloc, check_touched},
-    {"reapRealloc of the newest", 10, NESTED, do_realloc_newest, check_touched},
-    {"reapMove", 10, NESTED, do_move, check_touched},
-    {"reapUsableSize", 4, NESTED, do_usable, NULL},
-    {"reapOf", 4, NESTED, do_of, NULL},
-    {"malloc", 20, NESTED, heap_malloc, NULL},
-    {"calloc", 4, NESTED, heap_calloc, NULL},
-    {"aligned_alloc", 3, NESTED, heap_aligned, NULL},
-    {"memalign", 2, NESTED, heap_memalign, NULL},
-    {"posix_memalign", 2, NESTED, heap_posix_memalign, NULL},
-    {"realloc of NULL", 2, NESTED, heap_realloc_null, NULL},
-    {"strdup", 3, NESTED, heap_strdup, NULL},
-    {"free", 20, NESTED, heap_free, check_touched},
-    {"realloc", 12, NESTED, heap_realloc, check_touched},
-    {"reallocarray", 2, NESTED, heap_reallocarray, NULL},
-    {"malloc_usable_size", 3, NESTED, heap_usable, NULL},
-    {"malloc_trim", 1, NESTED, heap_trim, NULL},
-    {"hoard_malloc", 6, NESTED, hoard_any, NULL},
-    {"hoard_stats", 1, NESTED, hoard_look, NULL},
-    {"reapCreate", 12, NESTED, do_create, NULL},
-    {"reapCreateWith", 12, NESTED, do_create_with, NULL},
-    {"reapCreateWith, wrongly", 1, NESTED, do_create_wrong, NULL},
-    {"reapDestroy", 3, NESTED, do_destroy, NULL},
-    {"reapFreeAll", 3, NESTED, do_clear, check_touched},
-    {"reapAdopt", 4, NESTED, do_adopt, NULL},
-    {"reapEnter", 4, 0, do_enter, NULL},
-    {"reapLeave", 6, 0, do_leave, NULL},
-    {"reapSetName", 3, NESTED, do_name, NULL},
-    {"reapOnDestroy", 6, NESTED, do_on_destroy, NULL},
-    {"reapCancelOnDestroy", 2, NESTED, do_cancel, NULL},
-    {"reapMark", 8, NESTED, do_mark, check_touched},
-    {"reapRewind", 5, NESTED, do_rewind, check_touched},
-    {"reapUnmark", 5, NESTED, do_unmark, check_touched},
-    {"reapSetLimit", 6, NESTED, do_limit, check_touched},
-    {"reapOnLimit", 4, NESTED, do_on_limit, NULL},
-    {"reapWalk", 2, NESTED, do_walk, check_touched},
-    {"reapReport", 1, NESTED, do_report, NULL},
-    {"reapStats", 2, NESTED, do_stats, NULL},
-    {"look at a reap", 4, 0, do_check, NULL},
-    {"look at all", 1, 0, do_check_all, NULL},
-    {"misuse", 1, ALONE, do_misuse, NULL},
+    /* name, group, weight, flags, what it does, what is looked at afterwards */
+    {"nothing", BASIC, 0, NESTED, NULL, NULL},
+    {"reapMalloc", BASIC, 60, NESTED | MAKES, do_malloc, check_touched},
+    {"reapMalloc called", BASIC, 10, NESTED | MAKES, do_malloc_called, check_touched},
+    {"reapCalloc", BASIC, 6, NESTED | MAKES, do_calloc, check_touched},
+    {"reapAlignedAlloc", BASIC, 6, NESTED | MAKES, do_aligned, check_touched},
+    {"reapStrdup", BASIC, 2, NESTED | MAKES, do_strdup, NULL},
+    {"reapStrndup", BASIC, 2, NESTED | MAKES, do_strndup, NULL},
+    {"reapMemdup", BASIC, 2, NESTED | MAKES, do_memdup, NULL},
+    {"reapPrintf", BASIC, 2, NESTED | MAKES, do_printf, NULL},
+    {"reapVprintf", BASIC, 2, NESTED | MAKES, do_vprintf, NULL},
+    {"reapRealloc of NULL", BASIC, 2, NESTED | MAKES, do_realloc_null, NULL},
+    {"reapFree", BASIC, 40, NESTED | FREES | ANY, do_free, check_touched},
+    {"reapFree of the newest", BASIC, 40, NESTED | FREES | NEWEST, do_free_newest, check_touched},
+    {"reapFree of the oldest", BASIC, 20, NESTED | FREES | OLDEST, do_free_oldest, check_touched},
+    {"many of reapMalloc", BASIC, 4, NESTED | MAKES, do_fill, check_touched},
+    {"reapFree of the newest ones", BASIC, 3, NESTED | FREES | NEWEST, do_unwind, check_touched},
+    {"reapFree of the oldest ones", BASIC, 2, NESTED | FREES | OLDEST, do_drain, check_touched},
+    {"reapFree of NULL", BASIC, 1, NESTED, do_free_null, NULL},
+    {"reapRealloc", RESIZE, 20, NESTED | ANY, do_realloc, check_touched},
+    {"reapRealloc of the newest", RESIZE, 10, NESTED, do_realloc_newest, check_touched},
+    {"reapMove", TREE, 10, NESTED | ANY, do_move, check_touched},
+    {"reapUsableSize", LOOK, 4, NESTED, do_usable, NULL},
+    {"reapOf", LOOK, 4, NESTED, do_of, NULL},
+    {"malloc", HEAP, 20, NESTED | MAKES, heap_malloc, NULL},
+    {"calloc", HEAP, 4, NESTED | MAKES, heap_calloc, NULL},
+    {"aligned_alloc", HEAP, 3, NESTED | MAKES, heap_aligned, NULL},
+    {"memalign", HEAP, 2, NESTED | MAKES, heap_memalign, NULL},
+    {"posix_memalign", HEAP, 2, NESTED | MAKES, heap_posix_memalign, NULL},
+    {"realloc of NULL", HEAP, 2, NESTED | MAKES, heap_realloc_null, NULL},
+    {"strdup", HEAP, 3, NESTED | MAKES, heap_strdup, NULL},
+    {"free", HEAP, 20, NESTED | FREES | ANY, heap_free, check_touched},
+    {"realloc", RESIZE, 12, NESTED | ANY, heap_realloc, check_touched},
+    {"reallocarray", RESIZE, 2, NESTED, heap_reallocarray, NULL},
+    {"malloc_usable_size", HEAP, 3, NESTED, heap_usable, NULL},
+    {"malloc_trim", HEAP, 1, NESTED, heap_trim, NULL},
+    {"hoard_malloc", HEAP, 6, NESTED | MAKES, hoard_any, NULL},
+    {"hoard_stats", HEAP, 1, NESTED, hoard_look, NULL},
+    {"reapCreate", BASIC, 12, NESTED, do_create, NULL},
+    {"reapCreateWith", WITH, 12, NESTED, do_create_with, NULL},
+    {"reapCreateWith, wrongly", WITH, 1, NESTED, do_create_wrong, NULL},
+    {"reapDestroy", BASIC, 3, NESTED | ENDS, do_destroy, NULL},
+    {"reapFreeAll", BASIC, 3, NESTED | ENDS, do_clear, check_touched},
+    {"reapAdopt", TREE, 4, NESTED, do_adopt, NULL},
+    {"reapEnter", ENTER, 4, 0, do_enter, NULL},
+    {"reapLeave", ENTER, 6, 0, do_leave, NULL},
+    {"reapSetName", WITH, 3, NESTED, do_name, NULL},
+    {"reapOnDestroy", FUNCTIONS, 6, NESTED, do_on_destroy, NULL},
+    {"reapCancelOnDestroy", FUNCTIONS, 2, NESTED, do_cancel, NULL},
+    {"reapMark", MARKS_, 8, NESTED, do_mark, check_touched},
+    {"reapRewind", MARKS_, 5, NESTED | ENDS, do_rewind, check_touched},
+    {"reapUnmark", MARKS_, 5, NESTED, do_unmark, check_touched},
+    {"reapSetLimit", LIMITS, 6, NESTED, do_limit, check_touched},
+    {"reapOnLimit", LIMITS, 4, NESTED, do_on_limit, NULL},
+    {"reapWalk", LOOK, 2, NESTED, do_walk, check_touched},
+    {"reapReport", LOOK, 1, NESTED, do_report, NULL},
+    {"reapStats", LOOK, 2, NESTED, do_stats, NULL},
+    {"look at a reap", BASIC, 4, 0, do_check, NULL},
+    {"look at all", BASIC, 1, 0, do_check_all, NULL},
+    {"misuse", WRONG, 1, ALONE, do_misuse, NULL},
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];
 
@@ -90,12 +93,37 @@ static unsigned kind_of_sizes(uint64_t *state)
     return masks[below(state, sizeof masks / sizeof masks[0])];
 }
 
-static void choose_phase(uint64_t *state, const struct program *program, struct phase *phase)
+/* Programs free as heaps, queues or stacks do: all the time, or for a phase. */
+struct habits {
+    unsigned groups, others; /* the operations it has; those that are against the order, which are rare */
+    bool strict, lasting;    /* or not made at all */
+    bool off[256];           /* operations that it does without */
+};
+
+static struct habits choose_habits(uint64_t *state)
 {
-    unsigned mood = below(state, 4);
-    phase->sum = 0;
+    static const unsigned others[] = {0, 0, NEWEST | OLDEST, NEWEST | ANY, OLDEST | ANY, OLDEST | ANY};
+    struct habits habits = {.groups = (below(state, 4) ? (unsigned)next(state) : ~0u) | 1u << BASIC};
+    habits.others = others[below(state, sizeof others / sizeof others[0])];
+    habits.strict = below(state, 2);
+    habits.lasting = below(state, 2);
+    for (unsigned i = 0, some = below(state, 3); i < op_count; i++) habits.off[i] = some && below(state, 2);
+    return habits;
+}
+
+/* Without reaps and objects there is nothing to do. */
+static bool is_needed(unsigned op) { return ops[op].run == do_create || ops[op].run == do_malloc; }
+
+static void choose_phase(uint64_t *state, const struct program *program, const struct habits *given,
+                         struct phase *phase)
+{
+    struct habits own, *habits = &own;
+    *habits = given->lasting ? *given : choose_habits(state);
+    unsigned mood = below(state, 4), tide = below(state, 4), calm = below(state, 4);
+    phase->sum = 0; /* and it swells, or ebbs, or neither */
     for (unsigned i = 0; i < op_count; i++) {
         unsigned weight = ops[i].weight * 16;
+        if (!(given->groups >> ops[i].group & 1) || (given->off[i] && !is_needed(i))) weight = 0;
         if (ops[i].flags & ALONE && program->threads > 1) weight = 0;
         if (ops[i].flags & TOGETHER && program->threads == 1) weight = 0;
         switch (mood ? below(state, 6) : 5) {
@@ -109,11 +137,15 @@ static void choose_phase(uint64_t *state, const struct program *program, struct 
             weight *= 4;
             break;
         }
+        if (ops[i].flags & MAKES && tide == 0) weight /= 3;
+        if (ops[i].flags & FREES && tide == 1) weight /= 3;
+        if (ops[i].flags & ENDS && calm) weight = calm == 1 ? 0 : weight / 16;
+        if (ops[i].flags & habits->others) weight = habits->strict ? 0 : weight / 16;
         phase->weights[i] = weight;
         phase->sum += weight;
     }
     phase->reaps = 1 + below(state, below(state, 2) ? 3 : program->reaps);
-    phase->first = below(state, program->reaps);
+    phase->first = below(state, 2) ? 0 : below(state, program->reaps);
     phase->kinds = kind_of_sizes(state);
     phase->length = 50 + below(state, 3000);
     phase->slots = below(state, 3) ? program->slots : 1 + below(state, program->slots);
@@ -136,7 +168,7 @@ static uint16_t choose_size(uint64_t *state, const struct phase *phase)
 
 void generate(uint64_t seed, unsigned threads, unsigned count, struct program *program)
 {
-    static const uint8_t reaps[] = {1, 2, 3, 4, 8, 16, REAPS};
+    static const uint8_t reaps[] = {1, 1, 2, 3, 4, 8, 16, REAPS};
     static const uint16_t slots[] = {64, 500, 1500, SLOTS, SLOTS};
     uint64_t state = seed * UINT64_C(0x2545f4914f6cdd1d) + threads;
     struct phase phase[THREADS];
@@ -145,11 +177,12 @@ void generate(uint64_t seed, unsigned threads, unsigned count, struct program *p
     program->slots = slots[below(&state, sizeof slots / sizeof slots[0])];
     program->count = count;
     program->records = calloc(count, sizeof *program->records);
+    struct habits habits = choose_habits(&state);
     for (unsigned i = 0; i < threads; i++) phase[i].length = 0;
     for (unsigned i = 0; i < count; i++) {
         unsigned thread = below(&state, threads);
         struct phase *p = &phase[thread];
-        if (p->length-- == 0) choose_phase(&state, program, p);
+        if (p->length-- == 0) choose_phase(&state, program, &habits, p);
         struct record *rec = &program->records[i];
         *rec = (struct record){.thread = (uint8_t)thread, .extra = (uint8_t)next(&state)};
         rec->op = choose_op(&state, p);
