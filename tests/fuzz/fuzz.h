@@ -69,9 +69,12 @@ struct object {
     _Atomic(int) where; /* abroad: another thread has it, or will; gone: that one has freed it */
     int reap;           /* a node, or NONE: malloc's */
     bool hoards;        /* of hoard_malloc and its like */
+    bool movable;       /* others may resize it */
+    void *owner;        /* its reap, for others */
     unsigned depth;     /* marks that were open when it was made */
     unsigned char *at;
     size_t size, usable, filled;
+    size_t counted; /* bytes that its node counts for it */
     uint64_t seed;
     struct object *older, *newer; /* of its reap */
 };
@@ -135,6 +138,7 @@ struct world {
     unsigned entered_depth;
     struct ending endings[NEST + 2];
     unsigned ending_depth;
+    unsigned abroad; /* objects that others have, or had */
     uint64_t order, serial;
     struct node nodes[REAPS];
     struct object objects[SLOTS];
@@ -189,12 +193,15 @@ void check_filled(const struct object *object, size_t size);
 void object_enter(struct object *object, int reap, void *at, size_t size);
 void object_resized(struct object *object, void *at, size_t size);
 void object_leave(struct object *object);
+void object_home(struct object *object); /* it was abroad */
+void object_gone(struct object *object); /* and is no more */
 void object_to(struct object *object, int reap, unsigned depth);
 /* What other threads have freed is taken out. */
 void reclaim(void);
 
 bool is_below(int reap, int top);
 size_t live_below(int top);
+size_t children_of(int reap);
 size_t pending_below(int top); /* freed by free(), and not taken note of yet, perhaps */
 /* Would ending what is below top, if born at depth or later, end what must not be? */
 bool may_end(int top, unsigned depth, bool rewinds);
@@ -216,7 +223,7 @@ void check_all(void);
 void run_nested(struct record rec, int reap);
 void run_program(const struct program *program);
 extern _Atomic(uint32_t) *fuzz_progress; /* the record that is run, or NULL */
-extern const char *volatile fuzz_running;
+extern __thread const char *fuzz_running; /* what this thread does */
 
 /* --- table.c --------------------------------------------------------------------------------- */
 

@@ -31,13 +31,19 @@ op_fn do_misuse;
 /* threads.c */
 op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;
 op_fn do_quiet_mark, do_public_child;
-void threads_begin(struct program *program);
-void threads_end(void);
-bool recall(int reap);
+void threads_begin(struct world *worlds, const struct program *program);
+void threads_end(struct world *worlds);
+void no_longer_quiet(struct node *node);
+bool any_abroad(void);
+/* Objects of a reap that are abroad come back, or are no more: those from a depth on, or that others may
+ * resize; of all that ends when top does; of this thread. True. */
+bool recall(int reap, unsigned depth, bool movable);
 bool recall_below(int top, unsigned depth);
+void recall_all(void);
 
 /* Ends what is not ended yet; in tree.c. */
 void end_world(void);
+void begin_node(struct node *node);
 /* Ends a reap of the model, or clears it; in tree.c. */
 void end_reap(int reap, bool destroys);
 void name_of(const struct node *node, char *text);

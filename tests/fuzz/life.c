@@ -124,7 +124,8 @@ void do_cancel(const struct record *rec)
 void do_mark(const struct record *rec)
 {
     struct node *node = node_of(rec);
-    if (!node || node->depth == MARKS) return;
+    if (!node || node->depth == MARKS || (fuzz_threaded && me->nest && any_abroad())) return;
+    recall(index_of(node), 0, true);
     SAY("reapMark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), node->depth);
     reapMark(&node->handle, &node->marks[node->depth]);
     node->pending = 0;
@@ -167,6 +168,7 @@ void do_unmark(const struct record *rec)
     SAY("reapUnmark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), mark);
     reapUnmark(&node->handle, &node->marks[mark]);
     node->depth = mark;
+    no_longer_quiet(node);
     for (int i = 0; i < REAPS; i++)
         if (me->nodes[i].handle && me->nodes[i].parent == index_of(node) && me->nodes[i].born > mark)
             me->nodes[i].born = mark;
@@ -189,6 +191,7 @@ static void set_limit(struct node *node, size_t limit)
         return;
     }
     CHECK(result == -1 && errno == ENOMEM, "reapSetLimit gives %d, errno %d", result, errno);
+    if (any_abroad()) return;
     CHECK(limit && live_below(reap) + pending_below(reap) > limit / 16 * 16, "reapSetLimit refuses %zu for %zu", limit,
           live_below(reap));
 }

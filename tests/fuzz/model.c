@@ -1,5 +1,5 @@
 /* model.c: what must be where. */
-#include "fuzz.h"
+#include "fuzz_ops.h"
 
 #include <errno.h>
 #include <string.h>
@@ -133,7 +133,7 @@ static void link_newest(struct object *object, struct node *node)
     if (node->newest) node->newest->newer = object;
     node->newest = object;
     if (!node->oldest) node->oldest = object;
-    node->live += object->usable;
+    node->live += object->counted = object->usable;
     node->objects++;
 }
 
@@ -143,7 +143,7 @@ static void unlink_object(struct object *object)
     struct node *node = &me->nodes[object->reap];
     *(object->newer ? &object->newer->older : &node->newest) = object->older;
     *(object->older ? &object->older->newer : &node->oldest) = object->newer;
-    node->live -= object->usable;
+    node->live -= object->counted;
     node->objects--;
 }
 
@@ -186,13 +186,13 @@ void object_resized(struct object *object, void *at, size_t size)
     bool moved = at != object->at;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
     if (node && moved) unlink_object(object);
-    if (node && !moved) node->live -= object->usable;
+    if (node && !moved) node->live -= object->counted;
     object->at = at;
     object->size = size;
     measure(object);
     if (node && moved) object->depth = node->depth;
     if (node && moved) link_newest(object, node);
-    if (node && !moved) node->live += object->usable;
+    if (node && !moved) node->live += object->counted = object->usable;
     fill(object);
 }
 
@@ -210,14 +210,28 @@ void object_to(struct object *object, int reap, unsigned depth)
     link_newest(object, &me->nodes[reap]);
 }
 
+void object_home(struct object *object)
+{
+    me->abroad--;
+    if (object->reap != NONE) { /* it may have another size now */
+        me->nodes[object->reap].live += object->usable - object->counted;
+        if (object->usable != object->counted) me->nodes[object->reap].pending += object->counted;
+        object->counted = object->usable;
+    }
+    atomic_store_explicit(&object->where, HOME, memory_order_release);
+}
+
+void object_gone(struct object *object)
+{
+    me->abroad--;
+    if (object->reap != NONE) me->nodes[object->reap].pending += object->usable;
+    object_leave(object);
+}
+
 void reclaim(void)
 {
-    for (unsigned i = 0; fuzz_threaded && i < me->program->slots; i++) {
-        struct object *object = &me->objects[i];
-        if (where(object) != GONE) continue;
-        if (object->reap != NONE) me->nodes[object->reap].pending += object->usable;
-        object_leave(object);
-    }
+    for (unsigned i = 0; me->abroad && i < me->program->slots; i++)
+        if (where(&me->objects[i]) == GONE) object_gone(&me->objects[i]);
 }
 
 /* --- the tree -------------------------------------------------------------------------------- */
@@ -285,7 +299,7 @@ void check_limits(void)
 {
     for (int i = 0; i < REAPS; i++) {
         const struct node *node = &me->nodes[i];
-        if (!node->handle || !node->limit || node->is_public) continue;
+        if (!node->handle || !node->limit || node->is_public || any_abroad()) continue;
         size_t live = live_below(i);
         CHECK(live <= node->limit / 16 * 16, "a limit is exceeded: %zu bytes live below %zu", live, node->limit);
     }
@@ -309,6 +323,7 @@ static unsigned reaps_below(int top)
 static bool may_refuse(int reap, int from, size_t more, unsigned newcomers)
 {
     int i = reap;
+    if (any_abroad()) return true; /* what others have freed counts until it is noticed */
     for (; i >= 0; i = me->nodes[i].parent) {
         if (from >= 0 && is_below(from, i)) return false;
         if (me->nodes[i].is_public) return true;
@@ -368,7 +383,7 @@ static bool tabulate(const struct node *node)
     return true;
 }
 
-static size_t children_of(int reap)
+size_t children_of(int reap)
 {
     size_t count = 0;
     for (int i = 0; i < REAPS; i++) count += me->nodes[i].handle && me->nodes[i].parent == reap;
@@ -406,6 +421,7 @@ static void look_at_all(void)
 static void check_validity(void *handle)
 {
 #if !FUZZ_PUBLIC
+    if (any_abroad()) return;
     look_at_all();
     const char *why = NULL;
     const struct reap *reap = reap_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
@@ -419,7 +435,7 @@ void check_node(struct node *node)
 {
     struct reap_stats stats;
     struct tally tally = {0, 0, index_of(node)};
-    if (!fuzz_threaded || !node->is_public) check_validity(node->handle);
+    if (!node->is_public) check_validity(node->handle);
     CHECK(reapStats(&node->handle, &stats) == 0, "reapStats");
     node->pending = 0;
     CHECK(stats.limit == node->limit, "reapStats: a limit of %zu for %zu", stats.limit, node->limit);

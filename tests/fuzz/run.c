@@ -10,7 +10,7 @@
 __thread struct world *me;
 bool fuzz_verbose, fuzz_all, fuzz_threaded, fuzz_libfuzzer;
 _Atomic(uint32_t) *fuzz_progress;
-const char *volatile fuzz_running = "nothing";
+__thread const char *fuzz_running = "nothing";
 
 static struct world worlds[THREADS] __attribute__((aligned(128)));
 
@@ -99,6 +99,7 @@ static void run_world(struct world *world)
         if (fuzz_progress) atomic_store_explicit(fuzz_progress, i + 1, memory_order_relaxed);
         run_record(rec);
     }
+    while (me->entered_depth) do_leave(&(struct record){0});
 }
 
 static void *thread(void *world)
@@ -110,11 +111,10 @@ static void *thread(void *world)
 static void run_threads(struct program *program)
 {
     pthread_t threads[THREADS];
-    threads_begin(program);
+    threads_begin(worlds, program);
     for (unsigned i = 1; i < program->threads; i++) pthread_create(&threads[i], NULL, thread, &worlds[i]);
     run_world(&worlds[0]);
     for (unsigned i = 1; i < program->threads; i++) pthread_join(threads[i], NULL);
-    threads_end();
 }
 
 void run_program(const struct program *given)
@@ -133,7 +133,9 @@ void run_program(const struct program *given)
     fuzz_running = "the end";
     for (unsigned i = 0; i < program.threads; i++) {
         me = &worlds[i];
+        recall_all();
         check_all();
         end_world();
     }
+    if (fuzz_threaded) threads_end(worlds);
 }

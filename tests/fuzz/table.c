@@ -63,6 +63,15 @@ const struct op ops[] = {
     {"reapStats", LOOK, 2, NESTED, do_stats, NULL},
     {"look at a reap", BASIC, 4, 0, do_check, NULL},
     {"look at all", BASIC, 1, 0, do_check_all, NULL},
+    {"send", OTHERS, 30, TOGETHER, do_send, NULL},
+    {"receive", OTHERS, 40, TOGETHER, do_receive, NULL},
+    {"a child of another's", OTHERS, 10, TOGETHER, do_public_child, NULL},
+    {"reapMark, quiet", MARKS_, 4, TOGETHER, do_quiet_mark, NULL},
+    {"reapMalloc, shared", OTHERS, 6, TOGETHER, do_loose_alloc, NULL},
+    {"reapFree, shared", OTHERS, 6, TOGETHER, do_loose_free, NULL},
+    {"reapRealloc, shared", OTHERS, 4, TOGETHER, do_loose_resize, NULL},
+    {"reapMove, shared", OTHERS, 3, TOGETHER, do_loose_move, NULL},
+    {"a look at what is shared", OTHERS, 2, TOGETHER, do_loose_look, NULL},
     {"misuse", WRONG, 1, ALONE, do_misuse, NULL},
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];
@@ -103,7 +112,7 @@ struct habits {
 static struct habits choose_habits(uint64_t *state)
 {
     static const unsigned others[] = {0, 0, NEWEST | OLDEST, NEWEST | ANY, OLDEST | ANY, OLDEST | ANY};
-    struct habits habits = {.groups = (below(state, 4) ? (unsigned)next(state) : ~0u) | 1u << BASIC};
+    struct habits habits = {.groups = (below(state, 4) ? (unsigned)next(state) : ~0u) | 1u << BASIC | 1u << OTHERS};
     habits.others = others[below(state, sizeof others / sizeof others[0])];
     habits.strict = below(state, 2);
     habits.lasting = below(state, 2);

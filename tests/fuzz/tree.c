@@ -8,6 +8,13 @@
 
 /* --- creating -------------------------------------------------------------------------------- */
 
+void begin_node(struct node *node)
+{
+    memset(node, 0, sizeof *node);
+    node->quiet = MARKS;
+    node->parent = NONE;
+}
+
 /* The node a record names, if no reap is there; and its parent, or NONE. */
 static struct node *new_node(const struct record *rec, struct node **parent)
 {
@@ -15,9 +22,7 @@ static struct node *new_node(const struct record *rec, struct node **parent)
     struct node *above = &me->nodes[rec->extra % me->program->reaps];
     if (node->handle) return NULL;
     *parent = rec->slot % 4 && above->handle ? above : NULL;
-    memset(node, 0, sizeof *node);
-    node->quiet = MARKS;
-    node->parent = NONE;
+    begin_node(node);
     return node;
 }
 
@@ -203,7 +208,6 @@ void do_create_wrong(const struct record *rec)
 /* Its source has all chunks back, whose memory may be used again. */
 static void ended(const struct node *node, long chunks)
 {
-    CHECK(!node->source.refuses || true, "unused");
     CHECK(chunks == 0, "a source did not get back %ld chunks", chunks);
     if (node->buffer) memset(node->buffer, 0xdd, BUFFER);
 }
@@ -245,7 +249,7 @@ void end_reap(int reap, bool destroys)
 static void end_named(const struct record *rec, bool destroys)
 {
     struct node *node = node_of(rec);
-    if (!node || (destroys && node->is_public) || me->ending_depth > NEST) return;
+    if (!node || node->is_public || me->ending_depth > NEST) return;
     if (me->held && is_below(me->held->reap, index_of(node))) return;
     if (me->asked >= 0 && is_below(me->asked, index_of(node)) && (destroys || me->asked != index_of(node))) return;
     if (!may_end(index_of(node), 0, false) || !recall_below(index_of(node), 0)) return;
@@ -257,8 +261,7 @@ void do_clear(const struct record *rec) { end_named(rec, false); }
 
 void end_world(void)
 {
-    struct record none = {0};
-    while (me->entered_depth) do_leave(&none);
+    for (struct record unmark = {.extra = 1}; me->nodes[0].is_public && me->nodes[0].depth;) do_unmark(&unmark);
     for (int i = 0; i < REAPS; i++)
         if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public && recall_below(i, 0))
             end_reap(i, true);
