@@ -27,6 +27,8 @@ op_fn check_touched;
 
 /* misuse.c */
 op_fn do_misuse;
+/* A call that must not be made here is, in a child, which has to end with a line that names both. */
+void must_die(const char *call, const void *pointer, void (*mistake)(void *arg), void *arg);
 
 /* threads.c */
 op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;

@@ -160,11 +160,35 @@ void do_rewind(const struct record *rec)
     if (node->depth > mark) node->depth = mark + 1;
 }
 
+/* Is a reap going back to a mark, or to a later one? Then it must stay open. */
+static bool is_going_back(int reap, unsigned mark)
+{
+    for (unsigned i = 0; i < me->ending_depth; i++)
+        if (me->endings[i].top == reap && me->endings[i].rewinds && mark < me->endings[i].depth) return true;
+    return false;
+}
+
+struct unmarking {
+    struct node *node;
+    unsigned mark;
+};
+
+static void unmark_wrongly(void *arg)
+{
+    struct unmarking *it = arg;
+    reapUnmark(&it->node->handle, &it->node->marks[it->mark]);
+}
+
 void do_unmark(const struct record *rec)
 {
     struct node *node = node_of(rec);
     if (!node || !node->depth) return;
     unsigned mark = chosen_mark(rec, node);
+    if (is_going_back(index_of(node), mark)) {
+        SAY("reapUnmark(&r[%d], &m[%d][%u]); /* a mistake, in a child */", index_of(node), index_of(node), mark);
+        must_die("reapUnmark", &node->marks[mark], unmark_wrongly, &(struct unmarking){node, mark});
+        return;
+    }
     SAY("reapUnmark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), mark);
     reapUnmark(&node->handle, &node->marks[mark]);
     node->depth = mark;

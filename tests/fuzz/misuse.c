@@ -64,12 +64,6 @@ static bool is_alive(const void *pointer, const struct node *node)
 
 /* --- mistakes -------------------------------------------------------------------------------- */
 
-struct mistake {
-    const char *call;
-    void *pointer;
-    bool named; /* the line must name the pointer */
-};
-
 enum { MISTAKES = 8 };
 
 static void make(const struct record *rec, struct node *node, void *pointer)
@@ -101,19 +95,19 @@ static void make(const struct record *rec, struct node *node, void *pointer)
 static const char *const calls[MISTAKES] = {"reapFree", "reapFree",       "reapFree", "reapRealloc",
                                             "reapMove", "reapUsableSize", FREE,       "reapFree"};
 
-/* Runs it in a child; what it said, and its status. */
-static int status_of(const struct record *rec, struct node *node, void *pointer, char *said, size_t size)
+/* Runs a mistake in a child; what it said, and its status. */
+static int status_of(void (*mistake)(void *arg), void *arg, char *said, size_t size)
 {
     int ends[2], status;
     if (pipe(ends) != 0) return -1;
-    pid_t pid = fork();
+    pid_t pid = _Fork(); /* without handlers: it goes on where this one is, in the middle of a call perhaps */
     if (pid == 0) {
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
         dup2(ends[1], STDERR_FILENO);
         alarm(20);
-        make(rec, node, pointer);
+        mistake(arg);
         _exit(0);
     }
     close(ends[1]);
@@ -126,9 +120,34 @@ static int status_of(const struct record *rec, struct node *node, void *pointer,
     return status;
 }
 
-void do_misuse(const struct record *rec)
+void must_die(const char *call, const void *pointer, void (*mistake)(void *arg), void *arg)
 {
     char said[2000], expected[100];
+    if (fuzz_threaded) return;
+    int status = status_of(mistake, arg, said, sizeof said);
+    if (status == -1) return;
+    snprintf(expected, sizeof expected, "reap: %s(0x%lx): ", call, (unsigned long)pointer);
+    CHECK(!WIFSIGNALED(status) || WTERMSIG(status) == SIGABRT, "a mistake in %s ends with signal %d, not a line", call,
+          WTERMSIG(status));
+    CHECK(WIFSIGNALED(status), "a mistake in %s is not noticed", call);
+    CHECK(strncmp(said, expected, strlen(expected)) == 0, "a mistake in %s ends with another line: %.200s", call,
+          said);
+}
+
+struct wild_call {
+    const struct record *rec;
+    struct node *node;
+    void *pointer;
+};
+
+static void make_wild(void *arg)
+{
+    const struct wild_call *call = arg;
+    make(call->rec, call->node, call->pointer);
+}
+
+void do_misuse(const struct record *rec)
+{
     unsigned kind = rec->slot % MISTAKES;
     struct node *node = node_of(rec);
     if (!node || me->entered_depth || node->shared) return;
@@ -139,12 +158,5 @@ void do_misuse(const struct record *rec)
     if (kind != MISTAKES - 1 && is_alive(pointer, of_any ? NULL : node)) return;
     if (kind == 6 && (FUZZ_SANITIZED || rec->extra % WILD_KINDS != 0)) return; /* it may be a block of libc's */
     SAY("%s(...%p); /* a mistake, in a child */", calls[kind], pointer);
-    int status = status_of(rec, node, pointer, said, sizeof said);
-    if (status == -1) return;
-    snprintf(expected, sizeof expected, "reap: %s(0x%lx): ", calls[kind], (unsigned long)pointer);
-    CHECK(!WIFSIGNALED(status) || WTERMSIG(status) == SIGABRT, "a mistake in %s ends with signal %d, not a line",
-          calls[kind], WTERMSIG(status));
-    CHECK(WIFSIGNALED(status), "a mistake in %s is not noticed", calls[kind]);
-    CHECK(strncmp(said, expected, strlen(expected)) == 0, "a mistake in %s ends with another line: %.200s",
-          calls[kind], said);
+    must_die(calls[kind], pointer, make_wild, &(struct wild_call){rec, node, pointer});
 }

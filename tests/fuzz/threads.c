@@ -98,7 +98,7 @@ static void resize_foreign(struct object *object, size_t size)
     object->at = at;
     check_filled(object, common);
     object->usable = malloc_usable_size(at);
-    object->size = at == old && object->owner ? object->size : size; /* it stays as wide as it is */
+    if (at != old || !object->owner || object->usable < object->size) object->size = size; /* else it is as wide as before */
     CHECK(object->usable >= object->size, "realloc by another thread has given too little");
     fill(object);
 }

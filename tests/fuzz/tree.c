@@ -246,12 +246,24 @@ void end_reap(int reap, bool destroys)
     settle(reap, alive);
 }
 
+static void destroy_wrongly(void *handle) { reapDestroy(&handle); }
+static void clear_wrongly(void *handle) { reapFreeAll(&handle); }
+
+/* What is being ended already, or is entered. */
+static void end_wrongly(const struct node *node, bool destroys)
+{
+    SAY("%s(&r[%d]); /* a mistake, in a child */", destroys ? "reapDestroy" : "reapFreeAll", index_of(node));
+    must_die(destroys ? "reapDestroy" : "reapFreeAll", node->handle, destroys ? destroy_wrongly : clear_wrongly,
+             node->handle);
+}
+
 static void end_named(const struct record *rec, bool destroys)
 {
     struct node *node = node_of(rec);
     if (!node || node->is_public || me->ending_depth > NEST) return;
     if (me->held && is_below(me->held->reap, index_of(node))) return;
     if (me->asked >= 0 && is_below(me->asked, index_of(node)) && (destroys || me->asked != index_of(node))) return;
+    if ((node->going || node->entered) && rec->slot % 16 == 0) end_wrongly(node, destroys);
     if (!may_end(index_of(node), 0, false) || !recall_below(index_of(node), 0)) return;
     end_reap(index_of(node), destroys);
 }
