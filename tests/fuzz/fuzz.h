@@ -2,9 +2,9 @@
  * knows what must come of each. README.md tells how it is run.
  *
  * A program is a header and records of eight bytes; each is one call, of the row of the table of operations
- * that its first byte names. Whatever the bytes are, they are a program, and one from which records were taken
- * away is one, too: an operation that makes no sense where it stands does nothing. So seeds, libFuzzer and
- * files all go the same way, and what fails can be made shorter.
+ * that its first byte names. Whatever the bytes are, they are a program, and one from which records were
+ * taken away is one, too: an operation that makes no sense where it stands does nothing. So seeds, libFuzzer
+ * and files all go the same way, and what fails can be made shorter.
  *
  *     world     what one thread has: its reaps, its objects, and the model of both
  *     node      a reap of the model; its index is what a record names it by
@@ -108,8 +108,8 @@ struct node {
     struct object *newest, *oldest;
     size_t live, objects, pending; /* bytes; pending ones were freed by free(), and perhaps not noticed yet */
     struct cleanup *cleanups;
-    bool doomed;      /* one of its functions, or of those below it, has run: it goes, whatever else is said */
-    unsigned going;   /* it is being ended, or rewound, and functions run */
+    bool doomed;    /* one of its functions, or of those below it, has run: it goes, whatever else is said */
+    unsigned going; /* it is being ended, or rewound, and functions run */
     unsigned entered; /* how often */
     bool shared, bounded, user_memory;
     bool is_public; /* other threads make children of it */
@@ -177,11 +177,11 @@ _Noreturn void failed(const char *file, int line, const char *format, ...)
 
 /* --- model.c --------------------------------------------------------------------------------- */
 
-size_t size_of(uint16_t value); /* what a record's size means */
-struct node *node_of(const struct record *rec);      /* alive, or NULL */
+size_t size_of(uint16_t value);                 /* what a record's size means */
+struct node *node_of(const struct record *rec); /* alive, or NULL */
 int index_of(const struct node *node);
 unsigned slot_of(const struct object *object);
-struct object *empty_slot(const struct record *rec); /* near the record's slot, or NULL */
+struct object *empty_slot(const struct record *rec);  /* near the record's slot, or NULL */
 struct object *live_object(const struct record *rec); /* of a reap or malloc's, at home */
 struct object *reaps_object(const struct record *rec);
 
@@ -222,14 +222,24 @@ void check_all(void);
 /* Does what a record says, if that may be done within functions. */
 void run_nested(struct record rec, int reap);
 void run_program(const struct program *program);
-extern _Atomic(uint32_t) *fuzz_progress; /* the record that is run, or NULL */
+extern _Atomic(uint32_t) *fuzz_progress;  /* the record that is run, or NULL */
 extern __thread const char *fuzz_running; /* what this thread does */
 
 /* --- table.c --------------------------------------------------------------------------------- */
 
 /* Also within functions; only with one thread; only with several; makes objects; frees some; ends
  * many; in which order. */
-enum { NESTED = 1, ALONE = 2, TOGETHER = 4, MAKES = 8, FREES = 16, ENDS = 32, NEWEST = 64, OLDEST = 128, ANY = 256 };
+enum {
+    NESTED = 1,
+    ALONE = 2,
+    TOGETHER = 4,
+    MAKES = 8,
+    FREES = 16,
+    ENDS = 32,
+    NEWEST = 64,
+    OLDEST = 128,
+    ANY = 256
+};
 
 /* What belongs together; a program does without some of these groups. */
 enum group { BASIC, RESIZE, HEAP, TREE, LIMITS, MARKS_, FUNCTIONS, WITH, ENTER, LOOK, WRONG, OTHERS };

@@ -7,12 +7,14 @@
 typedef void op_fn(const struct record *rec);
 
 /* objects.c */
-op_fn do_malloc, do_malloc_called, do_calloc, do_aligned, do_strdup, do_strndup, do_memdup, do_printf, do_vprintf;
+op_fn do_malloc, do_malloc_called, do_calloc, do_aligned, do_strdup, do_strndup, do_memdup, do_printf,
+    do_vprintf;
 op_fn do_free, do_free_newest, do_free_oldest, do_realloc, do_realloc_newest, do_realloc_null, do_move;
 op_fn do_usable, do_of, do_free_null, do_fill, do_unwind, do_drain;
 
 /* heap.c */
-op_fn heap_malloc, heap_calloc, heap_aligned, heap_memalign, heap_posix_memalign, heap_reallocarray, heap_strdup;
+op_fn heap_malloc, heap_calloc, heap_aligned, heap_memalign, heap_posix_memalign, heap_reallocarray,
+    heap_strdup;
 op_fn heap_realloc_null, heap_free, heap_realloc, heap_usable, heap_trim;
 op_fn hoard_any, hoard_look;
 

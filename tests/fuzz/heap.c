@@ -212,7 +212,8 @@ static void resize(struct object *object, size_t size, bool array)
         check_filled(object, object->filled);
         if (later && me->nodes[object->reap].user_memory && errno == ENOMEM) return;
         size_t more = size > PTRDIFF_MAX ? 0 : usable_for(size), spare = later ? 0 : had;
-        check_refused(object->reap, NONE, more > spare ? more - spare : 0, later, size); /* as if by another reap */
+        check_refused(object->reap, NONE, more > spare ? more - spare : 0, later,
+                      size); /* as if by another reap */
         return;
     }
     CHECK(size <= PTRDIFF_MAX, "an impossible size was given");
@@ -278,7 +279,8 @@ void hoard_any(const struct record *rec)
     size_t size = size_of(rec->size), alignment;
     if (!object) return;
     errno = 0;
-    SAY("o[%u] = hoard_malloc(%zu); /* or another of that family: %u */", slot_of(object), size, rec->extra >> 5);
+    SAY("o[%u] = hoard_malloc(%zu); /* or another of that family: %u */", slot_of(object), size,
+        rec->extra >> 5);
     unsigned char *at = hoards_block(rec, size, &alignment);
     if (!at) {
         check_refused(NONE, NONE, size, 0, size);

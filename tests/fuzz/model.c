@@ -111,7 +111,8 @@ void fill(struct object *object)
 
 static _Noreturn void changed(const struct object *object, size_t at)
 {
-    failed(__FILE__, __LINE__, "an object has changed: %p, %zu bytes, at byte %zu", (void *)object->at, object->size, at);
+    failed(__FILE__, __LINE__, "an object has changed: %p, %zu bytes, at byte %zu", (void *)object->at,
+           object->size, at);
 }
 
 void check_filled(const struct object *object, size_t size)
@@ -157,7 +158,8 @@ static void measure(struct object *object)
         extern size_t malloc_usable_size(void *block);
         object->usable = object->hoards ? hoard_usable_size(object->at) : malloc_usable_size(object->at);
 #endif
-        CHECK(object->usable >= object->size, "usable size %zu of a block of %zu", object->usable, object->size);
+        CHECK(object->usable >= object->size, "usable size %zu of a block of %zu", object->usable,
+              object->size);
         return;
     }
     void *owner;
@@ -276,7 +278,8 @@ bool may_end(int top, unsigned depth, bool rewinds)
 
 void forget_objects(struct node *node, unsigned depth)
 {
-    for (struct object *older, *object = node->newest; object && (!depth || object->depth >= depth); object = older) {
+    for (struct object *older, *object = node->newest; object && (!depth || object->depth >= depth);
+         object = older) {
         older = object->older;
         CHECK(where(object) == HOME, "the driver: an object is abroad");
         object_leave(object);
@@ -301,7 +304,8 @@ void check_limits(void)
         const struct node *node = &me->nodes[i];
         if (!node->handle || !node->limit || node->is_public || any_abroad()) continue;
         size_t live = live_below(i);
-        CHECK(live <= node->limit / 16 * 16, "a limit is exceeded: %zu bytes live below %zu", live, node->limit);
+        CHECK(live <= node->limit / 16 * 16, "a limit is exceeded: %zu bytes live below %zu", live,
+              node->limit);
     }
 }
 
@@ -441,13 +445,14 @@ void check_node(struct node *node)
     CHECK(stats.limit == node->limit, "reapStats: a limit of %zu for %zu", stats.limit, node->limit);
     CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent");
     if (!node->is_public)
-        CHECK(stats.children == children_of(index_of(node)), "reapStats: %zu children for %zu", stats.children,
-              children_of(index_of(node)));
+        CHECK(stats.children == children_of(index_of(node)), "reapStats: %zu children for %zu",
+              stats.children, children_of(index_of(node)));
     CHECK(stats.peak_chunk_bytes >= stats.chunk_bytes, "reapStats: the peak is less than what is held");
     check_name(node);
     if (!tabulate(node)) return; /* some are abroad */
     CHECK(stats.live_bytes == node->live, "reapStats: %zu bytes live for %zu", stats.live_bytes, node->live);
-    CHECK(stats.live_objects == node->objects, "reapStats: %zu objects for %zu", stats.live_objects, node->objects);
+    CHECK(stats.live_objects == node->objects, "reapStats: %zu objects for %zu", stats.live_objects,
+          node->objects);
     CHECK(reapWalk(&node->handle, tally_object, &tally) == 0, "reapWalk gives what fn did not");
     CHECK(tally.bytes == node->live && tally.objects == node->objects, "reapWalk leaves out %zu objects",
           node->objects - tally.objects);

@@ -230,10 +230,11 @@ static void free_many(const struct record *rec, bool newest)
     struct object *object;
     bool verbose = fuzz_verbose;
     if (!node) return;
-    SAY("for (int i = 0; i <= %u; i++) reapFree(&r[%d], /* the %s of its objects */);", rec->extra, index_of(node),
-        newest ? "newest" : "oldest");
+    SAY("for (int i = 0; i <= %u; i++) reapFree(&r[%d], /* the %s of its objects */);", rec->extra,
+        index_of(node), newest ? "newest" : "oldest");
     fuzz_verbose = false;
-    for (unsigned i = 0; i <= rec->extra && (object = newest ? node->newest : node->oldest); i++) free_one(object);
+    for (unsigned i = 0; i <= rec->extra && (object = newest ? node->newest : node->oldest); i++)
+        free_one(object);
     fuzz_verbose = verbose;
 }
 
@@ -318,7 +319,8 @@ void do_move(const struct record *rec)
     object->at = at;
     if (from != target) object_to(object, target, to->depth);
     check_filled(object, object->filled);
-    CHECK(reapUsableSize(at) == bytes, "reapMove has changed the size from %zu to %zu", bytes, reapUsableSize(at));
+    CHECK(reapUsableSize(at) == bytes, "reapMove has changed the size from %zu to %zu", bytes,
+          reapUsableSize(at));
 }
 
 /* --- looking --------------------------------------------------------------------------------- */

@@ -36,7 +36,8 @@ void failed(const char *file, int line, const char *format, ...)
 {
     char text[500];
     const char *slash = strrchr(file, '/');
-    int n = snprintf(text, sizeof text, "mismatch: %s:%d: %s: ", slash ? slash + 1 : file, line, fuzz_running);
+    int n =
+        snprintf(text, sizeof text, "mismatch: %s:%d: %s: ", slash ? slash + 1 : file, line, fuzz_running);
     va_list args;
     va_start(args, format);
     n += vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);

@@ -112,7 +112,8 @@ struct habits {
 static struct habits choose_habits(uint64_t *state)
 {
     static const unsigned others[] = {0, 0, NEWEST | OLDEST, NEWEST | ANY, OLDEST | ANY, OLDEST | ANY};
-    struct habits habits = {.groups = (below(state, 4) ? (unsigned)next(state) : ~0u) | 1u << BASIC | 1u << OTHERS};
+    struct habits habits = {.groups =
+                                (below(state, 4) ? (unsigned)next(state) : ~0u) | 1u << BASIC | 1u << OTHERS};
     habits.others = others[below(state, sizeof others / sizeof others[0])];
     habits.strict = below(state, 2);
     habits.lasting = below(state, 2);
@@ -129,6 +130,7 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
     struct habits own, *habits = &own;
     *habits = given->lasting ? *given : choose_habits(state);
     unsigned mood = below(state, 4), tide = below(state, 4), calm = below(state, 4);
+    bool favourites = below(state, 2);
     phase->sum = 0; /* and it swells, or ebbs, or neither */
     for (unsigned i = 0; i < op_count; i++) {
         unsigned weight = ops[i].weight * 16;
@@ -148,6 +150,7 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
         }
         if (ops[i].flags & MAKES && tide == 0) weight /= 3;
         if (ops[i].flags & FREES && tide == 1) weight /= 3;
+        if (favourites && below(state, op_count) < 5) weight *= 16;
         if (ops[i].flags & ENDS && calm) weight = calm == 1 ? 0 : weight / 16;
         if (ops[i].flags & habits->others) weight = habits->strict ? 0 : weight / 16;
         phase->weights[i] = weight;

@@ -1,12 +1,12 @@
 /* threads.c: what several threads have to do with each other: objects that others free, resize and ask for,
  * children of one parent, and shared reaps.
  *
- *     mail        objects on their way: who takes one out of its cell has it for a moment, and puts it back, or
- *                 frees it by free(). Meanwhile its owner goes on with its reap; it takes back what it is about to
- *                 end, but what is older than a mark may be abroad when the mark is gone back to
- *     public      reap 0 of each thread, whose children others make. Its gate is closed while the owner has a
- *                 mark open that it may go back to: what is there then is older, and must stay
- *     loose       objects of two shared reaps, which belong to nobody
+ *     mail        objects on their way: who takes one out of its cell has it for a moment, and puts it back,
+ * or frees it by free(). Meanwhile its owner goes on with its reap; it takes back what it is about to end,
+ * but what is older than a mark may be abroad when the mark is gone back to public      reap 0 of each
+ * thread, whose children others make. Its gate is closed while the owner has a mark open that it may go back
+ * to: what is there then is older, and must stay loose       objects of two shared reaps, which belong to
+ * nobody
  */
 #include "fuzz_ops.h"
 
@@ -46,7 +46,8 @@ static bool post(struct object *object, unsigned from)
 void do_send(const struct record *rec)
 {
     struct object *object = live_object(rec);
-    if (!object || object == me->held || me->nest) return;
+    if (rec->extra & 6 && node_of(rec)) object = node_of(rec)->newest;
+    if (!object || where(object) != HOME || object == me->held || me->nest) return;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
     object->owner = node ? node->handle : NULL;
     object->movable = !node || (rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
@@ -73,7 +74,8 @@ static void ask_foreign(const struct object *object, unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
         size_t size = malloc_usable_size(object->at);
-        CHECK(size == object->usable, "malloc_usable_size by another thread is %zu of %zu", size, object->usable);
+        CHECK(size == object->usable, "malloc_usable_size by another thread is %zu of %zu", size,
+              object->usable);
         if (!object->owner) continue;
         size = reapUsableSize(object->at);
         CHECK(size == object->usable, "reapUsableSize by another thread is %zu of %zu", size, object->usable);
@@ -84,13 +86,15 @@ static void find_foreign(const struct object *object, size_t at)
 {
     void *owner;
     int result = reapOf(object->at + at % object->usable, &owner);
-    CHECK(owner == object->owner && result == (object->owner ? 0 : -1), "reapOf by another thread: another reap");
+    CHECK(owner == object->owner && result == (object->owner ? 0 : -1),
+          "reapOf by another thread: another reap");
 }
 
 static void resize_foreign(struct object *object, size_t size)
 {
     size_t common = size < object->size ? size : object->size;
-    if (!object->movable || size > 1 << 20) return;
+    bool mine = object >= me->objects && object < me->objects + SLOTS;
+    if (mine || !object->movable || size > 1 << 20) return;
     errno = 0;
     unsigned char *at = realloc(object->at, size), *old = object->at;
     CHECK(at || errno == ENOMEM, "realloc by another thread: errno %d", errno);
@@ -98,7 +102,8 @@ static void resize_foreign(struct object *object, size_t size)
     object->at = at;
     check_filled(object, common);
     object->usable = malloc_usable_size(at);
-    if (at != old || !object->owner || object->usable < object->size) object->size = size; /* else it is as wide as before */
+    if (at != old || !object->owner || object->usable < object->size)
+        object->size = size; /* else it is as wide as before */
     CHECK(object->usable >= object->size, "realloc by another thread has given too little");
     fill(object);
 }
@@ -189,7 +194,8 @@ void do_public_child(const struct record *rec)
     if (pthread_rwlock_tryrdlock(&gates[target]) != 0) return;
     bool adopts = node->handle != NULL;
     if (!adopts) begin_node(node);
-    SAY(adopts ? "reapAdopt(&r[%d], &public[%u]);" : "reapCreate(&r[%d], &public[%u]);", index_of(node), target);
+    SAY(adopts ? "reapAdopt(&r[%d], &public[%u]);" : "reapCreate(&r[%d], &public[%u]);", index_of(node),
+        target);
     if (!adopts) {
         reapCreate(&node->handle, &publics[target]);
         CHECK(node->handle, "reapCreate: no reap");
@@ -233,7 +239,10 @@ static struct {
 } loose[LOOSE];
 static void *shared[SHARED];
 
-static bool seize(unsigned i, int state) { return atomic_compare_exchange_strong(&loose[i].state, &state, 2); }
+static bool seize(unsigned i, int state)
+{
+    return atomic_compare_exchange_strong(&loose[i].state, &state, 2);
+}
 
 static void fill_loose(unsigned i, void *at, size_t size)
 {
@@ -242,8 +251,10 @@ static void fill_loose(unsigned i, void *at, size_t size)
     object->at = at;
     object->size = size;
     object->usable = reapUsableSize(at);
-    CHECK(object->usable == usable_for(size), "reapUsableSize is %zu of %zu in a shared reap", object->usable, size);
-    CHECK(reapOf(at, &owner) == 0 && owner == shared[loose[i].which], "reapOf names another reap than the shared one");
+    CHECK(object->usable == usable_for(size), "reapUsableSize is %zu of %zu in a shared reap", object->usable,
+          size);
+    CHECK(reapOf(at, &owner) == 0 && owner == shared[loose[i].which],
+          "reapOf names another reap than the shared one");
     fill(object);
 }
 
@@ -327,7 +338,8 @@ void do_loose_look(const struct record *rec)
     SAY("look(&shared[%u], %u);", rec->slot % (unsigned)SHARED, rec->extra % 4u);
     switch (rec->extra % 4) {
     case 0:
-        CHECK(reapStats(handle, &stats) == 0 && stats.live_bytes >= 16 * stats.live_objects, "reapStats, shared");
+        CHECK(reapStats(handle, &stats) == 0 && stats.live_bytes >= 16 * stats.live_objects,
+              "reapStats, shared");
         break;
     case 1:
         CHECK(reapWalk(handle, count_bytes, &sum) == 0, "reapWalk, shared");
@@ -380,7 +392,8 @@ static void end_shared(void)
     }
     for (int i = 0; i < SHARED; i++) {
         CHECK(reapStats(&shared[i], &stats) == 0, "reapStats, shared");
-        CHECK(stats.live_objects == objects[i], "%zu objects in a shared reap for %zu", stats.live_objects, objects[i]);
+        CHECK(stats.live_objects == objects[i], "%zu objects in a shared reap for %zu", stats.live_objects,
+              objects[i]);
         CHECK(stats.children == 0, "a shared reap has %zu children", stats.children);
         reapDestroy(&shared[i]);
     }

@@ -141,9 +141,11 @@ static void say_with(const struct node *node, const struct node *parent, const s
     char above[20] = "NULL";
     if (parent) snprintf(above, sizeof above, "&r[%d]", index_of(parent));
     say("reapCreateWith(&r[%d], %s, &(struct reap_options){.size = sizeof(struct reap_options), .flags = %u, "
-        ".first_chunk = %zu, .max_chunk = %zu, .limit = %zu, .buffer = %s%zu bytes, .name = text(%d), source %s%s});",
-        index_of(node), above, o->flags, o->first_chunk, o->max_chunk, o->limit, o->buffer ? "a buffer of " : "NULL, ",
-        o->buffer_size, node->named ? node->name_size : -1, o->source.take ? kinds[node->source.kind] : "none",
+        ".first_chunk = %zu, .max_chunk = %zu, .limit = %zu, .buffer = %s%zu bytes, .name = text(%d), source "
+        "%s%s});",
+        index_of(node), above, o->flags, o->first_chunk, o->max_chunk, o->limit,
+        o->buffer ? "a buffer of " : "NULL, ", o->buffer_size, node->named ? node->name_size : -1,
+        o->source.take ? kinds[node->source.kind] : "none",
         node->source.refuses ? ", which refuses one in 7" : "");
 }
 
@@ -253,8 +255,8 @@ static void clear_wrongly(void *handle) { reapFreeAll(&handle); }
 static void end_wrongly(const struct node *node, bool destroys)
 {
     SAY("%s(&r[%d]); /* a mistake, in a child */", destroys ? "reapDestroy" : "reapFreeAll", index_of(node));
-    must_die(destroys ? "reapDestroy" : "reapFreeAll", node->handle, destroys ? destroy_wrongly : clear_wrongly,
-             node->handle);
+    must_die(destroys ? "reapDestroy" : "reapFreeAll", node->handle,
+             destroys ? destroy_wrongly : clear_wrongly, node->handle);
 }
 
 static void end_named(const struct record *rec, bool destroys)
@@ -262,7 +264,8 @@ static void end_named(const struct record *rec, bool destroys)
     struct node *node = node_of(rec);
     if (!node || node->is_public || me->ending_depth > NEST) return;
     if (me->held && is_below(me->held->reap, index_of(node))) return;
-    if (me->asked >= 0 && is_below(me->asked, index_of(node)) && (destroys || me->asked != index_of(node))) return;
+    if (me->asked >= 0 && is_below(me->asked, index_of(node)) && (destroys || me->asked != index_of(node)))
+        return;
     if ((node->going || node->entered) && rec->slot % 16 == 0) end_wrongly(node, destroys);
     if (!may_end(index_of(node), 0, false) || !recall_below(index_of(node), 0)) return;
     end_reap(index_of(node), destroys);
@@ -273,7 +276,8 @@ void do_clear(const struct record *rec) { end_named(rec, false); }
 
 void end_world(void)
 {
-    for (struct record unmark = {.extra = 1}; me->nodes[0].is_public && me->nodes[0].depth;) do_unmark(&unmark);
+    for (struct record unmark = {.extra = 1}; me->nodes[0].is_public && me->nodes[0].depth;)
+        do_unmark(&unmark);
     for (int i = 0; i < REAPS; i++)
         if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public && recall_below(i, 0))
             end_reap(i, true);
