@@ -201,6 +201,7 @@ void reclaim(void);
 
 bool is_below(int reap, int top);
 size_t live_below(int top);
+bool is_limited(int reap); /* or may run out of memory for another reason */
 size_t children_of(int reap);
 size_t pending_below(int top); /* freed by free(), and not taken note of yet, perhaps */
 /* Would ending what is below top, if born at depth or later, end what must not be? */

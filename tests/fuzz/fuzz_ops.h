@@ -23,7 +23,7 @@ op_fn do_create, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt
 op_fn do_enter, do_leave;
 
 /* life.c */
-op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_limit, do_on_limit;
+op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_limit, do_on_limit;
 op_fn do_check, do_check_all, do_walk, do_report, do_stats;
 op_fn check_touched;
 

@@ -125,13 +125,6 @@ void heap_realloc_null(const struct record *rec)
     end(object, realloc(NULL, OPAQUE_POINTER(size)), size, 16);
 }
 
-static bool is_limited(int reap)
-{
-    for (; reap >= 0; reap = me->nodes[reap].parent)
-        if (me->nodes[reap].limit || me->nodes[reap].bounded || me->nodes[reap].is_public) return true;
-    return reap == ELSEWHERE;
-}
-
 void heap_strdup(const struct record *rec)
 {
     char text[601];

@@ -206,6 +206,37 @@ void do_unmark(const struct record *rec)
     for (struct cleanup *c = node->cleanups; c && c->depth > mark; c = c->next) c->depth = mark;
 }
 
+/* Tries, as a parser makes them: a mark, some objects, and back again, many times. In a reap whose children
+ * others make nothing is gone back to, so that these stay. */
+static void try_once(struct node *node, const struct record *rec)
+{
+    reap_mark mark;
+    unsigned count = rec->size % 4u;
+    size_t size = 1 + rec->slot % 300u;
+    char *made[4];
+    reapMark(&node->handle, &mark);
+    for (unsigned i = 0; i < count; i++)
+        if ((made[i] = reapMalloc(&node->handle, size))) memset(made[i], (int)i, size);
+    for (unsigned i = 0; i < count; i++)
+        CHECK(!made[i] || (made[i][0] == (char)i && made[i][size - 1] == (char)i),
+              "an object has changed in a try");
+    if (!node->is_public) reapRewind(&node->handle, &mark);
+    for (unsigned i = 0; node->is_public && i < count; i++) reapFree(&node->handle, made[i]);
+    reapUnmark(&node->handle, &mark);
+}
+
+void do_tries(const struct record *rec)
+{
+    struct node *node = node_of(rec);
+    if (!node || node->depth == MARKS || me->nest || is_limited(index_of(node))) return;
+    if (fuzz_threaded) recall(index_of(node), 0, true);
+    SAY("for (int i = 0; i <= %u; i++) a_try(&r[%d]); /* mark, %u times reapMalloc of %u, %s */", rec->extra,
+        index_of(node), rec->size % 4u, 1 + rec->slot % 300u,
+        node->is_public ? "reapFree, unmark" : "rewind, unmark");
+    for (unsigned i = 0; i <= rec->extra; i++) try_once(node, rec);
+    node->pending = 0;
+}
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 static void set_limit(struct node *node, size_t limit)

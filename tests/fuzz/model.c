@@ -317,6 +317,13 @@ size_t pending_below(int top)
     return bytes;
 }
 
+bool is_limited(int reap)
+{
+    for (; reap >= 0; reap = me->nodes[reap].parent)
+        if (me->nodes[reap].limit || me->nodes[reap].bounded) return true;
+    return reap == ELSEWHERE;
+}
+
 static unsigned reaps_below(int top)
 {
     unsigned count = 0;

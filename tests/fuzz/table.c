@@ -56,6 +56,7 @@ const struct op ops[] = {
     {"reapMark", MARKS_, 8, NESTED, do_mark, check_touched},
     {"reapRewind", MARKS_, 5, NESTED | ENDS, do_rewind, check_touched},
     {"reapUnmark", MARKS_, 5, NESTED, do_unmark, check_touched},
+    {"tries between marks", MARKS_, 3, 0, do_tries, check_touched},
     {"reapSetLimit", LIMITS, 6, NESTED, do_limit, check_touched},
     {"reapOnLimit", LIMITS, 4, NESTED, do_on_limit, NULL},
     {"reapWalk", LOOK, 2, NESTED, do_walk, check_touched},
