@@ -1,0 +1,414 @@
+/* threads.c: what several threads have to do with each other: objects that others free, resize and ask for,
+ * children of one parent, and shared reaps.
+ *
+ *     mail        objects on their way: who takes one out of its cell has it for a moment, and puts it back,
+ * or frees it by free(). Meanwhile its owner goes on with its reap; it takes back what it is about to end,
+ * but what is older than a mark may be abroad when the mark is gone back to public      reap 0 of each
+ * thread, whose children others make. Its gate is closed while the owner has a mark open that it may go back
+ * to: what is there then is older, and must stay loose       objects of two shared reaps, which belong to
+ * nobody
+ */
+#include "fuzz_ops.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if FUZZ_SANITIZED
+#define free hoard_free
+#define realloc hoard_realloc
+#define malloc_usable_size hoard_usable_size
+#endif
+
+enum { MAIL = 32, LOOSE = 64, SHARED = 2 };
+
+static _Atomic(struct object *) mail[MAIL];
+static pthread_rwlock_t gates[THREADS];
+static void *publics[THREADS];
+static unsigned threads;
+
+/* --- mail ------------------------------------------------------------------------------------ */
+
+static int where(const struct object *object) { return atomic_load(&object->where); }
+
+static bool post(struct object *object, unsigned from)
+{
+    for (unsigned i = 0; i < MAIL; i++) {
+        struct object *none = NULL;
+        if (atomic_compare_exchange_strong(&mail[(from + i) % MAIL], &none, object)) return true;
+    }
+    return false;
+}
+
+void do_send(const struct record *rec)
+{
+    struct object *object = live_object(rec);
+    if (rec->extra & 6 && node_of(rec)) object = node_of(rec)->newest;
+    if (!object || where(object) != HOME || object == me->held || me->nest) return;
+    struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
+    object->owner = node ? node->handle : NULL;
+    object->movable = !node || (rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
+    SAY("send(o[%u]); /* others may free it%s */", slot_of(object), object->movable ? ", or resize it" : "");
+    atomic_store(&object->where, ABROAD);
+    if (post(object, rec->size))
+        me->abroad++;
+    else
+        atomic_store(&object->where, HOME);
+}
+
+static void free_foreign(struct object *object)
+{
+    void *at = object->at;
+    bool hoards = object->hoards;
+    if (hoards)
+        hoard_free(at);
+    else
+        free(at);
+    atomic_store(&object->where, GONE);
+}
+
+static void ask_foreign(const struct object *object, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        size_t size = malloc_usable_size(object->at);
+        CHECK(size == object->usable, "malloc_usable_size by another thread is %zu of %zu", size,
+              object->usable);
+        if (!object->owner) continue;
+        size = reapUsableSize(object->at);
+        CHECK(size == object->usable, "reapUsableSize by another thread is %zu of %zu", size, object->usable);
+    }
+}
+
+static void find_foreign(const struct object *object, size_t at)
+{
+    void *owner;
+    int result = reapOf(object->at + at % object->usable, &owner);
+    CHECK(owner == object->owner && result == (object->owner ? 0 : -1),
+          "reapOf by another thread: another reap");
+}
+
+static void resize_foreign(struct object *object, size_t size)
+{
+    size_t common = size < object->size ? size : object->size;
+    bool mine = object >= me->objects && object < me->objects + SLOTS;
+    if (mine || !object->movable || size > 1 << 20) return;
+    errno = 0;
+    unsigned char *at = realloc(object->at, size), *old = object->at;
+    CHECK(at || errno == ENOMEM, "realloc by another thread: errno %d", errno);
+    if (!at) return;
+    object->at = at;
+    check_filled(object, common);
+    object->usable = malloc_usable_size(at);
+    if (at != old || !object->owner || object->usable < object->size)
+        object->size = size; /* else it is as wide as before */
+    CHECK(object->usable >= object->size, "realloc by another thread has given too little");
+    fill(object);
+}
+
+void do_receive(const struct record *rec)
+{
+    struct object *object = me->nest ? NULL : atomic_exchange(&mail[rec->slot % MAIL], NULL);
+    if (!object) return;
+    check_filled(object, object->filled);
+    SAY("/* gets %p, and does %u with it */", (void *)object->at, rec->extra % 8u);
+    switch (rec->extra % 8) {
+    case 0:
+    case 1:
+    case 2:
+        free_foreign(object);
+        return;
+    case 3:
+    case 4:
+        ask_foreign(object, 1 + rec->size % 256u);
+        break;
+    case 5:
+        find_foreign(object, rec->size);
+        break;
+    default:
+        resize_foreign(object, size_of(rec->size));
+    }
+    check_filled(object, object->filled);
+    if (!post(object, rec->slot)) free_foreign(object);
+}
+
+/* --- taking back ----------------------------------------------------------------------------- */
+
+static bool take_out(struct object *object)
+{
+    for (unsigned i = 0; i < MAIL; i++) {
+        struct object *expected = object;
+        if (atomic_compare_exchange_strong(&mail[i], &expected, NULL)) return true;
+    }
+    return false;
+}
+
+static void take_back(struct object *object)
+{
+    while (where(object) == ABROAD) {
+        if (take_out(object)) {
+            object_home(object);
+            return;
+        }
+        sched_yield();
+    }
+    if (where(object) == GONE) object_gone(object);
+}
+
+bool recall(int reap, unsigned depth, bool movable)
+{
+    for (unsigned i = 0; fuzz_threaded && i < me->program->slots; i++) {
+        struct object *object = &me->objects[i];
+        if (where(object) <= HOME || object->reap != reap) continue;
+        if (object->depth >= depth && (!movable || object->movable)) take_back(object);
+    }
+    return true;
+}
+
+bool recall_below(int top, unsigned depth)
+{
+    if (fuzz_threaded && me->nest) return !any_abroad();
+    for (int i = 0; fuzz_threaded && i < REAPS; i++)
+        if (me->nodes[i].handle && is_below(i, top)) recall(i, i == top ? depth : 0, false);
+    return true;
+}
+
+bool any_abroad(void) { return me->abroad > 0; }
+
+void recall_all(void)
+{
+    for (unsigned i = 0; i < me->program->slots; i++)
+        if (where(&me->objects[i]) > HOME) take_back(&me->objects[i]);
+}
+
+/* --- children that others make --------------------------------------------------------------- */
+
+void do_public_child(const struct record *rec)
+{
+    struct node *node = &me->nodes[rec->reap % me->program->reaps];
+    unsigned target = rec->extra % threads;
+    if (target == me->number || node->is_public || me->nest || node->going) return;
+    if (node->handle && (rec->slot % 4 || node->entered)) return;
+    if (pthread_rwlock_tryrdlock(&gates[target]) != 0) return;
+    bool adopts = node->handle != NULL;
+    if (!adopts) begin_node(node);
+    SAY(adopts ? "reapAdopt(&r[%d], &public[%u]);" : "reapCreate(&r[%d], &public[%u]);", index_of(node),
+        target);
+    if (!adopts) {
+        reapCreate(&node->handle, &publics[target]);
+        CHECK(node->handle, "reapCreate: no reap");
+    } else if (reapAdopt(&node->handle, &publics[target]) != 0) {
+        CHECK(errno == ENOMEM, "reapAdopt: errno %d", errno);
+        adopts = false;
+    }
+    if (adopts || node->parent == NONE) {
+        node->parent = ELSEWHERE;
+        node->parent_handle = publics[target];
+        node->born = 0;
+    }
+    pthread_rwlock_unlock(&gates[target]);
+    CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent of a child of another thread's reap");
+}
+
+/* A mark that will be gone back to, perhaps: nobody makes children meanwhile. */
+void do_quiet_mark(const struct record *rec)
+{
+    struct node *node = &me->nodes[0];
+    struct record mark = {.reap = 0, .extra = rec->extra};
+    if (me->nest || !node->is_public || node->quiet != MARKS || node->depth == MARKS) return;
+    if (pthread_rwlock_trywrlock(&gates[me->number]) != 0) return;
+    node->quiet = node->depth;
+    do_mark(&mark);
+}
+
+void no_longer_quiet(struct node *node)
+{
+    if (!node->is_public || node->quiet == MARKS || node->depth > node->quiet) return;
+    node->quiet = MARKS;
+    pthread_rwlock_unlock(&gates[me->number]);
+}
+
+/* --- shared reaps ---------------------------------------------------------------------------- */
+
+static struct {
+    _Atomic(int) state; /* 0: nothing; 1: an object; 2: a thread has it */
+    int which;
+    struct object object;
+} loose[LOOSE];
+static void *shared[SHARED];
+
+static bool seize(unsigned i, int state)
+{
+    return atomic_compare_exchange_strong(&loose[i].state, &state, 2);
+}
+
+static void fill_loose(unsigned i, void *at, size_t size)
+{
+    struct object *object = &loose[i].object;
+    void *owner;
+    object->at = at;
+    object->size = size;
+    object->usable = reapUsableSize(at);
+    CHECK(object->usable == usable_for(size), "reapUsableSize is %zu of %zu in a shared reap", object->usable,
+          size);
+    CHECK(reapOf(at, &owner) == 0 && owner == shared[loose[i].which],
+          "reapOf names another reap than the shared one");
+    fill(object);
+}
+
+void do_loose_alloc(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE;
+    size_t size = size_of(rec->size & 0x7fff);
+    if (me->nest || !seize(i, 0)) return;
+    loose[i].which = rec->extra % SHARED;
+    void **handle = &shared[loose[i].which];
+    SAY("loose[%u] = reapMalloc(&shared[%d], %zu);", i, loose[i].which, size);
+    void *at = rec->extra & 4   ? reapCalloc(handle, 1, size)
+               : rec->extra & 8 ? reapAlignedAlloc(handle, 64, size)
+                                : reapMalloc(handle, size);
+    CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
+    if (at) fill_loose(i, at, size);
+    atomic_store(&loose[i].state, at ? 1 : 0);
+}
+
+void do_loose_free(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE;
+    if (me->nest || !seize(i, 1)) return;
+    check_filled(&loose[i].object, SIZE_MAX);
+    SAY("%s(loose[%u]);", rec->extra & 1 ? "free" : "reapFree", i);
+    if (rec->extra & 1)
+        free(loose[i].object.at);
+    else
+        reapFree(&shared[loose[i].which], loose[i].object.at);
+    atomic_store(&loose[i].state, 0);
+}
+
+void do_loose_resize(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE;
+    size_t size = size_of(rec->size & 0x7fff);
+    if (me->nest || !seize(i, 1)) return;
+    struct object *object = &loose[i].object;
+    check_filled(object, SIZE_MAX);
+    SAY("loose[%u] = %s(loose[%u], %zu);", i, rec->extra & 1 ? "realloc" : "reapRealloc", i, size);
+    unsigned char *at =
+        rec->extra & 1 ? realloc(object->at, size) : reapRealloc(&shared[loose[i].which], object->at, size);
+    CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
+    if (at) {
+        object->at = at;
+        check_filled(object, size < object->size ? size : object->size);
+        fill_loose(i, at, size);
+    }
+    atomic_store(&loose[i].state, 1);
+}
+
+void do_loose_move(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE;
+    if (me->nest || !seize(i, 1)) return;
+    int from = loose[i].which, to = rec->extra % SHARED;
+    SAY("loose[%u] = reapMove(loose[%u], &shared[%d], &shared[%d]);", i, i, from, to);
+    void *at = reapMove(loose[i].object.at, &shared[from], &shared[to]);
+    CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
+    if (at) {
+        loose[i].which = to;
+        loose[i].object.at = at;
+        check_filled(&loose[i].object, SIZE_MAX);
+    }
+    atomic_store(&loose[i].state, 1);
+}
+
+static int count_bytes(void *object, size_t size, void *sum)
+{
+    CHECK(reapUsableSize(object) == size, "reapWalk in a shared reap shows another size");
+    *(size_t *)sum += size;
+    return 0;
+}
+
+void do_loose_look(const struct record *rec)
+{
+    void **handle = &shared[rec->slot % SHARED], *child = NULL;
+    struct reap_stats stats;
+    size_t sum = 0;
+    if (me->nest) return;
+    SAY("look(&shared[%u], %u);", rec->slot % (unsigned)SHARED, rec->extra % 4u);
+    switch (rec->extra % 4) {
+    case 0:
+        CHECK(reapStats(handle, &stats) == 0 && stats.live_bytes >= 16 * stats.live_objects,
+              "reapStats, shared");
+        break;
+    case 1:
+        CHECK(reapWalk(handle, count_bytes, &sum) == 0, "reapWalk, shared");
+        break;
+    case 2:
+        CHECK(reapSetName(handle, rec->size % 2 ? "one" : NULL) == 0, "reapSetName, shared");
+        break;
+    default:
+        reapCreate(&child, handle);
+        CHECK(child && reapParent(&child) == *handle, "a child of a shared reap");
+        if (reapMalloc(&child, rec->size)) reapFreeAll(&child);
+        reapDestroy(&child);
+    }
+}
+
+/* --- begin and end --------------------------------------------------------------------------- */
+
+static void *new_shared(size_t limit)
+{
+    void *handle;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED, .limit = limit};
+    CHECK(reapCreateWith(&handle, NULL, &options) == 0, "reapCreateWith, shared");
+    return handle;
+}
+
+void threads_begin(struct world *worlds, const struct program *program)
+{
+    threads = program->threads;
+    for (unsigned i = 0; i < SHARED; i++) shared[i] = new_shared(program->slots % 2 ? 60000 : 0);
+    for (unsigned i = 0; i < threads; i++) {
+        struct node *node = &worlds[i].nodes[0];
+        pthread_rwlock_init(&gates[i], NULL);
+        me = &worlds[i];
+        begin_node(node);
+        reapCreate(&node->handle, NULL);
+        node->is_public = true;
+        publics[i] = node->handle;
+    }
+}
+
+/* The other threads have ended. */
+static void end_shared(void)
+{
+    size_t objects[SHARED] = {0};
+    struct reap_stats stats;
+    for (unsigned i = 0; i < LOOSE; i++) {
+        if (atomic_load(&loose[i].state) != 1) continue;
+        check_filled(&loose[i].object, SIZE_MAX);
+        objects[loose[i].which]++;
+    }
+    for (int i = 0; i < SHARED; i++) {
+        CHECK(reapStats(&shared[i], &stats) == 0, "reapStats, shared");
+        CHECK(stats.live_objects == objects[i], "%zu objects in a shared reap for %zu", stats.live_objects,
+              objects[i]);
+        CHECK(stats.children == 0, "a shared reap has %zu children", stats.children);
+        reapDestroy(&shared[i]);
+    }
+}
+
+void threads_end(struct world *worlds)
+{
+    struct reap_stats stats;
+    end_shared();
+    for (unsigned i = 0; i < threads; i++) {
+        me = &worlds[i];
+        CHECK(reapStats(&publics[i], &stats) == 0, "reapStats");
+        CHECK(stats.children == children_of(0), "a public reap has %zu children for %zu", stats.children,
+              children_of(0));
+        me->nodes[0].is_public = false;
+        end_reap(0, true);
+    }
+}
