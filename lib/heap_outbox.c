@@ -2,6 +2,7 @@
 #include "heap_state.h"
 #include "lines.h"
 
+#include <sched.h>
 #include <string.h>
 
 /* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
@@ -117,9 +118,9 @@ static bool take_closed(uint64_t *outbox)
     return true;
 }
 
-/* Of two that take, one would see the other's closing without a fence since. Mallocs try it only: in it is
- * the kernel's time. */
-static struct lock takers;
+/* Of two that take at once, one would see the other's closing without a fence since. This is no lock: in it is
+ * the kernel's time, and who finds it set mostly does without. */
+static _Atomic bool taking;
 
 static void take_all(struct heap *heap)
 {
@@ -137,9 +138,9 @@ static void take_all(struct heap *heap)
 
 void heap_outbox_take(struct heap *heap)
 {
-    if (!lock_try(&takers)) return;
+    if (atomic_exchange(&taking, true)) return;
     take_all(heap);
-    lock_give(&takers);
+    atomic_store(&taking, false);
 }
 
 static bool has_any(unsigned id)
@@ -153,16 +154,16 @@ void heap_deliver_all(void)
 {
     struct heap *heap;
     gate_enter(&heap_transit);
-    lock_take(&takers);
+    while (atomic_exchange(&taking, true)) sched_yield();
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         if (has_any(heap->id)) take_all(heap);
     }
-    lock_give(&takers);
+    atomic_store(&taking, false);
     gate_leave(&heap_transit);
 }
 
-/* Held now only by what a signal's handler has interrupted to fork. */
-void heap_outbox_fork_child(void) { lock_reset(&takers); }
+/* Set now only by what a signal's handler has interrupted to fork. */
+void heap_outbox_fork_child(void) { taking = false; }
 
 /* --- into it --------------------------------------------------------------------------------- */
 

@@ -167,7 +167,7 @@ static void leave(struct gate *gate)
 /* Either this sees the gate closed, or who closes it sees this passing. */
 void gate_enter(struct gate *gate)
 {
-    lock_count(1);
+    lock_count(LOCK_GATE);
     while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
         uint32_t closed = 1;
         leave(gate);
@@ -179,7 +179,7 @@ void gate_enter(struct gate *gate)
 void gate_leave(struct gate *gate)
 {
     leave(gate);
-    lock_count(-1);
+    lock_count(-LOCK_GATE);
 }
 
 void gate_close(struct gate *gate)

@@ -91,6 +91,12 @@ static inline void lock_take(struct lock *lock)
     if (!lock_is_got(lock)) lock_wait(lock);
 }
 
+/* In lock_depth: a gate that the thread passes. */
+enum { LOCK_GATE = 1 << 16 };
+
+/* How many locks this thread has, or is about to take; gates are none. */
+static inline unsigned lock_held(void) { return lock_depth & (LOCK_GATE - 1); }
+
 /* Spins for it, but does not sleep. */
 bool lock_try_for_a_while(struct lock *lock);
 

@@ -1,5 +1,7 @@
 #include "faults.h"
 
+#include "lock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -41,7 +43,7 @@ static const struct {
 
 const struct fault_plan faults_none;
 static struct fault_plan plan;
-static atomic_ulong asked, injected;
+static atomic_ulong asked, injected, with_lock[FAULT_CALLS];
 
 const char *faults_name(enum fault_call call) { return kinds[call].name; }
 
@@ -50,7 +52,10 @@ void faults_plan(struct fault_plan next)
     plan = next;
     asked = 0;
     injected = 0;
+    for (unsigned i = 0; i < FAULT_CALLS; i++) with_lock[i] = 0;
 }
+
+unsigned long faults_with_lock(enum fault_call call) { return with_lock[call]; }
 
 unsigned long faults_injected(void) { return injected; }
 
@@ -70,6 +75,7 @@ static bool by_chance(unsigned one_in)
 
 static bool fails(enum fault_call call, size_t size)
 {
+    if (lock_held() > (call == FAULT_FUTEX)) with_lock[call]++;
     if ((plan.calls >> call & 1) == 0) return false;
     if (plan.most != 0 && (size < plan.least || size > plan.most)) return false;
     unsigned long n = asked++;
