@@ -47,10 +47,10 @@ static struct level *level_of(unsigned id) { return id >= HEAP_CACHES ? &near[id
 static struct level *lock_level_of(const struct superblock *sb)
 {
     for (;;) {
-        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        unsigned id = superblock_role(sb).heap;
         struct level *level = level_of(id);
         lock_take(&level->lock);
-        if (level == level_of(__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED))) return level;
+        if (level == level_of(superblock_role(sb).heap)) return level;
         lock_give(&level->lock);
     }
 }
@@ -58,7 +58,7 @@ static struct level *lock_level_of(const struct superblock *sb)
 /* Under the level's lock. Another heap may be taking it just now; but that it is here does not change. */
 static bool is_on(const struct level *level, const struct superblock *sb)
 {
-    return __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id_of(level);
+    return superblock_role(sb).heap == id_of(level);
 }
 
 /* The levels in their order: those of the caches, if there are several, then the top one; NULL behind it. */
@@ -241,7 +241,7 @@ static void drain(struct level *level)
 /* False: with blocks pending it is somewhere else, or its lock is held by another just now. */
 static bool refile_soon(struct superblock *sb)
 {
-    struct level *level = level_of(__atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE));
+    struct level *level = level_of(superblock_role(sb).heap);
     if (!lock_try(&level->lock)) return !superblock_has_pending(sb);
     bool here = is_on(level, sb);
     if (here) refile(level, sb);

@@ -194,7 +194,7 @@ void heap_defer(struct heap *heap)
 
 void heap_regroup(struct superblock *sb)
 {
-    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+    unsigned id = superblock_role(sb).heap;
     struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     if (heap == NULL) return;
     if (!lock_try(&heap->lock)) {
@@ -203,7 +203,7 @@ void heap_regroup(struct superblock *sb)
         return;
     }
     heap->counts.slow_frees++;
-    if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id) heap_regroup_locked(heap, sb);
+    if (superblock_role(sb).heap == id) heap_regroup_locked(heap, sb);
     heap_unlock(heap);
     arena_purge_if_due();
 }

@@ -297,12 +297,12 @@ bool heap_block_is_free(struct superblock *sb, void *block)
 {
     heap_deliver_all();
     for (;;) {
-        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        unsigned id = superblock_role(sb).heap;
         if (id >= HEAP_NONE) return global_has_free(sb, block);
         struct heap *heap = heap_get(id);
         heap_visit(heap);
         lock_take(&heap->lock);
-        bool is_here = __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id;
+        bool is_here = superblock_role(sb).heap == id;
         bool has = is_here && has_free_block(heap, sb, block);
         heap_unlock(heap);
         heap_visit_ends(heap);

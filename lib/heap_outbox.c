@@ -118,8 +118,8 @@ static bool take_closed(uint64_t *outbox)
     return true;
 }
 
-/* Of two that take at once, one would see the other's closing without a fence since. This is no lock: in it is
- * the kernel's time, and who finds it set mostly does without. */
+/* Of two that take at once, one would see the other's closing without a fence since. This is no lock: in it
+ * is the kernel's time, and who finds it set mostly does without. */
 static _Atomic bool taking;
 
 static void take_all(struct heap *heap)

@@ -17,7 +17,7 @@ void heap_post(struct superblock *sb)
 {
     uint8_t mark = heap_post_mark;
     if (atomic_load(&sb->posted) == mark || atomic_exchange(&sb->posted, mark) == mark) return;
-    unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+    unsigned id = superblock_role(sb).heap;
     push(id < HEAP_NONE ? &heap_get(id)->posted : &global_posted, sb);
     if (heap_post_mark != mark) atomic_store(&sb->posted, heap_post_mark); /* a handler has forked between */
 }

@@ -6,7 +6,7 @@
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
-    return __atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == heap->id &&
+    return superblock_role(sb).heap == heap->id &&
            (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 

@@ -142,11 +142,11 @@ void heap_unlock(struct heap *heap)
 struct heap *heap_lock_of(struct superblock *sb)
 {
     for (;;) {
-        unsigned id = __atomic_load_n(&sb->role.heap, __ATOMIC_ACQUIRE);
+        unsigned id = superblock_role(sb).heap;
         if (id >= HEAP_NONE) return NULL;
         struct heap *heap = heap_get(id);
         lock_take(&heap->lock);
-        if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) == id) return heap;
+        if (superblock_role(sb).heap == id) return heap;
         lock_give(&heap->lock);
     }
 }

@@ -144,6 +144,12 @@ static inline bool superblock_starts_at(const struct superblock *sb, const void 
     return number < SUPERBLOCK && (uint32_t)(number - BLOCK_BIAS) * sb->inverse < sb->inverse;
 }
 
+/* What the one who set it had done before is seen. */
+static inline union superblock_role superblock_role(const struct superblock *sb)
+{
+    return (union superblock_role){.bits = __atomic_load_n(&sb->role.bits, __ATOMIC_ACQUIRE)};
+}
+
 static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
 {
     __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
