@@ -71,12 +71,17 @@ static struct level *level_at(unsigned i)
 /* --- one level, locked ----------------------------------------------------------------------- */
 
 /* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
-static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
+static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at, unsigned by_lines)
 {
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
                                                     .heap = (uint16_t)heap,
                                                     .regroup_at = (uint16_t)regroup_at,
-                                                    .by_lines = sb->role.by_lines});
+                                                    .by_lines = (uint16_t)by_lines});
+}
+
+static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
+{
+    set_role_by_lines(sb, heap, regroup_at, sb->role.by_lines);
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -143,7 +148,7 @@ static bool is_fit(const struct superblock *sb, unsigned id)
 static void hold_back(struct level *level, struct superblock *sb)
 {
     unfile(level, sb);
-    sb->role.by_lines = BY_LINES_GLOBAL;
+    set_role_by_lines(sb, id_of(level), 0, BY_LINES_GLOBAL);
     file(level, sb);
 }
 
@@ -266,8 +271,9 @@ void global_give(struct superblock *sb, unsigned id)
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
     bool owned = sb->role.by_lines == 0 && id < HEAP_NONE;
     lines_forget(sb);
-    if (lines_are_shared(sb->class)) sb->role.by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
-    set_role(sb, HEAP_NONE, 0);
+    unsigned by_lines = sb->role.by_lines;
+    if (lines_are_shared(sb->class)) by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
+    set_role_by_lines(sb, HEAP_NONE, 0, by_lines);
     push_arrival(level_here(), sb);
 }
 
