@@ -41,7 +41,7 @@ struct arena {
     char *base;             /* NULL: no memory */
     _Atomic uint64_t used;  /* a bit per slot: claimed. All of them where there are no slots to be had */
     _Atomic uint64_t heads; /* of the used ones, the first of each superblock and span */
-    _Atomic uint64_t dirty; /* of the free ones: set before a slot becomes free, cleared after it is claimed */
+    _Atomic uint64_t dirty; /* of the free ones: set before a slot is free, cleared after it is claimed */
     _Atomic uint64_t freed_at;     /* pages_clock of the latest slot that became free */
     _Atomic uint8_t longest_free;  /* no run of free slots is longer, */
     _Atomic uint8_t longest_dirty; /* and none of dirty ones: else ARENA_SLOTS */
