@@ -44,9 +44,12 @@ void heap_visit(struct heap *heap)
     cpu_fence();
 }
 
+/* In the child of a fork that has interrupted a visit, nobody is counted. */
 void heap_visit_ends(struct heap *heap)
 {
-    if (cpu.ids != 0) atomic_fetch_sub(&heap->visited, 1);
+    if (cpu.ids == 0) return;
+    uint32_t visited = atomic_load(&heap->visited);
+    while (visited != 0 && !atomic_compare_exchange_weak(&heap->visited, &visited, visited - 1)) continue;
 }
 
 /* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
