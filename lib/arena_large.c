@@ -22,6 +22,8 @@ static bool take_out(unsigned i, struct arena *arena)
     return true;
 }
 
+/* Through the gate, from the moment on at which it is this thread's: a fork meanwhile would leave the child
+ * with memory that nobody has. */
 static void unmap(struct arena *arena)
 {
     size_t size = arena->mapping;
@@ -44,8 +46,7 @@ static int oldest_kept(uint64_t now, uint64_t min_age)
     return oldest;
 }
 
-/* The bytes of it; 0: there is none. */
-static size_t drop_oldest(uint64_t now, uint64_t min_age)
+static size_t take_and_unmap(uint64_t now, uint64_t min_age)
 {
     int i;
     while ((i = oldest_kept(now, min_age)) >= 0) {
@@ -56,6 +57,16 @@ static size_t drop_oldest(uint64_t now, uint64_t min_age)
         return bytes;
     }
     return 0;
+}
+
+/* The bytes of it; 0: there is none. */
+static size_t drop_oldest(uint64_t now, uint64_t min_age)
+{
+    if (oldest_kept(now, min_age) < 0) return 0;
+    gate_enter(&arenas.gate);
+    size_t bytes = take_and_unmap(now, min_age);
+    gate_leave(&arenas.gate);
+    return bytes;
 }
 
 size_t arena_drop_kept(size_t bytes)
@@ -86,7 +97,9 @@ static bool put_in(struct arena *arena)
 static void keep(struct arena *arena)
 {
     if (arena->mapping > KEPT_MAX / 2) {
+        gate_enter(&arenas.gate);
         unmap(arena);
+        gate_leave(&arenas.gate);
         return;
     }
     atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
@@ -194,6 +207,7 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
     bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
     if (done) {
         arena_count_held(size, arena->mapping);
+        arena_count_mapped(size, arena->mapping);
         arena->mapping = size;
         arena_slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
     }

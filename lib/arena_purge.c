@@ -82,7 +82,22 @@ static bool clean(struct arena *arena, uint64_t mask)
     return true;
 }
 
-/* Dirty slots of the arena, until so many bytes are gone. While they go they are claimed. */
+/* Claims them while they go, but not while it waits at the gate: what is claimed when another thread forks
+ * would be nobody's in the child. The slots that are gone. */
+static unsigned purge_run(struct arena *arena, uint64_t mask)
+{
+    unsigned slots = 0;
+    gate_enter(&arenas.gate);
+    if (arena_claim(arena, mask)) {
+        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
+        if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
+        arena_release(arena, mask);
+    }
+    gate_leave(&arenas.gate);
+    return slots;
+}
+
+/* Dirty slots of the arena, until so many bytes are gone. */
 static size_t purge_slots(struct arena *arena, size_t most)
 {
     size_t slots = 0, want = most / SUPERBLOCK + (most % SUPERBLOCK != 0);
@@ -90,12 +105,7 @@ static size_t purge_slots(struct arena *arena, size_t most)
     while (slots < want && (left &= ~atomic_load(&arena->used)) != 0) {
         uint64_t mask = first_run(left, want - slots);
         left &= ~mask;
-        if (!arena_claim(arena, mask)) continue;
-        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
-        gate_enter(&arenas.gate);
-        if (dirty == mask && clean(arena, mask)) slots += (unsigned)__builtin_popcountll(mask);
-        gate_leave(&arenas.gate);
-        arena_release(arena, mask);
+        slots += purge_run(arena, mask);
     }
     arena_look_for_dirty(arena);
     return slots * SUPERBLOCK;
@@ -115,13 +125,10 @@ static bool never(const struct arena *arena)
     return false;
 }
 
-/* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
- * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait. */
-static void unmap_unused(struct arena *arena, bool all)
+/* Of an arena that seems to have no used slot. */
+static void claim_and_unmap(struct arena *arena)
 {
     uint64_t nothing = 0;
-    if (atomic_load(&arena->dirty) != 0 || (!all && arenas.mapped / 2 < arenas.held + ARENA_SPARE_ADDRESSES))
-        return;
     if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return;
     if (atomic_load(&arena->dirty) != 0) { /* it was used meanwhile */
         arena_release(arena, UINT64_MAX);
@@ -130,6 +137,17 @@ static void unmap_unused(struct arena *arena, bool all)
     arena_hint_clear(&arena->group->free, arena, never);
     arena_hint_clear(&arena->group->dirty, arena, never);
     arena_destroy(arena, ARENA);
+}
+
+/* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
+ * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait. */
+static void unmap_unused(struct arena *arena, bool all)
+{
+    if (atomic_load(&arena->dirty) != 0 || (!all && arenas.mapped / 2 < arenas.held + ARENA_SPARE_ADDRESSES))
+        return;
+    gate_enter(&arenas.gate);
+    claim_and_unmap(arena);
+    gate_leave(&arenas.gate);
 }
 
 static size_t purge_older(uint64_t now, uint64_t min_age)

@@ -84,7 +84,7 @@ struct arena *arena_create(size_t size, size_t alignment);
 char *arena_map(size_t size, size_t alignment);
 struct arena *arena_create_at(char *base, size_t size);
 
-/* Unmaps one of which all is the caller's. Through the gate. */
+/* Unmaps one of which all is the caller's, who passes the gate. */
 void arena_destroy(struct arena *arena, size_t size);
 
 /* The arenas whose bit in a word of their groups is set, one after the other: NULL begins and ends. */
@@ -105,6 +105,11 @@ static inline void arena_count_held(size_t add, size_t sub)
            !atomic_compare_exchange_weak_explicit(&arenas.peak, &peak, held, memory_order_relaxed,
                                                   memory_order_relaxed))
         continue;
+}
+
+static inline void arena_count_mapped(size_t add, size_t sub)
+{
+    atomic_fetch_add_explicit(&arenas.mapped, add - sub, memory_order_relaxed);
 }
 
 /* Claims the slots of a mask, if all are free. */

@@ -93,19 +93,12 @@ static void struct_give(struct arena *arena)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-static void note(size_t more, size_t less)
-{
-    atomic_fetch_add_explicit(&arenas.mapped, more - less, memory_order_relaxed);
-}
-
 void arena_destroy(struct arena *arena, size_t size)
 {
     PROBE(arena_unmap, arena->base, size);
-    gate_enter(&arenas.gate);
     map_clear(arena->base, size); /* before the addresses may be another's */
     pages_unmap(arena->base, size);
-    gate_leave(&arenas.gate);
-    note(0, size);
+    arena_count_mapped(0, size);
     struct_give(arena);
 }
 
@@ -115,7 +108,7 @@ struct arena *arena_create_at(char *base, size_t size)
     if (arena == NULL) return NULL;
     arena->base = base;
     if (map_enter(base, size, arena)) {
-        note(size, 0);
+        arena_count_mapped(size, 0);
         return arena;
     }
     struct_give(arena);

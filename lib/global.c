@@ -231,6 +231,14 @@ static void unlock(struct level *level)
     settle(level);
 }
 
+/* For who waits for a superblock that has arrived somewhere: who gave it may run on the CPUs of another cache
+ * by now, and have settled there. */
+static void settle_all(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle(level);
+}
+
 static void drain(struct level *level)
 {
     for (;;) {
@@ -303,6 +311,7 @@ bool global_free(struct superblock *sb, void *block)
     bool here = is_on(level, sb);
     if (here && superblock_free_quiet(sb, block)) refile(level, sb);
     unlock(level);
+    if (!here) settle_all();
     return here;
 }
 
@@ -329,7 +338,7 @@ bool global_has_free(struct superblock *sb, const void *block)
 {
     struct level *level = lock_level_of(sb);
     bool has = superblock_has_free(sb, block);
-    lock_give(&level->lock);
+    unlock(level);
     return has;
 }
 

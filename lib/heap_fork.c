@@ -27,6 +27,7 @@ void heap_fork_child(void)
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         lock_reset(&heap->lock);
         heap->orphan = true;
+        heap->visited = 0; /* by threads of the parent */
     }
     lock_reset(&heap_table_lock);
     gate_reset(&heap_transit);

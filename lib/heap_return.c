@@ -44,9 +44,12 @@ void heap_visit(struct heap *heap)
     cpu_fence();
 }
 
+/* In the child of a fork that has interrupted a visit, nobody is counted. */
 void heap_visit_ends(struct heap *heap)
 {
-    if (cpu.ids != 0) atomic_fetch_sub(&heap->visited, 1);
+    if (cpu.ids == 0) return;
+    uint32_t visited = atomic_load(&heap->visited);
+    while (visited != 0 && !atomic_compare_exchange_weak(&heap->visited, &visited, visited - 1)) continue;
 }
 
 /* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
@@ -101,11 +104,21 @@ static size_t give_all(struct heap *heap)
     return give_pulled(heap, &pulled);
 }
 
-/* Is a superblock that was posted to a heap worth taking from it? An active one only if nothing lives in
- * it. */
-static bool is_worth_pulling(const struct heap *heap, const struct superblock *sb)
+/* Posted to a locked heap, and on it, but on no list: an active one is worth taking if nothing lives in it.
+ * Without a visit a thread of the heap may displace it at any time, so the row is looked at once. What is
+ * displaced is not to be had. True: it is worth it, and the heap is not visited. */
+static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited, struct list *pulled)
 {
-    return heap_is_active(heap, sb) ? superblock_live(sb) == 0 : sb->group != GROUP_EMPTY;
+    if (!heap_is_active(heap, sb)) {
+        forward(sb);
+        return false;
+    }
+    if (superblock_live(sb) != 0) return false;
+    if (visited)
+        pull(heap, sb, pulled);
+    else
+        heap_post(sb);
+    return !visited;
 }
 
 /* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
@@ -116,16 +129,12 @@ static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
     struct superblock *next, *sb = superblock_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
-        if (!is_on(heap, sb)) {
+        if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) != heap->id)
             forward(sb);
-        } else if (!is_worth_pulling(heap, sb)) {
-            continue;
-        } else if (visited || !heap_is_active(heap, sb)) {
+        else if (!list_holds(&sb->link))
+            left |= pull_unlisted(heap, sb, visited, pulled);
+        else if (sb->group != GROUP_EMPTY)
             pull(heap, sb, pulled);
-        } else {
-            heap_post(sb);
-            left = true;
-        }
     }
     return left;
 }

@@ -68,13 +68,20 @@ static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
                                                    memory_order_relaxed);
 }
 
+/* In the child of a fork that has interrupted who waits, nobody is counted. */
+static void count_down(_Atomic uint32_t *count)
+{
+    uint32_t seen = atomic_load(count);
+    while (seen != 0 && !atomic_compare_exchange_weak(count, &seen, seen - 1)) continue;
+}
+
 static void sleep_until_taken(struct lock *lock)
 {
     unsigned woken = 0;
     for (bool impatient = false;;) {
         uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
         if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
-            if (impatient) atomic_fetch_sub(&lock->impatient, 1);
+            if (impatient) count_down(&lock->impatient);
             return;
         }
         if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;

@@ -1,13 +1,15 @@
 /* check_arena.c: slots, and the map of the address space. (Mappings and large objects: check_large.) */
 #include "check_backend.h"
 
-#include "arena.h"
+#include "arena_state.h"
 #include "options.h"
 #include "pages.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* --- slots against a model ------------------------------------------------------------------- */
 
@@ -195,6 +197,40 @@ START_TEST(what_was_freed_last_serves_first)
 }
 END_TEST
 
+static void *purge_all(void *arg)
+{
+    (void)arg;
+    arena_purge(0);
+    return NULL;
+}
+
+/* What a purge has claimed when another thread forks is nobody's in the child. So what waits, as each does
+ * over a fork, has claimed nothing: no dirty slots, no arena without used ones, no mapping that is kept. */
+START_TEST(a_purge_that_waits_has_claimed_nothing)
+{
+    enum { DIRTY, UNUSED, KEPT };
+    bool clean;
+    pthread_t thread;
+    struct superblock *first = arena_take(3, 1, SLOT_SPAN, &clean);
+    struct arena *arena = map_find(slot_start(first)), *kept = NULL;
+    arena_give(first, 3);
+    if (_i != DIRTY) usleep(20000);
+    if (_i != DIRTY) ck_assert_uint_eq(arena_purge(1), 3 * SUPERBLOCK);
+    if (_i == KEPT) ck_assert_ptr_nonnull(arena_take(3, 1, SLOT_SPAN, &clean));
+    if (_i == KEPT) arena_unmap_large(kept = arena_map_large(8 * MIB, 1, SLOT_SPAN, &clean));
+    arena_freeze();
+    ck_assert_int_eq(pthread_create(&thread, NULL, purge_all, NULL), 0);
+    while (arenas.gate.closed != 2) usleep(1000); /* it waits */
+    ck_assert_uint_eq(arena->used, _i == KEPT ? 7 : 0);
+    ck_assert_uint_eq(arena->dirty, _i == DIRTY ? 7 : 0);
+    ck_assert_ptr_eq(arenas.kept[0], kept);
+    arena_thaw();
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(arena_held().now, _i == KEPT ? 3 * SUPERBLOCK : 0);
+    ck_assert_ptr_null(arenas.kept[0]);
+}
+END_TEST
+
 START_TEST(slots_that_are_not_old_enough_stay)
 {
     bool clean;
@@ -358,6 +394,7 @@ int main(void)
     tcase_add_test(slots, runs_of_slots_agree_with_a_model);
     tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
     tcase_add_test(slots, what_was_freed_last_serves_first);
+    tcase_add_loop_test(slots, a_purge_that_waits_has_claimed_nothing, 0, 3);
     tcase_add_test(slots, slots_that_are_not_old_enough_stay);
     tcase_add_test(slots, purges_come_by_themselves_when_due);
     tcase_add_test(slots, what_is_unused_makes_no_new_peak);

@@ -3,6 +3,7 @@
 
 #include "heap_state.h"
 #include "hoard.h"
+#include "step.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -218,12 +219,49 @@ START_TEST(a_producer_and_a_consumer_stay_flat)
 }
 END_TEST
 
+/* --- a row that changes while another thread looks at it ---------------------------------------- */
+
+static struct superblock **row_slot, *row_active;
+
+/* As threads of the heap that displace what is active, without the lock. */
+static void displace_or_not(void)
+{
+    static uint64_t random = 1;
+    *row_slot = random_below(&random, 2) ? row_active : NULL;
+}
+
+/* Who has displaced a superblock has it in hand, or on a list. No other may take it from the heap then. (The
+ * row is another thread's only where there is no lock; but what looks at it is the same code.) */
+START_TEST(what_is_displaced_just_now_is_not_taken)
+{
+    use_path(2, NULL);
+    struct superblock *sb = superblock_of(hoard_malloc(1000));
+    struct heap *heap = heap_mine();
+    row_slot = heap_slot(heap, sb->class);
+    row_active = *row_slot;
+    ck_assert_ptr_eq(row_active, sb);
+    sb->group = 1; /* as that of one that was in a bin before */
+    bool steps = step_start();
+    step_look = displace_or_not;
+    for (unsigned i = 0; i < (steps ? 300 : 1); i++) {
+        heap_post(sb);
+        if (steps) step_begin();
+        heap_give_idle();
+        if (steps) step_end();
+        ck_assert_uint_eq(sb->role.heap, heap->id);
+    }
+    *row_slot = sb;
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 int main(void)
 {
     TCase *accounts = new_case("accounts", 60), *blowup = new_case("blowup", 60);
     tcase_add_loop_test(accounts, accounts_add_up_under_any_load, 0, POLICIES);
     tcase_add_loop_test(accounts, what_is_freed_leaves_the_heap, 0, 3 * PATHS);
     tcase_add_loop_test(accounts, a_heap_that_is_alone_keeps_what_is_partly_used, 0, 1);
+    tcase_add_test(accounts, what_is_displaced_just_now_is_not_taken);
     tcase_add_loop_test(blowup, round_robin_does_not_blow_up, 0, POLICIES);
     tcase_add_loop_test(blowup, a_producer_and_a_consumer_stay_flat, 0, POLICIES);
     return run_cases("heap", accounts, blowup, (TCase *)NULL);

@@ -1,7 +1,7 @@
 /* check_large.c: mappings, and large objects in slots and mappings. */
 #include "check_backend.h"
 
-#include "arena.h"
+#include "arena_state.h"
 #include "large.h"
 #include "pages.h"
 
@@ -93,6 +93,7 @@ START_TEST(mappings_are_resized_and_keep_their_contents)
     size_t size = 5 * MIB, before = arena_held().now;
     bool clean;
     struct arena *arena = arena_map_large(size, 1, SLOT_SPAN, &clean);
+    size_t mapped = arenas.mapped - size;
     fill(arena->base, size);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         size_t next = sizes[i] * MIB - 3000, kept = next < size ? next : size;
@@ -104,6 +105,7 @@ START_TEST(mappings_are_resized_and_keep_their_contents)
         assert_mapped(arena, next, SLOT_SPAN);
         ck_assert(is_filled(arena->base, kept));
         ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
+        ck_assert_uint_eq(arenas.mapped, mapped + align_up(next, PAGE));
         for (size_t at = align_up(kept, PAGE); at < next; at += PAGE) ck_assert_int_eq(arena->base[at], 0);
         size = next;
         fill(arena->base, size);

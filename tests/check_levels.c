@@ -161,6 +161,26 @@ START_TEST(frees_reach_what_lies_near)
 }
 END_TEST
 
+/* Who gave it has moved to another cache's CPU since, and settled there. */
+START_TEST(frees_reach_what_nobody_has_filed)
+{
+    start(_i, TWO_CACHES);
+    act(1, 1);
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an outbox */
+    struct superblock *sb = superblock_of(block);
+    heap_give_all();
+    act(5, 5);
+    ck_assert_ptr_eq(global_take(sb->class, 0, heap_post), sb);
+    global_give(sb, HEAP_NONE);
+    act(0, 0);
+    global_settle();
+    hoard_free(block);
+    ck_assert_uint_eq(superblock_live(sb), 1);
+    hoard_free(last);
+    ck_assert_uint_eq(superblock_live(sb), 0);
+}
+END_TEST
+
 /* --- a whole load ---------------------------------------------------------------------------- */
 
 enum { BLOCKS = 40000, STEPS = 400000, PHASE = 50000, TABLE = 1 << 18 };
@@ -349,6 +369,7 @@ int main(void)
     tcase_add_loop_test(hands, what_is_too_much_goes_up, 0, PATHS);
     tcase_add_loop_test(hands, what_is_not_asked_for_goes_up, 0, PATHS);
     tcase_add_loop_test(hands, frees_reach_what_lies_near, 0, PATHS);
+    tcase_add_loop_test(hands, frees_reach_what_nobody_has_filed, 0, PATHS);
     tcase_add_loop_test(load, a_load_on_many_cpus, 0, 3 * PATHS);
     tcase_add_test(use, superblocks_stay_near);
     tcase_add_test(use, levels_add_a_constant);
