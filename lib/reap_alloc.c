@@ -15,17 +15,33 @@
 /* An object that was pushed twice is on the list twice, or the list is a ring: either way it is
  * met a second time after it was freed, and the check finds it. Each of them is in the cache of the processor
  * that freed it: so they are asked for some time before the list comes to them. */
-static NOINLINE void drain(struct reap *reap)
+static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
 {
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
     while (link) {
         uintptr_t *words = reap_link_object(link);
         if (LIKELY(reap_link_points_out(link))) __builtin_prefetch((void *)words[2], 1);
         link = words[0];
+        if (kept && words == kept) {
+            reap_push_pending(reap, words, reap_link(words, false));
+            continue;
+        }
         words[1] = 0; /* not reap_pending() any more */
         if (!reap_free_fast(reap, words) && !reap_free_last(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
+}
+
+/* The function of a walk may use the reap meanwhile: what the walk comes to next stays where it is. Should it
+ * never come, because the function has left by longjmp, this one object waits for a clear. */
+static COLD void drain_walked(struct reap *reap) { drain_but(reap, reap->coming); }
+
+static NOINLINE void drain(struct reap *reap)
+{
+    if (UNLIKELY(reap->walked))
+        drain_walked(reap);
+    else
+        drain_but(reap, NULL);
 }
 
 static inline void drain_some(struct reap *reap)

@@ -266,7 +266,7 @@ void reap_first_clear(struct reap *reap)
     first->shared = reap_is_shared(reap);
     reap->dirty.first = NULL;
     reap->closed = 0;
-    reap->tight = false;
+    reap->tight = reap->walked = false;
     reap->patience = 0;
     reap->bins_used = 0;
     reap->heap = &reap_no_heap;

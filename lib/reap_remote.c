@@ -60,10 +60,7 @@ static void push(const struct reap_chunk *chunk, void *object, const char *call)
     if (is_pending(object)) report_misuse(call, object, "freed twice");
     words[1] = reap_pending(object);
     uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
-    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
-    do words[0] = head;
-    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
-                                                  memory_order_relaxed));
+    reap_push_pending(reap, words, link);
 }
 
 static void push_chunk(struct reap *reap, struct reap_chunk *chunk)

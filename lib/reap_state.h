@@ -201,6 +201,7 @@ struct reap {
     _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
     uint32_t closed;                     /* how many chunks are */
     bool tight;                          /* small objects take any free block before the reap grows */
+    bool walked;                         /* by reapWalk, or one was left by longjmp */
     uint16_t patience;                   /* growths until what is free is joined once more before one */
 
     /* other threads' doing, apart from what the reap's own thread writes to */
@@ -219,6 +220,7 @@ struct reap {
     uint32_t entered;                    /* how often; a shared one: by how many threads */
     uint32_t entered_in;                 /* see reap_entered.h */
     uint64_t made;                       /* when; undefined where nothing is traced */
+    const void *coming;                  /* undefined unless walked: the object that the walk comes to next */
     struct reap_heap *wide;              /* undefined without REAP_WIDE */
 
     /* heap mode */
@@ -368,6 +370,15 @@ static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
 static inline uintptr_t reap_pending(const void *object)
 {
     return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
+}
+
+/* Puts such an object on the list. */
+static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
+{
+    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    do words[0] = head;
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
+                                                  memory_order_relaxed));
 }
 
 /* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A

@@ -155,7 +155,8 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     REAP_NOT_NULL(fn, "reapWalk");
     reap_alloc_drain(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
-    bool more = find_object(reap, &next);
+    bool more = find_object(reap, &next), within = reap->walked;
+    const void *coming = within ? reap->coming : NULL; /* of the walk that this one is in */
     int result = 0;
     while (more && result == 0) {
         struct place here = next;
@@ -165,9 +166,13 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         void *object = reap_address(here.chunk, here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
         if (UNLIKELY(reap_watched)) reap_watch_widen(reap, object, size);
+        reap->coming = more ? reap_address(next.chunk, next.unit) : NULL;
+        reap->walked = true;
         result = fn(object, size, arg);
         if (more && result == 0) check_place(reap, &next);
     }
+    reap->walked = within;
+    reap->coming = coming;
     return result;
 }
 

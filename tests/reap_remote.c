@@ -2,6 +2,7 @@
  * libreap-malloc; no Check, which would run on the malloc that is tested. */
 #include <malloc.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -146,6 +147,55 @@ static void pending_at_the_end(void)
 
 /* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
 
+enum { WALKED = 1000 };
+static jmp_buf out_of_walk;
+static unsigned visits;
+
+static void *free_others(void *object)
+{
+    for (unsigned i = 0; i < WALKED; i++)
+        if (objects[i] != object) free(OPAQUE(objects[i]));
+    return object;
+}
+
+/* Other threads free what the walk will come to; then the reap takes in what they have freed. */
+static int free_elsewhere(void *object, size_t size, void *leaves)
+{
+    if (size != 48) return 0; /* one of those that are made here */
+    if (visits++ == 0) {
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, NULL, free_others, object) == 0);
+        pthread_join(thread, NULL);
+        stats();
+    }
+    EXPECT(reapMalloc(&reap, 9000) != NULL);
+    if (leaves != NULL) longjmp(out_of_walk, 1);
+    return 0;
+}
+
+static int count(void *object, size_t size, void *kept)
+{
+    (void)object;
+    *(unsigned *)kept += size == 48;
+    return 0;
+}
+
+/* A walk that is left by longjmp keeps the object that it would have come to. */
+static void freed_while_walked(bool leaves)
+{
+    unsigned kept = 0;
+    visits = 0;
+    reapCreate(&reap, NULL);
+    for (unsigned i = 0; i < WALKED; i++) objects[i] = reapMalloc(&reap, 40);
+    if (setjmp(out_of_walk) == 0) {
+        EXPECT(reapWalk(&reap, free_elsewhere, leaves ? &reap : NULL) == 0);
+        EXPECT(!leaves && visits == 2);
+    }
+    EXPECT(reapWalk(&reap, count, &kept) == 0 && kept == 1u + leaves);
+    EXPECT(stats().live_objects == 1u + leaves + visits);
+    reapDestroy(&reap);
+}
+
 static void *shared;
 static void *_Atomic passed[64];
 
@@ -180,6 +230,8 @@ static void of_a_shared_reap(void)
 
 int main(void)
 {
+    freed_while_walked(false);
+    freed_while_walked(true);
     of_a_shared_reap();
     reapCreate(&reap, NULL);
     in_this_thread();
