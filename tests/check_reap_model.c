@@ -1,5 +1,6 @@
-/* check_reap_model.c: reaps against a shadow model: random calls on a few nested reaps. REAP_TEST_SEED
- * repeats a run, REAP_TEST_STEPS makes it longer. */
+/* check_reap_model.c: reaps against a small shadow model, for Valgrind, emulators and objects that are apart:
+ * random calls on a few nested reaps. tests/fuzz has the big one, which needs malloc to be ours.
+ * REAP_TEST_SEED repeats a run, REAP_TEST_STEPS makes it longer. */
 #include "reap_model.h"
 
 #include <errno.h>

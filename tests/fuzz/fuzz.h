@@ -23,12 +23,19 @@
 #include "reap.h"
 
 /* Built with a sanitizer, malloc is that one's: then hoard.h's calls stand for it, and no reap is entered. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(FUZZ_SANITIZED)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FUZZ_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define FUZZ_SANITIZED 1
 #endif
+#endif
+/* Figures of other threads are read without locks. */
+#if defined(__SANITIZE_THREAD__)
+#define FUZZ_FIGURES 0
+#else
+#define FUZZ_FIGURES 1
 #endif
 #ifndef FUZZ_SANITIZED
 #define FUZZ_SANITIZED 0
@@ -138,6 +145,7 @@ struct world {
     unsigned entered_depth;
     struct ending endings[NEST + 2];
     unsigned ending_depth;
+    bool silent;     /* what is done was said already */
     unsigned abroad; /* objects that others have, or had */
     uint64_t order, serial;
     struct node nodes[REAPS];
@@ -158,7 +166,7 @@ extern bool fuzz_libfuzzer; /* a failure is an abort */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define SAY(...)                                                                                             \
     do {                                                                                                     \
-        if (fuzz_verbose) say(__VA_ARGS__);                                                                  \
+        if (fuzz_verbose && !me->silent) say(__VA_ARGS__);                                                   \
     } while (0)
 
 /* Ends the program when it does not hold. */

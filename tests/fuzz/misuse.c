@@ -33,7 +33,7 @@ static void *wild(const struct record *rec, struct node *node)
     case 1:
         return near ? (void *)(near + (uintptr_t)step) : NULL;
     case 2:
-        return at + 16384 * ((long)(rec->size % 8) - 4) + step;
+        return !at ? NULL : at + 16384 * ((long)(rec->size % 8) - 4) + step;
     case 3:
         return (void *)((uintptr_t)node->handle + (uintptr_t)step);
     case 4:
@@ -152,6 +152,9 @@ void do_misuse(const struct record *rec)
     unsigned kind = rec->slot % MISTAKES;
     struct node *node = node_of(rec);
     if (!node || me->entered_depth || node->shared) return;
+    struct reap_stats stats;
+    reapStats(&node->handle,
+              &stats); /* of what free() got it takes note now, and not when it is freed again */
     void *pointer = wild(rec, node);
     if (kind == MISTAKES - 1) pointer = node->newest ? node->newest->at : NULL;
     if (!pointer) return;

@@ -183,17 +183,16 @@ void do_fill(const struct record *rec)
     struct node *node = node_of(rec);
     if (!node) return;
     struct record one = *rec;
-    bool verbose = fuzz_verbose;
     one.size &= 0x7fff; /* no large ones */
     SAY("for (int i = 0; i <= %u; i++) /* where nothing is */ o[(%u + i) %% %u] = reapMalloc(&r[%d], %zu);",
         rec->extra, rec->slot % me->program->slots, me->program->slots, index_of(node), size_of(one.size));
-    fuzz_verbose = false;
+    me->silent = true;
     for (unsigned i = 0; i <= rec->extra; i++, one.slot++) {
         struct object *object = &me->objects[one.slot % me->program->slots];
         one.slot = (uint16_t)slot_of(object);
         if (atomic_load(&object->where) == EMPTY) do_malloc(&one);
     }
-    fuzz_verbose = verbose;
+    me->silent = false;
 }
 
 /* --- freeing --------------------------------------------------------------------------------- */
@@ -228,14 +227,13 @@ static void free_many(const struct record *rec, bool newest)
 {
     struct node *node = node_of(rec);
     struct object *object;
-    bool verbose = fuzz_verbose;
     if (!node) return;
     SAY("for (int i = 0; i <= %u; i++) reapFree(&r[%d], /* the %s of its objects */);", rec->extra,
         index_of(node), newest ? "newest" : "oldest");
-    fuzz_verbose = false;
+    me->silent = true;
     for (unsigned i = 0; i <= rec->extra && (object = newest ? node->newest : node->oldest); i++)
         free_one(object);
-    fuzz_verbose = verbose;
+    me->silent = false;
 }
 
 void do_unwind(const struct record *rec) { free_many(rec, true); }
