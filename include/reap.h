@@ -67,9 +67,10 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the
- * memory. Sets *reap to NULL, before the memory goes where that lies in an object of the reap; where it lies in
- * one of a child, it goes with the child. So no function may free other memory in which *reap lies. Copies of the
- * handle, and the handles of children, are dead, and to use one is misuse. A NULL handle is allowed. */
+ * memory. Sets *reap to NULL, before the memory goes where that lies in an object of the reap; where it lies
+ * in one of a child, it goes with the child. So no function may free other memory in which *reap lies. Copies
+ * of the handle, and the handles of children, are dead, and to use one is misuse. A NULL handle is allowed.
+ */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
