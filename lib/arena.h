@@ -89,8 +89,8 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
-/* A slot for a superblock; sparse: much of it may never be touched; fresh: a clean one, if there is one. */
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool fresh, bool *clean);
+/* A slot for a superblock; sparse: much of it may never be touched. */
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean);
 
 /* For a slot that reads as zero. If a huge page comes with its first byte, and slowly, the arena gets no more
  * of them, nor do those that are made next (huge.h). */

@@ -34,13 +34,11 @@ static bool suits(const struct arena *arena, unsigned n, bool sparse)
     return !arena->sparse;
 }
 
-/* Free slots: all of them, the dirty ones, or the clean ones. */
+/* Free slots: all of them, or the dirty ones. */
 static uint64_t free_in(const struct arena *arena, enum arena_word word)
 {
     uint64_t free = ~atomic_load(&arena->used);
-    if (word == ARENA_FREE) return free;
-    uint64_t dirty = atomic_load(&arena->dirty);
-    return free & (word == ARENA_DIRTY ? dirty : ~dirty);
+    return word == ARENA_DIRTY ? free & atomic_load(&arena->dirty) : free;
 }
 
 static bool has_free(const struct arena *arena) { return free_in(arena, ARENA_FREE) != 0; }
@@ -69,7 +67,7 @@ static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum a
     for (;;) {
         uint64_t free = free_in(arena, word), runs = runs_of(free, n, alignment);
         if (runs == 0) {
-            if (alignment == 1 && word != ARENA_CLEAN) no_run_in(arena, word, n, free);
+            if (alignment == 1) no_run_in(arena, word, n, free);
             return -1;
         }
         unsigned first = (unsigned)__builtin_ctzll(runs);
@@ -92,13 +90,9 @@ static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment,
 }
 
 /* Dirty slots first, which the OS has not to fill again, and of those the ones that were used last. */
-static struct run claim(unsigned n, unsigned alignment, bool sparse, bool fresh)
+static struct run claim(unsigned n, unsigned alignment, bool sparse)
 {
     struct run run = {NULL, -1};
-    if (fresh) {
-        run = claim_in(ARENA_CLEAN, n, alignment, sparse);
-        if (run.first >= 0) return run;
-    }
     if (atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) >= n) {
         run.arena = atomic_load_explicit(&arenas.latest, memory_order_relaxed);
         if (run.arena != NULL && (n < ARENA_MAYBE_SPARSE || suits(run.arena, n, sparse)))
@@ -188,29 +182,29 @@ static struct run create(size_t count, unsigned n, bool sparse)
 
 /* Threads that find nothing at the same time do not all make as many: one does, and the others look again
  * what it has made, a few times, and then make one each. */
-static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, bool fresh)
+static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse)
 {
     enum { LOOKS = 8 };
-    struct run run = claim(n, alignment, sparse, fresh);
+    struct run run = claim(n, alignment, sparse);
     for (unsigned looks = 0; run.first < 0; looks++) {
         if (!arena_may_have((size_t)n * SUPERBLOCK)) return run;
         if (!atomic_exchange(&arenas.creating, true)) {
-            run = claim(n, alignment, sparse, fresh);
+            run = claim(n, alignment, sparse);
             if (run.first < 0) run = create(together(), n, sparse);
             atomic_store(&arenas.creating, false);
             return run;
         }
         if (looks == LOOKS) return create(1, n, sparse);
         sched_yield();
-        run = claim(n, alignment, sparse, fresh);
+        run = claim(n, alignment, sparse);
     }
     return run;
 }
 
 static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
-                               bool fresh, bool *clean)
+                               bool *clean)
 {
-    struct run run = claim_or_create(n, alignment, sparse, fresh);
+    struct run run = claim_or_create(n, alignment, sparse);
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     uint64_t mask = arena_slot_mask(first, n);
@@ -235,12 +229,12 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
 
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
 {
-    return take(n, alignment, kind, false, false, clean);
+    return take(n, alignment, kind, false, clean);
 }
 
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool fresh, bool *clean)
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
 {
-    return take(1, 1, kind, sparse, fresh, clean);
+    return take(1, 1, kind, sparse, clean);
 }
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }

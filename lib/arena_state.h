@@ -88,7 +88,7 @@ struct arena *arena_create_at(char *base, size_t size);
 void arena_destroy(struct arena *arena, size_t size);
 
 /* The arenas whose bit in a word of their groups is set, one after the other: NULL begins and ends. */
-enum arena_word { ARENA_FREE, ARENA_DIRTY, ARENA_CLEAN /* in the word of free ones */ };
+enum arena_word { ARENA_FREE, ARENA_DIRTY };
 struct arena *arena_next_with(enum arena_word word, const struct arena *after);
 
 /* Slots have become free, or dirty; none seems to be any more, which `still` then looks at once more. */

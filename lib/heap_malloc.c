@@ -37,7 +37,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean, first = is_first(heap, class);
     enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
-    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, first, &clean);
+    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) arena_refresh(sb);
     if (clean) arena_touch(sb);
