@@ -56,8 +56,8 @@ void faults_plan(struct fault_plan plan);
 unsigned long faults_injected(void);
 unsigned long faults_asked(void);
 
-/* Calls of a kind that a thread made while it had a lock of ours, since the last plan. A lock that is waited for
- * counts: of a futex it is one where another one is held besides. */
+/* Calls of a kind that a thread made while it had a lock of ours, since the last plan. A lock that is waited
+ * for counts: of a futex it is one where another one is held besides. */
 unsigned long faults_with_lock(enum fault_call call);
 
 /* Bytes that are in memory though the OS was asked to unmap them, refused, and never heard of them again; and
