@@ -151,7 +151,7 @@ size_t heap_keep_invariant(struct heap *heap)
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
         atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
-        heap->counts.transfers++;
+        __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         global_give(sb, heap->id);
     }
     return n;

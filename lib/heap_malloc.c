@@ -57,7 +57,7 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
         global_give(sb, HEAP_NONE);
         return NULL;
     }
-    heap->counts.transfers++;
+    __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     return adopt(heap, sb, notes);
 }
 

@@ -65,7 +65,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     role.heap = HEAP_NONE;
     superblock_set_role(sb, role);
     atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
-    heap->counts.transfers++;
+    __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     list_push(pulled, &sb->link);
 }
 
