@@ -69,7 +69,7 @@ static void resize(apr_pool_t *pool)
 /* The reap of a pool has the pool's place in the tree, and its name. */
 static void reap_of(apr_pool_t *pool)
 {
-    apr_pool_t *child;
+    apr_pool_t *child, *grandchild;
     void *owner = NULL;
     char *object = apr_palloc(pool, 100);
 
@@ -80,6 +80,8 @@ static void reap_of(apr_pool_t *pool)
     expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name");
     apr_pool_clear(child);
     expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name after clear");
+    expect(apr_pool_create(&grandchild, child) == APR_SUCCESS, "child after clear");
+    expect(reapParent(apr_pool_reap(grandchild)) == *apr_pool_reap(child), "parent after clear");
     apr_pool_destroy(child);
 }
 
