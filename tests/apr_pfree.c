@@ -66,6 +66,20 @@ static void resize(apr_pool_t *pool)
     apr_pfree(pool, apr_pstrdup(pool, "text"));
 }
 
+/* A text that grows stays in its object, its end included, where something lives right behind that. */
+static void texts_in_holes(apr_pool_t *pool)
+{
+    for (int length = 1020; length < 1030; length++) {
+        apr_pool_clear(pool);
+        char *hole = apr_palloc(pool, 1024), *behind = apr_pstrdup(pool, "behind");
+
+        apr_pfree(pool, hole);
+        char *text = apr_psprintf(pool, "%*d", length, 7);
+        expect(strlen(text) == (size_t)length && text[length - 1] == '7', "a text as long as its object");
+        expect(!strcmp(behind, "behind"), "what is behind a text");
+    }
+}
+
 /* The reap of a pool has the pool's place in the tree, and its name. */
 static void reap_of(apr_pool_t *pool)
 {
@@ -118,6 +132,7 @@ int main(int argc, char **argv)
     if (argc > 1) misuse(argv[1], pool, other);
     free_singly(pool);
     resize(pool);
+    texts_in_holes(other);
     reap_of(pool);
     apr_terminate();
     puts("reaps");
