@@ -99,6 +99,36 @@ static void reap_of(apr_pool_t *pool)
     apr_pool_destroy(child);
 }
 
+static apr_pool_t *late;
+static int ended;
+
+static apr_status_t count_end(void *unused)
+{
+    (void)unused;
+    ended++;
+    return APR_SUCCESS;
+}
+
+static apr_status_t make_late(void *pool)
+{
+    expect(apr_pool_create(&late, pool) == APR_SUCCESS, "late child");
+    apr_pool_cleanup_register(late, NULL, count_end, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+/* A child that a cleanup makes of a pool that goes is its parent's, and ends with that. */
+static void late_child(apr_pool_t *pool)
+{
+    apr_pool_t *child;
+
+    expect(apr_pool_create(&child, pool) == APR_SUCCESS, "child");
+    apr_pool_cleanup_register(child, child, make_late, apr_pool_cleanup_null);
+    apr_pool_destroy(child);
+    expect(apr_pool_parent_get(late) == pool && !ended, "it is handed up");
+    apr_pool_clear(pool);
+    expect(ended == 1, "it ends with its parent");
+}
+
 static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
 {
     char *object = apr_palloc(pool, 100);
@@ -134,6 +164,7 @@ int main(int argc, char **argv)
     resize(pool);
     texts_in_holes(other);
     reap_of(pool);
+    late_child(pool);
     apr_terminate();
     puts("reaps");
     return 0;
