@@ -5,6 +5,7 @@
 #define REAP_APR_OPTIONAL
 #include "apr_reap.h"
 
+#include <apr_allocator.h>
 #include <apr_general.h>
 #include <apr_strings.h>
 #include <stdint.h>
@@ -23,6 +24,16 @@ static void expect(int held, const char *what)
     if (held) return;
     printf("wrong: %s\n", what);
     exit(1);
+}
+
+static size_t resident_pages(void)
+{
+    size_t size, resident = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+
+    expect(statm && fscanf(statm, "%zu %zu", &size, &resident) == 2, "/proc/self/statm");
+    fclose(statm);
+    return resident;
 }
 
 static size_t live_objects(apr_pool_t *pool)
@@ -129,6 +140,24 @@ static void late_child(apr_pool_t *pool)
     expect(ended == 1, "it ends with its parent");
 }
 
+/* A list of nodes comes back as a whole. */
+static void lists_of_nodes(apr_allocator_t *allocator)
+{
+    size_t before = 0;
+
+    for (int round = 0; round < 1000; round++) {
+        apr_memnode_t *last = apr_allocator_alloc(allocator, 60000);
+        apr_memnode_t *first = apr_allocator_alloc(allocator, 60000);
+
+        expect(first && last, "nodes");
+        first->next = last;
+        memset(last->first_avail, round, 60000);
+        apr_allocator_free(allocator, first);
+        if (round == 9) before = resident_pages();
+    }
+    expect(resident_pages() < before + 2000, "memory of nodes was used again"); /* 15,000 without */
+}
+
 static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
 {
     char *object = apr_palloc(pool, 100);
@@ -165,6 +194,7 @@ int main(int argc, char **argv)
     texts_in_holes(other);
     reap_of(pool);
     late_child(pool);
+    lists_of_nodes(apr_pool_allocator_get(pool));
     apr_terminate();
     puts("reaps");
     return 0;
