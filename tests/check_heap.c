@@ -6,6 +6,7 @@
 #include "hoard.h"
 #include "step.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -257,6 +258,32 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
 }
 END_TEST
 
+/* --- errno ------------------------------------------------------------------------------------- */
+
+static void *free_first(void *block)
+{
+    pin_to(1);
+    errno = 77;
+    hoard_free(block);
+    return errno == 77 ? NULL : block;
+}
+
+/* The first that a thread does on a CPU, whose heap is made then, and is asked for its memory. */
+START_TEST(free_keeps_errno)
+{
+    pthread_t thread;
+    void *changed;
+    use_path(_i, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(1000)); /* the next one is not the first there */
+    void *block = memset(hoard_malloc(1000), 1, 1000);
+    ck_assert_int_eq(pthread_create(&thread, NULL, free_first, block), 0);
+    pthread_join(thread, &changed);
+    ck_assert_ptr_null(changed);
+    ck_assert_uint_eq(live_bytes(), 0);
+}
+END_TEST
+
 /* --- locks that stay held ---------------------------------------------------------------------- */
 
 static sem_t is_held, may_go;
@@ -309,6 +336,7 @@ int main(void)
     tcase_add_test(accounts, what_is_displaced_just_now_is_not_taken);
     tcase_add_loop_test(blowup, round_robin_does_not_blow_up, 0, POLICIES);
     tcase_add_loop_test(blowup, a_producer_and_a_consumer_stay_flat, 0, POLICIES);
+    tcase_add_loop_test(accounts, free_keeps_errno, 0, POLICIES);
     tcase_add_loop_test(held, nobody_waits_for_who_holds_a_lock, 0, 4);
     return run_cases("heap", accounts, blowup, held, (TCase *)NULL);
 }
