@@ -34,7 +34,7 @@ static void assert_heaps(bool alone)
     ck_assert(heap_is_valid());
     struct heap *heap;
     for (unsigned id = 0; alone && (heap = heap_next(id)) != NULL; id = heap->id + 1u)
-        ck_assert(is_recorded_right(heap));
+        ck_assert(is_recorded_right(heap) && atomic_load(&heap->visited) == 0);
 }
 
 enum { OBJECTS = 20000 };
