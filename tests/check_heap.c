@@ -288,17 +288,26 @@ END_TEST
 
 static sem_t is_held, may_go;
 
+static void take_all(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_take(&heap->lock);
+}
+
+static void give_all(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_give(&heap->lock);
+}
+
 /* As who is preempted in the middle of it: the locks of all heaps, or those of the global heap and the
  * caches'. */
 static void *hold(void *global)
 {
-    struct heap *heap;
-    for (unsigned id = 0; !global && (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_take(&heap->lock);
-    if (global) global_fork_prepare();
+    (global ? global_fork_prepare : take_all)();
     sem_post(&is_held);
     sem_wait(&may_go);
-    if (global) global_fork_parent();
-    for (unsigned id = 0; !global && (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_give(&heap->lock);
+    (global ? global_fork_parent : give_all)();
     return NULL;
 }
 

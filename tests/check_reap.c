@@ -219,8 +219,8 @@ static int fill_hole(void **objects, int n)
     return n;
 }
 
-/* The same, time and again, where it has others, most of which has been joined: three blocks of the first chunk
- * beside pairs in the others. */
+/* The same, time and again, where it has others, most of which has been joined: three blocks of the first
+ * chunk beside pairs in the others. */
 START_TEST(free_neighbours_join_in_the_first_of_several_chunks)
 {
     static void *first[200], *others[20000];

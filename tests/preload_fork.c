@@ -110,8 +110,8 @@ static void test_vfork(void)
     }
 }
 
-/* Under libreap-malloc a vfork child has memory of its own: its parent's heaps are not for who has no restartable
- * sequences. */
+/* Under libreap-malloc a vfork child has memory of its own: its parent's heaps are not for who has no
+ * restartable sequences. */
 static void test_memory_of_vfork(void)
 {
     volatile int written = 0;
