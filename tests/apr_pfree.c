@@ -5,6 +5,7 @@
 #define REAP_APR_OPTIONAL
 #include "apr_reap.h"
 
+#include <apr_allocator.h>
 #include <apr_general.h>
 #include <apr_strings.h>
 #include <stdint.h>
@@ -23,6 +24,16 @@ static void expect(int held, const char *what)
     if (held) return;
     printf("wrong: %s\n", what);
     exit(1);
+}
+
+static size_t resident_pages(void)
+{
+    size_t size, resident = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+
+    expect(statm && fscanf(statm, "%zu %zu", &size, &resident) == 2, "/proc/self/statm");
+    fclose(statm);
+    return resident;
 }
 
 static size_t live_objects(apr_pool_t *pool)
@@ -66,10 +77,24 @@ static void resize(apr_pool_t *pool)
     apr_pfree(pool, apr_pstrdup(pool, "text"));
 }
 
+/* A text that grows stays in its object, its end included, where something lives right behind that. */
+static void texts_in_holes(apr_pool_t *pool)
+{
+    for (int length = 1020; length < 1030; length++) {
+        apr_pool_clear(pool);
+        char *hole = apr_palloc(pool, 1024), *behind = apr_pstrdup(pool, "behind");
+
+        apr_pfree(pool, hole);
+        char *text = apr_psprintf(pool, "%*d", length, 7);
+        expect(strlen(text) == (size_t)length && text[length - 1] == '7', "a text as long as its object");
+        expect(!strcmp(behind, "behind"), "what is behind a text");
+    }
+}
+
 /* The reap of a pool has the pool's place in the tree, and its name. */
 static void reap_of(apr_pool_t *pool)
 {
-    apr_pool_t *child;
+    apr_pool_t *child, *grandchild;
     void *owner = NULL;
     char *object = apr_palloc(pool, 100);
 
@@ -80,7 +105,57 @@ static void reap_of(apr_pool_t *pool)
     expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name");
     apr_pool_clear(child);
     expect(!strcmp(reapName(apr_pool_reap(child)), "a tag"), "name after clear");
+    expect(apr_pool_create(&grandchild, child) == APR_SUCCESS, "child after clear");
+    expect(reapParent(apr_pool_reap(grandchild)) == *apr_pool_reap(child), "parent after clear");
     apr_pool_destroy(child);
+}
+
+static apr_pool_t *late;
+static int ended;
+
+static apr_status_t count_end(void *unused)
+{
+    (void)unused;
+    ended++;
+    return APR_SUCCESS;
+}
+
+static apr_status_t make_late(void *pool)
+{
+    expect(apr_pool_create(&late, pool) == APR_SUCCESS, "late child");
+    apr_pool_cleanup_register(late, NULL, count_end, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+/* A child that a cleanup makes of a pool that goes is its parent's, and ends with that. */
+static void late_child(apr_pool_t *pool)
+{
+    apr_pool_t *child;
+
+    expect(apr_pool_create(&child, pool) == APR_SUCCESS, "child");
+    apr_pool_cleanup_register(child, child, make_late, apr_pool_cleanup_null);
+    apr_pool_destroy(child);
+    expect(apr_pool_parent_get(late) == pool && !ended, "it is handed up");
+    apr_pool_clear(pool);
+    expect(ended == 1, "it ends with its parent");
+}
+
+/* A list of nodes comes back as a whole. */
+static void lists_of_nodes(apr_allocator_t *allocator)
+{
+    size_t before = 0;
+
+    for (int round = 0; round < 1000; round++) {
+        apr_memnode_t *last = apr_allocator_alloc(allocator, 60000);
+        apr_memnode_t *first = apr_allocator_alloc(allocator, 60000);
+
+        expect(first && last, "nodes");
+        first->next = last;
+        memset(last->first_avail, round, 60000);
+        apr_allocator_free(allocator, first);
+        if (round == 9) before = resident_pages();
+    }
+    expect(resident_pages() < before + 2000, "memory of nodes was used again"); /* 15,000 without */
 }
 
 static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
@@ -116,7 +191,10 @@ int main(int argc, char **argv)
     if (argc > 1) misuse(argv[1], pool, other);
     free_singly(pool);
     resize(pool);
+    texts_in_holes(other);
     reap_of(pool);
+    late_child(pool);
+    lists_of_nodes(apr_pool_allocator_get(pool));
     apr_terminate();
     puts("reaps");
     return 0;

@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 20000, FORKS = 40, SLOTS = 64 };
+/* At least so much, and so long: on a machine with much else to do threads take turns at first. */
+enum { THREADS = 4, ROUNDS = 20000, FORKS = 40, SECONDS = 2, SLOTS = 64 };
 
 static apr_pool_t *parent;
 static _Atomic(apr_pool_t *) slot[SLOTS]; /* pools on their way from one thread to another */
 static atomic_ulong made, ended;
+static time_t over;
 
 static void expect(int held, const char *what)
 {
@@ -57,7 +60,7 @@ static void *churn(void *arg)
 {
     unsigned seed = (unsigned)(uintptr_t)arg;
 
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS || time(NULL) < over; i++) {
         apr_pool_t *pool = child_of(parent), *other;
 
         seed = seed * 1103515245 + 12345;
@@ -87,7 +90,7 @@ static void use_in_child(void)
 
 static void fork_meanwhile(void)
 {
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < FORKS || time(NULL) < over; i++) {
         int status;
         pid_t child = fork();
 
@@ -96,10 +99,22 @@ static void fork_meanwhile(void)
     }
 }
 
+/* The locks of lists are held by who forks, in the middle of it: nobody makes two children meanwhile. */
+static void look_while_forking(void)
+{
+    const struct timespec moment = {0, 2000000};
+    unsigned long before = made;
+
+    nanosleep(&moment, NULL);
+    expect(made - before <= THREADS, "the lists' locks are held around fork");
+}
+
 int main(void)
 {
     pthread_t thread[THREADS];
 
+    pthread_atfork(look_while_forking, NULL, NULL); /* the first: so what is prepared is prepared before it */
+    over = time(NULL) + SECONDS;
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     /* its allocator has no mutex */
     expect(apr_pool_create_unmanaged(&parent) == APR_SUCCESS, "parent");

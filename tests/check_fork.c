@@ -187,6 +187,23 @@ static void post_in_child(void *sb)
     if (atomic_load(&heap->posted) != sb) _exit(3);
 }
 
+static void see_that_it_is_posted(void *sb)
+{
+    const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
+    if (atomic_load(&heap->posted) != sb || atomic_load(&((struct superblock *)sb)->posted) == 0) _exit(3);
+}
+
+START_TEST(the_child_has_what_was_posted)
+{
+    use_path(_i, NULL);
+    void *block = hoard_malloc(64);
+    heap_post(superblock_of(block));
+    struct outcome said = run_child(see_that_it_is_posted, superblock_of(block));
+    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    hoard_free(block);
+}
+END_TEST
+
 /* In the parent a superblock is marked as posted and on no list yet when another thread forks. */
 START_TEST(the_child_posts_what_was_only_marked)
 {
@@ -208,6 +225,7 @@ int main(void)
     TCase *tests = new_case("fork", 90);
     tcase_add_loop_test(tests, a_child_goes_on, 0, POLICIES);
     tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_has_what_was_posted, 0, POLICIES);
     tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, POLICIES);
     return run_cases("fork", tests, (TCase *)NULL);
 }

@@ -1,12 +1,15 @@
 /* check_heap.c: the accounts, the emptiness invariant, and memory that goes from thread to thread. */
 #include "check_backend.h"
 
+#include "global.h"
 #include "heap_state.h"
 #include "hoard.h"
 #include "step.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -31,7 +34,7 @@ static void assert_heaps(bool alone)
     ck_assert(heap_is_valid());
     struct heap *heap;
     for (unsigned id = 0; alone && (heap = heap_next(id)) != NULL; id = heap->id + 1u)
-        ck_assert(is_recorded_right(heap));
+        ck_assert(is_recorded_right(heap) && atomic_load(&heap->visited) == 0);
 }
 
 enum { OBJECTS = 20000 };
@@ -255,14 +258,94 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
 }
 END_TEST
 
+/* --- errno ------------------------------------------------------------------------------------- */
+
+static void *free_first(void *block)
+{
+    pin_to(1);
+    errno = 77;
+    hoard_free(block);
+    return errno == 77 ? NULL : block;
+}
+
+/* The first that a thread does on a CPU, whose heap is made then, and is asked for its memory. */
+START_TEST(free_keeps_errno)
+{
+    pthread_t thread;
+    void *changed;
+    use_path(_i, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(1000)); /* the next one is not the first there */
+    void *block = memset(hoard_malloc(1000), 1, 1000);
+    ck_assert_int_eq(pthread_create(&thread, NULL, free_first, block), 0);
+    pthread_join(thread, &changed);
+    ck_assert_ptr_null(changed);
+    ck_assert_uint_eq(live_bytes(), 0);
+}
+END_TEST
+
+/* --- locks that stay held ---------------------------------------------------------------------- */
+
+static sem_t is_held, may_go;
+
+static void take_all(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_take(&heap->lock);
+}
+
+static void give_all(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_give(&heap->lock);
+}
+
+/* As who is preempted in the middle of it: the locks of all heaps, or those of the global heap and the
+ * caches'. */
+static void *hold(void *global)
+{
+    (global ? global_fork_prepare : take_all)();
+    sem_post(&is_held);
+    sem_wait(&may_go);
+    (global ? global_fork_parent : give_all)();
+    return NULL;
+}
+
+/* Mallocs get superblocks from elsewhere meanwhile, up to what detours allow, and frees leave what is due. */
+START_TEST(nobody_waits_for_who_holds_a_lock)
+{
+    enum { SIZE = 1024, BLOCKS = HEAP_DETOURS / 2 * (SUPERBLOCK / SIZE) };
+    pthread_t holder;
+    use_path(_i / 2, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(SIZE)); /* so there is a heap */
+    sem_init(&is_held, 0, 0);
+    sem_init(&may_go, 0, 0);
+    ck_assert_int_eq(pthread_create(&holder, NULL, hold, _i % 2 ? &may_go : NULL), 0);
+    sem_wait(&is_held);
+    for (unsigned i = 0; i < BLOCKS; i++) ck_assert_ptr_nonnull(objects[i] = hoard_malloc(SIZE));
+    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(objects[i]);
+    sem_post(&may_go);
+    pthread_join(holder, NULL);
+    hoard_free(hoard_malloc(CLASS_SIZE_MAX)); /* what was deferred is done by the next who has the lock */
+    ck_assert(heap_is_valid());
+    ck_assert_uint_eq(live_bytes(), 0);
+    hoard_trim(0);
+    ck_assert_uint_eq(held_bytes(), 0);
+}
+END_TEST
+
 int main(void)
 {
-    TCase *accounts = new_case("accounts", 60), *blowup = new_case("blowup", 60);
+    TCase *accounts = new_case("accounts", 60), *blowup = new_case("blowup", 60),
+          *held = new_case("held", 10);
     tcase_add_loop_test(accounts, accounts_add_up_under_any_load, 0, POLICIES);
     tcase_add_loop_test(accounts, what_is_freed_leaves_the_heap, 0, 3 * PATHS);
     tcase_add_loop_test(accounts, a_heap_that_is_alone_keeps_what_is_partly_used, 0, 1);
     tcase_add_test(accounts, what_is_displaced_just_now_is_not_taken);
     tcase_add_loop_test(blowup, round_robin_does_not_blow_up, 0, POLICIES);
     tcase_add_loop_test(blowup, a_producer_and_a_consumer_stay_flat, 0, POLICIES);
-    return run_cases("heap", accounts, blowup, (TCase *)NULL);
+    tcase_add_loop_test(accounts, free_keeps_errno, 0, POLICIES);
+    tcase_add_loop_test(held, nobody_waits_for_who_holds_a_lock, 0, 4);
+    return run_cases("heap", accounts, blowup, held, (TCase *)NULL);
 }

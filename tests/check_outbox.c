@@ -114,6 +114,7 @@ START_TEST(a_block_that_waits_serves_the_next_malloc_there)
         if (!free_elsewhere(0, 3)) return;
         void *block = malloc_elsewhere(size);
         ck_assert_int_eq(block == blocks[2], size == SIZE);
+        if (block == blocks[2]) ck_assert(all_bytes(block, 16, 0)); /* no link is the program's to see */
         ck_assert_uint_eq(live_bytes(), size);
         hoard_free(block);
         heap_deliver_all();
@@ -217,6 +218,22 @@ START_TEST(a_child_has_what_waits)
 }
 END_TEST
 
+static void give_idle_and_look(void *block)
+{
+    heap_give_idle();
+    if (superblock_live(superblock_of(block)) != 0) _exit(3);
+}
+
+/* There no thread has the heaps whose outboxes they are: who looks for idle memory takes it from them. */
+START_TEST(a_child_finds_what_waits)
+{
+    if (!setup(_i, SIZE, FULL)) return;
+    if (!free_elsewhere(0, FULL)) return;
+    ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), FULL);
+    ck_assert_int_eq(run_child(give_idle_and_look, blocks[0]).status, 0);
+}
+END_TEST
+
 /* --- taken from under a thread ---------------------------------------------------------------- */
 
 static _Atomic bool stop;
@@ -259,6 +276,7 @@ int main(void)
     tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, PATHS);
     tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, PATHS);
     tcase_add_loop_test(tests, a_child_has_what_waits, 0, PATHS);
+    tcase_add_loop_test(tests, a_child_finds_what_waits, 0, PATHS);
     tcase_add_loop_test(tests, an_outbox_is_taken_while_it_is_filled, 0, PATHS);
     return run_cases("outbox", tests, (TCase *)NULL);
 }

@@ -212,6 +212,33 @@ START_TEST(free_neighbours_join_in_the_first_chunk)
 }
 END_TEST
 
+static int fill_hole(void **objects, int n)
+{
+    struct reap *r = reap;
+    for (; r->limit - r->bump >= 112; n++) objects[n] = reapMalloc(&reap, 100);
+    return n;
+}
+
+/* The same, time and again, where it has others, most of which has been joined: three blocks of the first
+ * chunk beside pairs in the others. */
+START_TEST(free_neighbours_join_in_the_first_of_several_chunks)
+{
+    static void *first[200], *others[20000];
+    if (reap_watched) return;
+    int n = fill_hole(first, 0), count;
+    for (count = 0; count < 8000; count++) others[count] = reapMalloc(&reap, 100);
+    count = fill_hole(others, count);
+    for (int i = 0; i + 1 < count; i += 16) reapFree(&reap, others[i]), reapFree(&reap, others[i + 1]);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 2 * 112));
+    size_t chunks = stats().chunks;
+    for (int i = 10; i + 3 < n && i < 50; i += 4) {
+        for (int k = 0; k < 3; k++) reapFree(&reap, first[i + (k + i / 4) % 3]);
+        ck_assert_ptr_eq(reapMalloc(&reap, 3 * 112), first[i]);
+    }
+    ck_assert_uint_eq(stats().chunks, chunks);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = case_create("reap");
@@ -225,5 +252,6 @@ int main(void)
     tcase_add_test(tests, large_objects_have_chunks_of_their_own);
     tcase_add_test(tests, strings);
     tcase_add_test(tests, free_neighbours_join_in_the_first_chunk);
+    tcase_add_test(tests, free_neighbours_join_in_the_first_of_several_chunks);
     return run("reap", tests);
 }

@@ -67,6 +67,7 @@ static void resize(void **reap)
     size_t size = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         unsigned char *next = reapRealloc(reap, object, sizes[i]);
+        assert_valid(*reap); /* what it has ends where its chunk does */
         if (refused(next)) continue;
         ck_assert(!object || size == 0 || sizes[i] == 0 || next[0] == 77);
         object = next;

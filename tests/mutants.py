@@ -250,6 +250,8 @@ def main():
             if worker.first_red([test]):
                 print(f"without any fault {test} does not pass, and is not asked: see {worker.log.name}", flush=True)
                 broken.add(test)
+            elif worker.took > LEAST_SECONDS / TIMES:
+                worker.first_red([test])  # again, since all that it needs was built before the first time
             seconds[test] = worker.took
         while (fault := take(left)) is not None:
             what, word = worker.try_fault(fault)

@@ -3,6 +3,9 @@
 #include "expect.h"
 #include "preload_early.h"
 
+#pragma weak hoard_malloc
+#include "hoard.h"
+
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -107,6 +110,21 @@ static void test_vfork(void)
     }
 }
 
+/* Under libreap-malloc a vfork child has memory of its own: its parent's heaps are not for who has no
+ * restartable sequences. */
+static void test_memory_of_vfork(void)
+{
+    volatile int written = 0;
+    int is_reap = hoard_malloc != NULL; /* and no other library that is compared */
+    pid_t pid = vfork();
+    if (pid == 0) {
+        written = 1;
+        _exit(0);
+    }
+    EXPECT(status_of(pid) == 0);
+    EXPECT(!is_reap || written == 0);
+}
+
 static void test_spawn(void)
 {
     extern char **environ;
@@ -125,6 +143,7 @@ int main(void)
 {
     test_fork();
     test_vfork();
+    test_memory_of_vfork();
     test_spawn();
     return expect_status();
 }

@@ -69,6 +69,21 @@ static void of_no_size(void)
     reapFreeAll(&reap);
 }
 
+/* Whole pages, for those who ask for them so. */
+static void of_whole_pages(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t size = 10; size < 100000; size = size * 7 + page / 2) {
+        reapEnter(&reap);
+        void *pages = OPAQUE(pvalloc(size));
+        IN_REAP(pages);
+        EXPECT((uintptr_t)pages % page == 0 && malloc_usable_size(pages) >= (size + page - 1) / page * page);
+        reapLeave();
+        free(pages);
+    }
+    reapFreeAll(&reap);
+}
+
 /* free() changes no errno, whatever the reap's source does to it: in a reap that is entered, or shared. */
 static void *map(size_t size, void *arg)
 {
@@ -405,6 +420,7 @@ int main(void)
     reapCreate(&reap, NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) the_family(sizes[i]);
     of_no_size();
+    of_whole_pages();
     free_keeps_errno();
     calls_of_libc();
     owners();

@@ -219,6 +219,16 @@ static void use_iconv(void)
     if (kept == (iconv_t)0) kept = iconv_open("UTF-8", "ISO-8859-15");
     EXPECT(kept != (iconv_t)-1 && iconv(kept, &at, &left, &out, &room) == 0);
     EXPECT(memcmp(to, "text \xc3\xa4", 8) == 0);
+    static iconv_t with_state; /* which the module has allocated */
+    if (with_state == (iconv_t)0) with_state = iconv_open("UTF-16", "UTF-8");
+    char *again = to;
+    size_t wide_left = 8, wide_room = sizeof to - 8, all = wide_room;
+    again += 8, at = to;
+    if (with_state != (iconv_t)-1) {
+        EXPECT(iconv(with_state, NULL, NULL, NULL, NULL) == 0);
+        EXPECT(iconv(with_state, &at, &wide_left, &again, &wide_room) == 0);
+        EXPECT(all - wide_room == 2 + 2 * 7 && memcmp(to + 8, "\xff\xfe" "t\0e", 5) == 0);
+    }
     iconv_t other = iconv_open("ISO-2022-JP", "UTF-8");
     if (other != (iconv_t)-1) iconv_close(other);
     setlocale(LC_ALL, "C.UTF-8");
