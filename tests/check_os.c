@@ -160,7 +160,8 @@ START_TEST(no_rseq_where_it_is_refused)
 }
 END_TEST
 
-/* A filter that a program installs for itself once it runs: against this command, where one is named, or all. */
+/* A filter that a program installs for itself once it runs: against this command, where one is named, or all.
+ */
 static void forbid_membarrier(bool all, unsigned command)
 {
     struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
