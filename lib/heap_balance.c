@@ -1,4 +1,3 @@
-#include "arena.h"
 #include "global.h"
 #include "heap_state.h"
 #include "lines.h"
@@ -152,6 +151,7 @@ size_t heap_keep_invariant(struct heap *heap)
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
         atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
         __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+        heap->given = true;
         global_give(sb, heap->id);
     }
     return n;
@@ -205,7 +205,6 @@ void heap_regroup(struct superblock *sb)
     heap->counts.slow_frees++;
     if (superblock_role(sb).heap == id) heap_regroup_locked(heap, sb);
     heap_unlock(heap);
-    arena_purge_if_due();
 }
 
 static bool accounts_add_up(const struct heap *heap)

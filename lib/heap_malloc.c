@@ -55,6 +55,7 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     unsigned notes = needs_notes ? lines_begin(sb) : 0;
     if (needs_notes && notes == 0) {
         global_give(sb, HEAP_NONE);
+        global_settle();
         return NULL;
     }
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
@@ -210,6 +211,7 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
     struct superblock *sb = obtain(heap, class);
     if (sb != NULL) place(heap, sb);
     gate_leave(&heap_transit);
+    arena_purge_if_due();
     return sb != NULL ? REFILLED : EXHAUSTED;
 }
 
@@ -226,7 +228,6 @@ void *heap_malloc_slow(unsigned class)
         result = from_elsewhere(heap, class);
         if (result == REFILLED && cpu.ids != 0) block = pop_active(heap, class);
     }
-    arena_purge_if_due();
     if (block == NULL)
         errno = ENOMEM;
     else if (cpu.ids == 0)
@@ -251,7 +252,6 @@ static void free_locked(struct superblock *sb, void *block)
         heap->counts.slow_frees += due;
         if (superblock_live(sb) == 0 && heap_is_active(heap, sb) && heap != heap_mine()) heap_post(sb);
         heap_unlock(heap);
-        if (due) arena_purge_if_due();
         return;
     }
 }

@@ -44,6 +44,7 @@ struct heap {
     uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) posted;
     struct list empty;
+    bool given; /* to the global heap, since the lock was taken: for heap_unlock to settle */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct bin bins[CLASSES];
     struct heap_counts counts;
@@ -108,7 +109,14 @@ struct heap *heap_for_malloc(void);
 bool heap_lock_soon(struct heap *heap);
 
 /* Gives the lock back, and then has done what was deferred and what others are given. */
-void heap_unlock(struct heap *heap);
+void heap_unlocked(struct heap *heap, bool given);
+static inline void heap_unlock(struct heap *heap)
+{
+    bool given = heap->given;
+    if (UNLIKELY(given)) heap->given = false;
+    lock_give(&heap->lock);
+    if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
+}
 
 /* Who has a superblock in hand that is on its way passes this; no lock is held when it is entered. */
 extern HIDDEN struct gate heap_transit;

@@ -121,18 +121,23 @@ bool heap_lock_soon(struct heap *heap)
     return true;
 }
 
-/* Who defers something does so before a last try for the lock: of the two, one sees the other. */
-void heap_unlock(struct heap *heap)
+/* What was given may have made slots unused. Who defers something does so before a last try for the lock: of
+ * the two, one sees the other. */
+COLD void heap_unlocked(struct heap *heap, bool given)
 {
-    lock_give(&heap->lock);
     for (;;) {
-        global_settle();
-        if (LIKELY(!atomic_load(&heap->deferred))) return;
+        if (given) {
+            global_settle();
+            arena_purge_if_due();
+        }
+        if (!atomic_load(&heap->deferred)) return;
         if (cpu.ids != 0 && cpu_id() != heap->id) return; /* the next slow path of the heap's own will look */
         if (!lock_try(&heap->lock)) return;
         atomic_store(&heap->deferred, false);
         heap_file_displaced(heap);
         heap_collect_posted(heap);
+        given = heap->given;
+        heap->given = false;
         lock_give(&heap->lock);
     }
 }
