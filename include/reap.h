@@ -235,7 +235,7 @@ void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2
  * root. Limits above are those of the new place. 0, or -1 and EINVAL when the new parent is the reap itself
  * or below it, ENOMEM when a limit would be exceeded: then nothing has changed. Several threads may adopt at
  * once, and others create or destroy children of both parents; the reap is the calling thread's, and where
- * there are limits what is below it too. */
+ * there are limits what is below it too: no other thread resizes an object of theirs then. */
 int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- ambient reaps --------------------------------------------------------------------------- */
@@ -259,7 +259,8 @@ void reapLeave(void);
  * limit is never exceeded; where several reaps share one, a refusal may come early by a sixteenth of the
  * limit. Resizing costs the difference; functions, names and chunks cost nothing. 0, or -1 and ENOMEM when
  * more than that lives already: then nothing has changed. During this call no other thread may be in this
- * reap or below it; afterwards reaps below it are their threads' as always. */
+ * reap or below it, or resize an object of theirs; free() may be called by any. Afterwards reaps below it are
+ * their threads' as always. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
 /* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with

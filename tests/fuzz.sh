@@ -15,8 +15,11 @@ play() {
     [ $share -gt 0 ] || share=1
     REAP_OPTIONS=$options "$program" --seconds $share --seed "$seed" --shrink-seconds 60 --out "$tmp" "$@" \
         >"$tmp/log" 2>&1 || bad=1
+    [ $bad = 0 ] && { tail -n 1 "$tmp/log"; return; }
     tail -n 300 "$tmp/log"
-    [ $bad = 0 ] || { cat "$tmp"/fuzz-*.txt 2>/dev/null | head -n 500; exit 1; }
+    cat "$tmp"/fuzz-*.txt 2>/dev/null | head -n 500
+    grep '^FAILED' "$tmp/log" # once more: the last lines are what one sees first
+    exit 1
 }
 
 # The same ones each time: a few of each kind.
@@ -34,7 +37,7 @@ play purge_ms=100 10 --threads 4
 for options in bypass=1 harden=1 redzone=32 purge_ms=0 heaps=cpu path=locked heaps=thread heaps=dynamic:3,class_steps=1; do
     play "$options" 3
 done
-for options in heaps=roundrobin,lock=block purge_ms=0,purge_thread=1 harden=1; do
+for options in path=locked,lock=spin heaps=roundrobin,lock=block purge_ms=0,purge_thread=1 harden=1; do
     play "$options" 3 --threads 3
 done
 exit $bad

@@ -39,10 +39,11 @@ void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);
 void no_longer_quiet(struct node *node);
 bool any_abroad(void);
-/* Objects of a reap that are abroad come back, or are no more: those from a depth on, or that others may
- * resize; of all that ends when top does; of this thread. True. */
-bool recall(int reap, unsigned depth, bool movable);
-bool recall_below(int top, unsigned depth);
+/* Objects that are abroad come back, or are no more: those of a reap from a depth on, all or those that others
+ * may resize; those of a tree, from a depth of its top on (false: not now, it might wait for ever); those of
+ * this thread. */
+void recall(int reap, unsigned depth, bool movable);
+bool recall_below(int top, unsigned depth, bool movable);
 void recall_all(void);
 
 /* Ends what is not ended yet; in tree.c. */

@@ -151,7 +151,7 @@ void do_rewind(const struct record *rec)
     unsigned mark = chosen_mark(rec, node);
     int reap = index_of(node);
     if (node->is_public && mark < node->quiet) return;
-    if (!may_end(reap, mark, true) || !recall_below(reap, mark + 1)) return;
+    if (!may_end(reap, mark, true) || !recall_below(reap, mark + 1, false)) return;
     SAY("reapRewind(&r[%d], &m[%d][%u]);", reap, reap, mark);
     me->endings[me->ending_depth++] = (struct ending){.top = reap, .depth = mark + 1, .rewinds = true};
     node->going++;
@@ -239,9 +239,11 @@ void do_tries(const struct record *rec)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
+/* Nobody else may be in the reap or below it, as who resizes an object of it would be. */
 static void set_limit(struct node *node, size_t limit)
 {
     int reap = index_of(node);
+    if (!recall_below(reap, 0, true)) return;
     SAY("reapSetLimit(&r[%d], %zu);", reap, limit);
     errno = 0;
     int result = reapSetLimit(&node->handle, limit);

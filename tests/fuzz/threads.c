@@ -1,12 +1,12 @@
 /* threads.c: what several threads have to do with each other: objects that others free, resize and ask for,
  * children of one parent, and shared reaps.
  *
- *     mail        objects on their way: who takes one out of its cell has it for a moment, and puts it back,
- * or frees it by free(). Meanwhile its owner goes on with its reap; it takes back what it is about to end,
- * but what is older than a mark may be abroad when the mark is gone back to public      reap 0 of each
- * thread, whose children others make. Its gate is closed while the owner has a mark open that it may go back
- * to: what is there then is older, and must stay loose       objects of two shared reaps, which belong to
- * nobody
+ *     mail     objects on their way: who takes one out of its cell has it for a moment, and puts it back, or
+ *              frees it by free(). Meanwhile its owner goes on with its reap; it takes back what it is about
+ *              to end, but what is older than a mark may be abroad when the mark is gone back to
+ *     public   reap 0 of each thread, whose children others make. Its gate is closed while the owner has a
+ *              mark open that it may go back to: what is there then is older, and must stay
+ *     loose    objects of two shared reaps, which belong to nobody
  */
 #include "fuzz_ops.h"
 
@@ -157,21 +157,21 @@ static void take_back(struct object *object)
     if (where(object) == GONE) object_gone(object);
 }
 
-bool recall(int reap, unsigned depth, bool movable)
+void recall(int reap, unsigned depth, bool movable)
 {
     for (unsigned i = 0; fuzz_threaded && i < me->program->slots; i++) {
         struct object *object = &me->objects[i];
         if (where(object) <= HOME || object->reap != reap) continue;
         if (object->depth >= depth && (!movable || object->movable)) take_back(object);
     }
-    return true;
 }
 
-bool recall_below(int top, unsigned depth)
+/* Within a function that a call has called, the calling thread may hold what the others wait for. */
+bool recall_below(int top, unsigned depth, bool movable)
 {
-    if (fuzz_threaded && me->nest) return !any_abroad();
+    if (fuzz_threaded && (me->nest || me->met != NONE)) return !any_abroad();
     for (int i = 0; fuzz_threaded && i < REAPS; i++)
-        if (me->nodes[i].handle && is_below(i, top)) recall(i, i == top ? depth : 0, false);
+        if (me->nodes[i].handle && is_below(i, top)) recall(i, i == top ? depth : 0, movable);
     return true;
 }
 
@@ -191,6 +191,7 @@ void do_public_child(const struct record *rec)
     unsigned target = rec->extra % threads;
     if (target == me->number || node->is_public || me->nest || node->going) return;
     if (node->handle && (rec->slot % 4 || node->entered)) return;
+    if (node->handle && !recall_below(index_of(node), 0, true)) return; /* limits above it may go */
     if (pthread_rwlock_tryrdlock(&gates[target]) != 0) return;
     bool adopts = node->handle != NULL;
     if (!adopts) begin_node(node);

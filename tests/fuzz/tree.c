@@ -267,7 +267,7 @@ static void end_named(const struct record *rec, bool destroys)
     if (me->asked >= 0 && is_below(me->asked, index_of(node)) && (destroys || me->asked != index_of(node)))
         return;
     if ((node->going || node->entered) && rec->slot % 16 == 0) end_wrongly(node, destroys);
-    if (!may_end(index_of(node), 0, false) || !recall_below(index_of(node), 0)) return;
+    if (!may_end(index_of(node), 0, false) || !recall_below(index_of(node), 0, false)) return;
     end_reap(index_of(node), destroys);
 }
 
@@ -279,7 +279,7 @@ void end_world(void)
     for (struct record unmark = {.extra = 1}; me->nodes[0].is_public && me->nodes[0].depth;)
         do_unmark(&unmark);
     for (int i = 0; i < REAPS; i++)
-        if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public && recall_below(i, 0))
+        if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public && recall_below(i, 0, false))
             end_reap(i, true);
     for (unsigned i = 0; i < SLOTS; i++) {
         struct record rec = {.slot = (uint16_t)i, .extra = 1};
@@ -300,6 +300,7 @@ void do_adopt(const struct record *rec)
 {
     struct node *node = node_of(rec), *parent = &me->nodes[rec->extra % me->program->reaps];
     if (!node || node->is_public || any_going(index_of(node))) return;
+    if (!recall_below(index_of(node), 0, true)) return; /* its limits may become others */
     if (rec->slot % 4 == 0 || !parent->handle) parent = NULL;
     int reap = index_of(node), to = parent ? index_of(parent) : NONE;
     size_t live = live_below(reap) + pending_below(reap);
