@@ -47,7 +47,7 @@ struct arena {
     _Atomic uint8_t longest_dirty; /* and none of dirty ones: else ARENA_SLOTS */
     uint8_t index;                 /* its bit in its group's words */
     _Atomic bool huge;             /* the kernel may put huge pages behind it */
-    bool sparse;    /* none are there because it was made for superblocks that leave pages untouched */
+    _Atomic bool sparse; /* none are there because it was made for superblocks that leave pages untouched */
     size_t mapping; /* bytes, for a large object; 0: an arena of slots */
     struct arena_group *group;
     struct arena *next; /* all arenas that ever were */

@@ -152,9 +152,7 @@ void do_misuse(const struct record *rec)
     unsigned kind = rec->slot % MISTAKES;
     struct node *node = node_of(rec);
     if (!node || me->entered_depth || node->shared) return;
-    struct reap_stats stats;
-    reapStats(&node->handle,
-              &stats); /* of what free() got it takes note now, and not when it is freed again */
+    look_at_all(); /* of what free() got they take note now, and not when it is freed again */
     void *pointer = wild(rec, node);
     if (kind == MISTAKES - 1) pointer = node->newest ? node->newest->at : NULL;
     if (!pointer) return;
