@@ -126,24 +126,17 @@ enum refill {
     EXHAUSTED /* nor has anybody */
 };
 
-/* Exchanges the active superblock. The old one's threshold is set before it leaves the row: a free on
- * this id is either done before the exchange, and file sees it, or starts after it and sees the
- * threshold. */
+/* Exchanges the active superblock. The old one has no threshold until heap_file gives it one, and then looks
+ * for what was freed into it meanwhile. */
 static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
     superblock_set_regroup_at(sb, HEAP_NEVER);
-    if (old != NULL) superblock_set_regroup_at(old, superblock_regroup_at(old, 0));
     enum cpu_result result =
         heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
-    if (result == CPU_DONE) {
-        if (old != NULL) heap_file(heap, old);
-        heap_keep_invariant(heap);
-        return REFILLED;
-    }
-    if (old != NULL && heap_is_active(heap, old)) superblock_set_regroup_at(old, HEAP_NEVER);
-    heap_file(heap, sb);
+    struct superblock *rest = result == CPU_DONE ? old : sb;
+    if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
-    return RETRY;
+    return result == CPU_DONE ? REFILLED : RETRY;
 }
 
 /* A superblock with free blocks that is on no list: owned (from the bin), or quiet and to be adopted. */

@@ -96,6 +96,8 @@ static unsigned almost(unsigned group)
 
 static void do_malloc(void) { got = hoard_malloc(size); }
 
+static void do_nothing(void) {}
+
 static void do_free(void) { hoard_free(victim); }
 
 static void free_and_malloc(void)
@@ -296,6 +298,29 @@ static bool none_is_over_its_threshold(void)
     return true;
 }
 
+/* When others have freed so much of a superblock in a bin, it is posted: the bound on memory counts on that.
+ * (An active one counts as full there.) */
+static bool is_due(const struct superblock *sb)
+{
+    unsigned pending = atomic_load(&sb->pending) >> 16 & 0xffff;
+    unsigned due = capacity / (sb->role.by_lines != 0 ? 16 : 4);
+    return pending >= (due != 0 ? due : 1);
+}
+
+static bool what_is_due_is_posted(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = heap->bins[class].groups[group].first;
+            for (; node != NULL; node = node->next) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (is_due(sb) && !atomic_load(&sb->posted)) return false;
+            }
+        }
+    return true;
+}
+
 /* Nobody is to look at an active one. */
 static bool no_active_one_has_a_threshold(void)
 {
@@ -313,6 +338,7 @@ static void look_at_all(void)
     require(heap_is_valid(), "accounts do not add up");
     require(none_is_over_its_threshold(), "a superblock was not regrouped");
     require(no_active_one_has_a_threshold(), "an active superblock has a threshold");
+    require(what_is_due_is_posted(), "much is pending, and not posted");
 }
 
 static struct passed run(const struct fast_part *fast, const struct slow_part *slow, const struct plan *plan)
@@ -387,6 +413,53 @@ START_TEST(sections_and_threads_that_move)
 }
 END_TEST
 
+/* --- a heap that is lost ------------------------------------------------------------------------ */
+
+/* As many other threads free them. */
+static void pend(char *const *blocks, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        struct superblock *sb = superblock_of(blocks[i]);
+        struct chain chain = chain_of_block(sb, forget(blocks[i]));
+        heap_make_pending(sb, &chain);
+    }
+}
+
+static void pend_most_of_one(void) { pend(full, capacity - 1); }
+
+/* A third one is active then. */
+static void pend_most_of_two(void)
+{
+    stepper_be(STEPPER_FAST);
+    for (unsigned i = 0; i < capacity; i++) new_object(size);
+    stepper_be(STEPPER_SLOW);
+    pend(full, capacity - 1);
+    pend(some, capacity - 1);
+}
+
+static const struct fast_part idle = {"nothing", do_nothing, NOBODYS, NONE, ALL, false, false};
+
+static const struct slow_part losing_parts[] = {
+    {"malloc of what was posted", pend_most_of_one, malloc_slowly, true},
+    {"malloc of what was posted, of two", pend_most_of_two, malloc_slowly, true},
+};
+enum { LOSING_PARTS = sizeof losing_parts / sizeof *losing_parts };
+
+/* Wherever a thread is when it gets another id: what it took off its heap's list of posted ones, and could
+ * not collect, is on it again. */
+START_TEST(what_a_thread_that_moves_has_taken_is_posted)
+{
+    for (unsigned s = 0; s < SIZES; s++) {
+        struct plan plan = {0};
+        set_size(sizes[s]);
+        do plan.moved++, runs++;
+        while (run(&idle, &losing_parts[_i], &plan).begun);
+    }
+    fprintf(stderr, "%s: %u runs\n", losing_parts[_i].name, runs);
+    ck_assert_uint_gt(runs, 10);
+}
+END_TEST
+
 /* --- three stops ------------------------------------------------------------------------------- */
 
 static void malloc_and_free(void)
@@ -429,7 +502,10 @@ int main(void)
     tcase_add_loop_test(all, sections_and_slow_paths, 0, SLOW_PARTS);
     tcase_add_loop_test(all, sections_and_threads_that_move, 0, MOVING_PARTS);
     tcase_add_test(all, what_is_closed_is_opened_by_a_section);
-    return run_cases("protocol", all, (TCase *)NULL);
+    TCase *lost = new_case("lost", 60);
+    tcase_add_checked_fixture(lost, stepper_start, NULL);
+    tcase_add_loop_test(lost, what_a_thread_that_moves_has_taken_is_posted, 0, LOSING_PARTS);
+    return run_cases("protocol", all, lost, (TCase *)NULL);
 }
 
 #else

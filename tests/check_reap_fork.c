@@ -1,5 +1,5 @@
 /* check_reap_fork.c: what the child of a fork finds of reaps that other threads were ending, or were in:
- * their parents can be cleared and destroyed. */
+ * their parents can be cleared and destroyed. With threads, and at the instructions of calls (step.h). */
 #include "check_reap.h"
 
 #include <pthread.h>
@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "lock.h"
+#include "step.h"
 
 enum { THREADS = 4, FORKS = 300 };
 
@@ -114,6 +117,117 @@ START_TEST(others_allocate)
     for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* --- at each instruction --------------------------------------------------------------------- */
+
+enum { SIBLINGS = 3, SIZE = 200, FORK_EACH = 5 /* instructions; in a list each */ };
+
+static void *siblings[SIBLINGS], *stepped, *its_object;
+static unsigned forks, first_to_go;
+static int bad_status;
+
+/* Below the parent: two, the one that the call is about, and a third. */
+static void make_siblings(void)
+{
+    reapCreate(&parent, NULL);
+    for (int i = 0; i < SIBLINGS; i++) {
+        if (i == 2) reapCreate(&stepped, &parent);
+        reapCreate(&siblings[i], &parent);
+    }
+    its_object = memset(reapMalloc(&stepped, SIZE), 1, SIZE);
+}
+
+/* Who has had its lock finds it so. */
+static bool is_list_whole(const struct reap *reap)
+{
+    const struct reap *prev = NULL, *child = reap->children;
+    unsigned n = 0;
+    for (; child && n <= SIBLINGS + 1 && child->prev == prev; n++, child = child->next) prev = child;
+    return !child;
+}
+
+/* One that may lie beside what the call is about, and then all. */
+static int destroy_one_and_all(void)
+{
+    if (first_to_go < SIBLINGS) {
+        reapDestroy(&siblings[first_to_go]);
+        if (!is_list_whole(parent)) return 2;
+    }
+    return clear_and_destroy();
+}
+
+static void fork_once(unsigned first)
+{
+    if (bad_status != 0) return;
+    first_to_go = first;
+    forks++;
+    bad_status = in_child(destroy_one_and_all);
+}
+
+static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->lock) != 0; }
+
+/* As another thread, but not where its fork would wait for this one. */
+static void fork_now(void)
+{
+    if (lock_depth != 0) return;
+    if (is_list_locked(parent) || is_list_locked(siblings[0]))
+        for (unsigned i = 0; i <= SIBLINGS; i++) fork_once(i);
+    else if (step_count % FORK_EACH == 0)
+        fork_once(SIBLINGS);
+}
+
+static void create(void) { reapCreate(&stepped, &parent); }
+static void destroy(void) { reapDestroy(&stepped); }
+static void adopt(void) { reapAdopt(&stepped, &siblings[0]); }
+static void allocate(void) { reapMalloc(&stepped, SIZE); }
+static void allocate_much(void) { reapMalloc(&stepped, 300000); }
+static void shrink(void) { its_object = reapRealloc(&stepped, its_object, SIZE / 2); }
+static void grow(void) { its_object = reapRealloc(&stepped, its_object, SIZE + 100); }
+static void free_it(void) { reapFree(&stepped, its_object); }
+
+static const struct {
+    const char *name;
+    void (*does)(void);
+} calls[] = {{"reapCreate", create},
+             {"reapDestroy", destroy},
+             {"reapAdopt", adopt},
+             {"reapMalloc", allocate},
+             {"reapMalloc of much", allocate_much},
+             {"reapRealloc to less", shrink},
+             {"reapRealloc to more", grow},
+             {"reapFree", free_it}};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static const struct {
+    const char *options;
+    bool has_threads; /* or takes locks without atomic instructions */
+} ways[] = {{NULL, false}, {NULL, true}, {"redzone=48", true}, {"harden=1", true}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static void *nothing(void *unused) { return unused; }
+
+/* Whenever another thread forks, the child can clear and destroy what there is. */
+START_TEST(a_fork_at_any_instruction)
+{
+    use_path(PATHS - 1, ways[_i].options);
+    if (ways[_i].has_threads) in_threads(1, nothing, NULL);
+    if (!step_start()) return;
+    for (unsigned i = 0; i < CALLS; i++) {
+        make_siblings();
+        forks = 0;
+        step_look = fork_now;
+        step_begin();
+        calls[i].does();
+        step_end();
+        step_look = step_nothing;
+        ck_assert_msg(bad_status == 0, "%s, fork %u, reap %u goes first: the child's status is %x",
+                      calls[i].name, forks, first_to_go, (unsigned)bad_status);
+        ck_assert_uint_gt(forks, 0);
+        assert_valid(parent);
+        reapDestroy(&parent);
+    }
 }
 END_TEST
 
@@ -330,5 +444,7 @@ int main(void)
     tcase_add_test(tests, the_forking_thread_is_in_reaps);
     tcase_add_test(tests, a_fork_finds_them_whole);
     tcase_add_test(tests, a_fork_in_a_function);
-    return run("reap_fork", tests);
+    TCase *steps = new_case("reap_fork_stepped", 60);
+    tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
+    return run_cases("reap_fork", tests, steps, (TCase *)NULL);
 }
