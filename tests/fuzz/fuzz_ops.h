@@ -34,13 +34,14 @@ void must_die(const char *call, const void *pointer, void (*mistake)(void *arg),
 
 /* threads.c */
 op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;
-op_fn do_quiet_mark, do_public_child;
+op_fn do_quiet_mark, do_public_child, do_busy_marks;
 void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);
 void no_longer_quiet(struct node *node);
+void answer_call(void);
 bool any_abroad(void);
-/* Objects that are abroad come back, or are no more: those of a reap from a depth on, all or those that others
- * may resize; those of a tree, from a depth of its top on (false: not now, it might wait for ever); those of
+/* Objects that are abroad come back, or are no more: those of a reap from a depth on, all or those that
+ * others may resize; those of a tree, from a depth of its top on (false: not now, it might wait for ever); those of
  * this thread. */
 void recall(int reap, unsigned depth, bool movable);
 bool recall_below(int top, unsigned depth, bool movable);

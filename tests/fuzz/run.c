@@ -99,6 +99,7 @@ static void run_world(struct world *world)
         if (rec->thread % program->threads != world->number) continue;
         if (fuzz_progress) atomic_store_explicit(fuzz_progress, i + 1, memory_order_relaxed);
         run_record(rec);
+        if (fuzz_threaded) answer_call();
     }
     while (me->entered_depth) do_leave(&(struct record){0});
 }

@@ -68,6 +68,7 @@ const struct op ops[] = {
     {"receive", OTHERS, 40, TOGETHER, do_receive, NULL},
     {"a child of another's", OTHERS, 10, TOGETHER, do_public_child, NULL},
     {"reapMark, quiet", MARKS_, 4, TOGETHER, do_quiet_mark, NULL},
+    {"marks while others make children", MARKS_, 2, TOGETHER, do_busy_marks, NULL},
     {"reapMalloc, shared", OTHERS, 6, TOGETHER, do_loose_alloc, NULL},
     {"reapFree, shared", OTHERS, 6, TOGETHER, do_loose_free, NULL},
     {"reapRealloc, shared", OTHERS, 4, TOGETHER, do_loose_resize, NULL},

@@ -32,11 +32,12 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 #define AnnotateIgnoreReadsEnd(file, line) ((void)0)
 #endif
 
-enum { MAIL = 32, LOOSE = 64, SHARED = 2 };
+enum { MAIL = 32, LOOSE = 64, SHARED = 2, ANSWERS = 4 };
 
 static _Atomic(struct object *) mail[MAIL];
 static _Atomic(int) gates[THREADS]; /* how many are about to make a child; -1: closed */
 static void *publics[THREADS];
+static _Atomic(unsigned) calling; /* a call's number and thread: others shall make children of its public reap */
 static unsigned threads;
 
 /* --- mail ------------------------------------------------------------------------------------ */
@@ -222,7 +223,7 @@ void do_public_child(const struct record *rec)
     if (!adopts) begin_node(node);
     SAY(adopts ? "reapAdopt(&r[%d], &public[%u]);" : "reapCreate(&r[%d], &public[%u]);", index_of(node),
         target);
-    for (unsigned i = 0; !adopts && i < rec->size % 32u; i++) { /* many come and go, and one stays */
+    for (unsigned i = 0; !adopts && i < rec->size % 8u; i++) { /* some come and go, and one stays */
         reapCreate(&node->handle, &publics[target]);
         reapDestroy(&node->handle);
     }
@@ -253,6 +254,32 @@ void do_quiet_mark(const struct record *rec)
     node->quiet = node->depth;
     do_mark(&mark);
     if (rec->extra & 1) do_rewind(&mark); /* all that others have made is older, and stays */
+}
+
+/* Marks are opened and closed while the other threads are asked to make children. All of these are older than a
+ * quiet mark that comes afterwards, and outlive it. */
+void do_busy_marks(const struct record *rec)
+{
+    static _Atomic(unsigned) number;
+    struct record tries = {.reap = 0, .extra = 255, .slot = rec->slot}, quiet = {.extra = 1};
+    unsigned nobody = 0, mine = atomic_fetch_add(&number, 1) % 1000000 * THREADS + THREADS + me->number;
+    if (me->nest || !me->nodes[0].is_public || !atomic_compare_exchange_strong(&calling, &nobody, mine)) return;
+    do_tries(&tries);
+    atomic_store(&calling, 0);
+    do_quiet_mark(&quiet);
+}
+
+void answer_call(void)
+{
+    unsigned call = atomic_load(&calling), made = 0;
+    if (call == 0 || call == me->answered || call % THREADS == me->number) return;
+    me->answered = call;
+    for (unsigned i = 1; i < me->program->reaps && made < ANSWERS; i++) {
+        struct record child = {.reap = (uint8_t)i, .extra = (uint8_t)(call % THREADS), .size = (uint16_t)i};
+        if (me->nodes[i].handle) continue;
+        do_public_child(&child);
+        made++;
+    }
 }
 
 void no_longer_quiet(struct node *node)

@@ -279,7 +279,8 @@ void end_world(void)
     for (struct record unmark = {.extra = 1}; me->nodes[0].is_public && me->nodes[0].depth;)
         do_unmark(&unmark);
     for (int i = 0; i < REAPS; i++)
-        if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public && recall_below(i, 0, false))
+        if (me->nodes[i].handle && me->nodes[i].parent < 0 && !me->nodes[i].is_public &&
+            recall_below(i, 0, false))
             end_reap(i, true);
     for (unsigned i = 0; i < SLOTS; i++) {
         struct record rec = {.slot = (uint16_t)i, .extra = 1};
