@@ -162,7 +162,7 @@ static void check_all_is_back(void)
 
 /* --- locked memory ------------------------------------------------------------------------------------ */
 
-/* madvise says EINVAL of what is locked, so nothing of it is given back, nor may be called clean. */
+/* madvise says EINVAL of what is locked, so a part of an arena is not given back, nor may be called clean. */
 static void all_locked(void *arg)
 {
     (void)arg;
@@ -178,6 +178,45 @@ START_TEST(memory_is_locked)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
     in_child("all memory locked ", path, all_locked, NULL);
+}
+END_TEST
+
+static size_t resident_bytes(void);
+
+/* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
+static void locked_and_freed(void *arg)
+{
+    enum { SIZE = 10000, COUNT = 20000, LITTLE = 16 << 20 /* bytes */ };
+    static void *blocks[COUNT];
+    bool trims = arg != NULL;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
+    size_t before = resident_bytes();
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = hoard_malloc(SIZE);
+        if (!blocks[i]) skip("200 MB cannot be locked");
+        memset(blocks[i], 1, SIZE);
+    }
+    expect(resident_bytes() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
+    for (unsigned i = 0; i < COUNT; i++) hoard_free(blocks[i]);
+    if (trims) hoard_trim(0);
+    for (unsigned i = 0; !trims && i < 20; i++) { /* what is slow purges by itself */
+        usleep(2000);
+        hoard_free(hoard_malloc(40000 + i * 4096));
+    }
+    size_t after = resident_bytes();
+    fprintf(stderr, ": %zu MB before, %zu afterwards", before >> 20, after >> 20);
+    expect(!trims || held_bytes() == 0, "something is held");
+    expect(after < before + (trims ? 2 << 20 : COUNT * (size_t)SIZE / 2), "what was freed is in memory");
+    for (unsigned round = 0; round < 3; round++) expect(work_for(1000) == 0, "refused");
+    check_all_is_back();
+    expect(resident_bytes() < before + LITTLE, "it is in memory after all");
+}
+
+START_TEST(locked_memory_goes_back)
+{
+    const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
+    in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
+             _i < PATHS ? &path : NULL);
 }
 END_TEST
 
@@ -541,6 +580,7 @@ int main(void)
 {
     TCase *tests = new_case("world", in_world() ? 1000 : 60);
     tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
+    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
     tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
     tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
     tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
