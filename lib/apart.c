@@ -14,6 +14,7 @@
 enum {
     DEAD_MAX = 16384,           /* headers of freed objects */
     KEPT_MAX = 4 * 1024 * 1024, /* bytes of freed objects */
+    NAME_MAX_KEPT = 48,         /* bytes of a reap's name, its end included */
     HARDENED_ZONE = 16,         /* bytes; harden has a zone */
     ZONE_BYTE = 0xa5,
     FREED_BYTE = 0xdf
@@ -23,7 +24,9 @@ struct apart {
     char header[APART_HEADER];
     struct apart_node node; /* the object */
     char *block;
-    size_t size; /* bytes that were asked for */
+    size_t size;      /* bytes that were asked for */
+    const void *reap; /* whose it is, or was: for a line only */
+    char reap_name[NAME_MAX_KEPT];
 };
 
 bool apart_on;
@@ -173,13 +176,58 @@ bool apart_is_intact(const void *header)
     return intact;
 }
 
+/* --- what a line says of an object ------------------------------------------------------------ */
+
+void apart_note(void *header, const void *reap, const char *name)
+{
+    struct apart *apart = header;
+    if (reap) apart->reap = reap;
+    if (name) report_format(apart->reap_name, sizeof apart->reap_name, "%s", name);
+}
+
+/* NULL: none of [from, to) was changed. */
+static const char *first_changed(const char *from, const char *to, int byte)
+{
+    while (from < to && (unsigned char)*from == byte) from++;
+    return from < to ? from : NULL;
+}
+
+/* In a zone of a live object, or in a freed one. */
+static const char *first_written(const struct apart *apart)
+{
+    const char *object = object_of(apart), *end = (char *)apart->node.end;
+    if (watched) memtool_show(object_of(apart), apart->node.dead ? apart->node.kept : 0);
+    if (apart->node.dead) return first_changed(object, object + apart->node.kept, FREED_BYTE);
+    if (watched) each_zone(apart, apart->size, show);
+    const char *before = first_changed(apart->block, object, ZONE_BYTE);
+    return before ? before : first_changed(object + apart->size, end + zone, ZONE_BYTE);
+}
+
+void apart_tell(const void *header, const char *what, char *line, size_t room)
+{
+    const struct apart *apart = header;
+    const char *object = object_of(apart), *written = zone != 0 ? first_written(apart) : NULL;
+    bool is_before = written && written < object;
+    size_t n = report_format(line, room, "%s", what);
+    if (zone == 0) return;
+    n += report_format(line + n, room - n, "; object of %zu bytes", apart->size);
+    if (written)
+        n += report_format(line + n, room - n, ", first changed byte at offset %s%zu", is_before ? "-" : "",
+                           (size_t)(is_before ? object - written : written - object));
+    if (apart->reap)
+        report_format(line + n, room - n, ", reap %p%s%s", apart->reap, *apart->reap_name ? " " : "",
+                      apart->reap_name);
+}
+
 /* --- the dead -------------------------------------------------------------------------------- */
 
 static void check_kept(const struct apart *apart)
 {
+    char line[APART_LINE];
     if (watched) memtool_show(object_of(apart), apart->node.kept);
-    if (!is_filled(object_of(apart), apart->node.kept, FREED_BYTE))
-        report_misuse("reapFree", object_of(apart), "memory was written to after it was freed");
+    if (is_filled(object_of(apart), apart->node.kept, FREED_BYTE)) return;
+    apart_tell(apart->header, "memory was written to after it was freed", line, sizeof line);
+    report_misuse("reapFree", object_of(apart), line);
 }
 
 static void give_up(struct apart *apart)

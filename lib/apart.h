@@ -22,7 +22,10 @@
 
 #include "base.h"
 
-enum { APART_HEADER = 128 }; /* bytes of a header */
+enum {
+    APART_HEADER = 128, /* bytes of a header */
+    APART_LINE = 256    /* bytes for what is said of an object */
+};
 
 /* Is each object apart? By apart_start alone, which reads the options. */
 extern HIDDEN bool apart_on;
@@ -46,6 +49,15 @@ size_t apart_room(const void *header);
 
 /* Has nobody written to the zones? */
 bool apart_is_intact(const void *header);
+
+/* Whose the object is, for lines about it: the reap's handle, and its name, of which the beginning is kept.
+ * NULL: as it was noted before. By the thread that has the object. */
+void apart_note(void *header, const void *reap, const char *name);
+
+/* "WHAT; object of N bytes, first changed byte at offset N, reap HANDLE NAME", as far as it is known, for a
+ * line after which the program ends; without zones WHAT alone. The offset is from the object's start: less
+ * than 0, or at least its size, where its zones were written to. */
+void apart_tell(const void *header, const char *what, char *line, size_t room);
 
 /* Looks through what is kept. */
 void apart_check_freed(void);

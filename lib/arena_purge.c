@@ -125,39 +125,63 @@ static bool never(const struct arena *arena)
     return false;
 }
 
-/* Of an arena that seems to have no used slot. */
-static void claim_and_unmap(struct arena *arena)
+static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
+{
+    return arena_is_as_old(atomic_load_explicit(&arena->freed_at, memory_order_relaxed), now, min_age);
+}
+
+/* Of an arena that is all claimed. What was dirty serves again if it cannot be unmapped; the bytes of it that
+ * are gone. */
+static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
+{
+    unsigned slots = (unsigned)__builtin_popcountll(dirty);
+    atomic_store(&arena->dirty, 0);
+    if (!arena_destroy_dirty(arena)) {
+        atomic_store(&arena->dirty, dirty);
+        arena_release(arena, UINT64_MAX);
+        return 0;
+    }
+    atomic_fetch_sub_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
+    arena_count_held(0, slots * (size_t)SUPERBLOCK);
+    return slots * (size_t)SUPERBLOCK;
+}
+
+/* Of an arena that seems to have no used slot; the bytes that were dirty. */
+static size_t claim_and_unmap(struct arena *arena)
 {
     uint64_t nothing = 0;
-    if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return;
-    if (atomic_load(&arena->dirty) != 0) { /* it was used meanwhile */
-        arena_release(arena, UINT64_MAX);
-        return;
-    }
+    if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return 0;
     arena_hint_clear(&arena->group->free, arena, never);
     arena_hint_clear(&arena->group->dirty, arena, never);
+    uint64_t dirty = atomic_load(&arena->dirty);
+    if (dirty != 0) return unmap_dirty(arena, dirty);
     arena_destroy(arena, ARENA);
+    return 0;
 }
 
 /* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
- * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait. */
-static void unmap_unused(struct arena *arena, bool all)
+ * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait.
+ * And when something in it is still dirty after it was purged: memory that is locked (mlockall) goes back so
+ * alone.
+ */
+static size_t unmap_unused(struct arena *arena, bool all)
 {
-    if (atomic_load(&arena->dirty) != 0 || (!all && arenas.mapped / 2 < arenas.held + ARENA_SPARE_ADDRESSES))
-        return;
+    bool is_spare = arenas.mapped / 2 >= arenas.held + ARENA_SPARE_ADDRESSES;
+    if (!all && !is_spare && atomic_load(&arena->dirty) == 0) return 0;
     gate_enter(&arenas.gate);
-    claim_and_unmap(arena);
+    size_t bytes = claim_and_unmap(arena);
     gate_leave(&arenas.gate);
+    return bytes;
 }
 
 static size_t purge_older(uint64_t now, uint64_t min_age)
 {
     size_t bytes = 0;
     for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
-        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
-        if (!arena_is_as_old(freed_at, now, min_age)) continue;
+        if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
-        if (atomic_load(&arena->used) == 0) unmap_unused(arena, min_age == 0);
+        if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
+            bytes += unmap_unused(arena, min_age == 0);
     }
     return bytes;
 }

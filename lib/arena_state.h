@@ -87,6 +87,9 @@ struct arena *arena_create_at(char *base, size_t size);
 /* Unmaps one of which all is the caller's, who passes the gate. */
 void arena_destroy(struct arena *arena, size_t size);
 
+/* The same of slots that may hold memory still; false: it is as it was, since the OS did not unmap it. */
+bool arena_destroy_dirty(struct arena *arena);
+
 /* The arenas whose bit in a word of their groups is set, one after the other: NULL begins and ends. */
 enum arena_word { ARENA_FREE, ARENA_DIRTY };
 struct arena *arena_next_with(enum arena_word word, const struct arena *after);

@@ -102,6 +102,19 @@ void arena_destroy(struct arena *arena, size_t size)
     struct_give(arena);
 }
 
+bool arena_destroy_dirty(struct arena *arena)
+{
+    map_clear(arena->base, ARENA);
+    if (!pages_try_unmap(arena->base, ARENA)) {
+        map_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
+        return false;
+    }
+    PROBE(arena_unmap, arena->base, (size_t)ARENA);
+    arena_count_mapped(0, ARENA);
+    struct_give(arena);
+    return true;
+}
+
 struct arena *arena_create_at(char *base, size_t size)
 {
     struct arena *arena = struct_take();

@@ -153,6 +153,14 @@ void pages_unmap(void *start, size_t size)
     errno = saved;
 }
 
+bool pages_try_unmap(void *start, size_t size)
+{
+    int saved = errno;
+    bool done = munmap(start, size) == 0;
+    errno = saved;
+    return done;
+}
+
 bool pages_purge(void *start, size_t size)
 {
     int saved = errno;

@@ -29,6 +29,9 @@ uint64_t pages_touch(void *start);
 /* What the OS does not take back, since the process has too many mappings, is emptied, and serves again. */
 void pages_unmap(void *start, size_t size);
 
+/* The same, but false, and nothing is done, when the OS refuses. */
+bool pages_try_unmap(void *start, size_t size);
+
 /* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
 bool pages_purge(void *start, size_t size);
 

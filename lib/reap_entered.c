@@ -96,14 +96,18 @@ static void take_along(void)
     }
 }
 
+/* One handler for both, since the thread's own reaps are to be of the generation that is the last. */
 static void in_forked_child(void)
 {
+    reap_tree_generation++;
     ambient_forks++;
     take_along();
 }
 
-void reap_entered_start(void)
+bool reap_entered_start(void)
 {
+    static _Atomic(bool) done;
     ambient_in_child = take_along;
-    pthread_atfork(NULL, NULL, in_forked_child);
+    if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    return done;
 }

@@ -14,8 +14,9 @@
 
 #include "reap_state.h"
 
-/* Once, behind reap_tree_start. */
-void reap_entered_start(void);
+/* Before the first reap: has the generation raised in forked children, and their thread's reaps be of it.
+ * false: libc has no memory for it, and is to be asked again. Any thread; twice is as good as once. */
+bool reap_entered_start(void);
 
 /* Is a thread of this process in it? */
 bool reap_is_entered(struct reap *reap);

@@ -29,15 +29,20 @@ static void start_once(void)
     reap_stats_start();
     reap_trace_start();
     reap_remote_start();
-    reap_tree_start();
-    reap_entered_start();
-    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
 }
 
-static NOINLINE void start(void)
+/* Without what is done in forked children there are no reaps: the child would wait there for threads that it
+ * does not have. false: no memory for it, errno ENOMEM. */
+static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_once);
+    if (!reap_entered_start()) {
+        errno = ENOMEM;
+        return false;
+    }
+    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
+    return true;
 }
 
 static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
@@ -63,8 +68,8 @@ static void trace(struct reap *reap)
 
 static NOINLINE void create_first(void **handle, struct reap *parent)
 {
-    start();
-    trace(create_started(handle, parent));
+    *handle = NULL;
+    if (start()) trace(create_started(handle, parent));
 }
 
 static ALWAYS_INLINE void create(void **handle, struct reap *parent)
@@ -130,7 +135,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;
-    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return -1;
     if (!are_valid(options)) {
         errno = EINVAL;
         return -1;

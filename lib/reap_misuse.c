@@ -60,14 +60,25 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
     return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";
 }
 
+/* Of an object that lies apart there is more to say. */
+static COLD _Noreturn void misused(const char *call, const void *object, const struct reap_chunk *chunk,
+                                   const char *what)
+{
+    char line[APART_LINE];
+    if (!reap_chunk_is_apart(chunk)) report_misuse(call, object, what);
+    apart_tell(chunk, what, line, sizeof line);
+    report_misuse(call, object, line);
+}
+
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
 {
-    const struct reap_chunk *chunk = chunk_of(object, NULL);
+    struct reap_chunk *chunk = chunk_of(object, NULL);
     if (!chunk) chunk = apart_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
-    if (!reap_chunk_is_live(chunk)) report_misuse(call, object, in_dead_chunk(chunk, object, call));
+    if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
+    if (reap_chunk_is_apart(chunk) && chunk->owner->name) apart_note(chunk, NULL, chunk->owner->name->text);
     if (reap && chunk->owner != reap && chunk->owner->name && *chunk->owner->name->text)
         report_misuse_of(call, object, "an object of another reap,", chunk->owner->name->text);
     if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");
-    report_misuse(call, object, in_live_chunk(chunk, object, call));
+    misused(call, object, chunk, in_live_chunk(chunk, object, call));
 }

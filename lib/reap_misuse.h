@@ -15,7 +15,8 @@
  *     not a live object            freed before (in other calls than free), or its reap was cleared
  *                                  or destroyed
  *
- * A freed object is known as such until its memory is used again.
+ * A freed object is known as such until its memory is used again. With zones around objects (apart.h) what is
+ * known of the object follows.
  *
  * Threads: any.
  */

@@ -1,7 +1,6 @@
 /* reap_tree.c: parents and children. */
 #include "reap_tree.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include "lock.h"
@@ -9,10 +8,6 @@
 enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 
 unsigned reap_tree_generation = 1;
-
-static void in_forked_child(void) { reap_tree_generation++; }
-
-void reap_tree_start(void) { pthread_atfork(NULL, NULL, in_forked_child); }
 
 /* Rebuilds prev from next, after a thread that the fork left behind. */
 static void mend(struct reap *parent)

@@ -23,10 +23,7 @@
 
 #include "reap_chunk.h"
 
-/* Done once, before the first reap: has the generation raised in forked children. */
-void reap_tree_start(void);
-
-extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork */
+extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_entered.c) */
 
 /* Takes a lock that is not free: waits, or takes over what a fork left behind. */
 void reap_tree_wait(struct reap *parent);

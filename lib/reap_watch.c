@@ -7,6 +7,7 @@
 #include "options.h"
 #include "reap_kept.h"
 #include "reap_misuse.h"
+#include "reap_shared.h"
 
 /* chunk_alloc reads the options, but not before the first reap wants its chunk. */
 void reap_watch_start(void)
@@ -27,15 +28,23 @@ static void set_size(const void *object, size_t size)
     if (header) apart_set_size(header, size);
 }
 
+static const char *name_of(const struct reap *reap) { return reap->name ? reap->name->text : ""; }
+
+/* Its name is looked at where the reap's own thread comes by, at the latest before the object is freed. */
 void reap_watch_alloc(struct reap *reap, void *object, size_t size, bool zeroed)
 {
     memtool_alloc(pool_of(reap), object, size, zeroed);
-    set_size(object, size);
+    void *header = apart_on ? apart_map_find(object, NULL) : NULL;
+    if (!header) return;
+    apart_set_size(header, size);
+    apart_note(header, reap_handle(reap), NULL);
 }
 
 void reap_watch_free(struct reap *reap, void *object, size_t bytes)
 {
     memtool_free(pool_of(reap), object, bytes);
+    void *header = apart_on ? apart_map_find(object, NULL) : NULL;
+    if (header) apart_note(header, reap_handle(reap), name_of(reap));
 }
 
 void reap_watch_widen(struct reap *reap, void *object, size_t bytes)
@@ -50,9 +59,11 @@ void reap_watch_resize(struct reap *reap, void *object, size_t bytes, size_t siz
     set_size(object, size);
 }
 
-void reap_watch_check(const struct reap *reap, const char *call)
+void reap_watch_check(struct reap *reap, const char *call)
 {
-    for (const struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
-        if (reap_chunk_is_apart(chunk) && !apart_is_intact(chunk))
-            reap_misuse_object(call, reap, reap_address(chunk, chunk->first));
+    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next) {
+        if (!reap_chunk_is_apart(chunk)) continue;
+        if (!apart_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk, chunk->first));
+        apart_note(chunk, reap_handle(reap), name_of(reap));
+    }
 }

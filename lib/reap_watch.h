@@ -27,6 +27,6 @@ void reap_watch_widen(struct reap *reap, void *object, size_t bytes);
 void reap_watch_resize(struct reap *reap, void *object, size_t bytes, size_t size);
 
 /* Ends the program when something was written around an object of the reap. */
-void reap_watch_check(const struct reap *reap, const char *call);
+void reap_watch_check(struct reap *reap, const char *call);
 
 #endif

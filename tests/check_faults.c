@@ -10,6 +10,7 @@
 #include "heap.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -392,7 +393,7 @@ static void check_rest(void (*tour)(void))
 /* Did any call fail? */
 static bool run_once(void (*tour)(void))
 {
-    tells = (planned.calls >> FAULT_MMAP & 1) != 0;
+    tells = (planned.calls & FAULT_ANY_TOLD) != 0;
     counts->after = planned.after;
     faults_plan(planned);
     tour();
@@ -476,6 +477,8 @@ static const struct {
     {"small mappings", AT_START, {.calls = MAPPINGS, .times = ALL_FROM_ONE_ON, .most = MIB}},
     {"all moves", LATER, {.calls = 1 << FAULT_MREMAP, .times = ALL_FROM_ONE_ON, .error = EPERM}},
     {"all unmappings", EVER, {.calls = 1 << FAULT_MUNMAP, .times = ALL_FROM_ONE_ON}},
+    {"one handler for forks", AT_START, {.calls = 1 << FAULT_ATFORK, .times = 1}},
+    {"all handlers for forks", AT_START, {.calls = 1 << FAULT_ATFORK, .times = ALL_FROM_ONE_ON}},
     {"one other call", EVER, {.calls = FAULT_ANY_QUIET, .times = 1}},
     {"all other calls", EVER, {.calls = FAULT_ANY_QUIET & ~SLEEPS, .times = ALL_FROM_ONE_ON}},
     {"all calls", EVER, {.calls = FAULT_ANY & ~SLEEPS, .times = ALL_FROM_ONE_ON}},
@@ -580,9 +583,71 @@ START_TEST(a_fence_is_asked_for_again)
 }
 END_TEST
 
+/* While libc has no memory for a handler, there is no reap; afterwards a child of a fork knows what it does
+ * not have: the thread that has entered one. */
+static void *entered;
+
+static void *enter_and_stay(void *at_it)
+{
+    reapEnter(&entered);
+    sem_post(at_it);
+    while (true) pause();
+    return NULL;
+}
+
+static void destroy_in_child(void)
+{
+    pthread_t thread;
+    sem_t at_it;
+    int status = -1;
+    sem_init(&at_it, 0, 0);
+    reapCreate(&entered, NULL);
+    expect(entered != NULL && pthread_create(&thread, NULL, enter_and_stay, &at_it) == 0, "no thread");
+    while (sem_wait(&at_it) != 0) continue;
+    pid_t pid = fork();
+    if (pid == 0) {
+        reapDestroy(&entered);
+        _exit(entered != NULL);
+    }
+    expect(waitpid(pid, &status, 0) == pid && status == 0,
+           "the child takes the reap for one that is entered");
+}
+
+static void create_without_handlers(void *times)
+{
+    struct reap_options options = {.size = sizeof options};
+    void *reap = &options;
+    faults_plan((struct fault_plan){.calls = 1 << FAULT_ATFORK, .times = ALL_FROM_ONE_ON});
+    for (uintptr_t n = 0; n < (uintptr_t)times; n++) {
+        reap = &options;
+        errno = 0;
+        reapCreate(&reap, NULL);
+        expect(reap == NULL && errno == ENOMEM, "a reap without handlers");
+        reap = &options;
+        errno = 0;
+        expect(reapCreateWith(&reap, NULL, &options) == -1 && !reap && errno == ENOMEM, "one with options");
+        reapReport(NULL, nowhere);
+    }
+    faults_plan(faults_none);
+    destroy_in_child();
+}
+
+START_TEST(there_is_no_reap_without_handlers)
+{
+    static const char *const options[] = {NULL, "trace=/dev/null", "harden=1,leaks=1"};
+    open_nowhere();
+    use_path(_i % PATHS, options[_i / PATHS]);
+    for (uintptr_t times = 0; times < 3; times++) {
+        struct outcome said = run_child(create_without_handlers, (void *)times);
+        ck_assert_msg(said.status == 0, "%lu times: status %x, %s", times, (unsigned)said.status, said.text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("faults", 600);
+    tcase_add_loop_test(tests, there_is_no_reap_without_handlers, 0, 3 * PATHS);
     tcase_add_loop_test(tests, once_it_has_started, 0, PLANS * PATHS);
     tcase_add_loop_test(tests, from_the_start, 0, PLANS * PATHS);
     tcase_add_loop_test(tests, threads_at_once, 0, 3 * PATHS);

@@ -162,7 +162,7 @@ static void check_all_is_back(void)
 
 /* --- locked memory ------------------------------------------------------------------------------------ */
 
-/* madvise says EINVAL of what is locked, so nothing of it is given back, nor may be called clean. */
+/* madvise says EINVAL of what is locked, so a part of an arena is not given back, nor may be called clean. */
 static void all_locked(void *arg)
 {
     (void)arg;
@@ -178,6 +178,45 @@ START_TEST(memory_is_locked)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
     in_child("all memory locked ", path, all_locked, NULL);
+}
+END_TEST
+
+static size_t resident_bytes(void);
+
+/* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
+static void locked_and_freed(void *arg)
+{
+    enum { SIZE = 10000, COUNT = 20000, LITTLE = 16 << 20 /* bytes */ };
+    static void *blocks[COUNT];
+    bool trims = arg != NULL;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
+    size_t before = resident_bytes();
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = hoard_malloc(SIZE);
+        if (!blocks[i]) skip("200 MB cannot be locked");
+        memset(blocks[i], 1, SIZE);
+    }
+    expect(resident_bytes() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
+    for (unsigned i = 0; i < COUNT; i++) hoard_free(blocks[i]);
+    if (trims) hoard_trim(0);
+    for (unsigned i = 0; !trims && i < 20; i++) { /* what is slow purges by itself */
+        usleep(2000);
+        hoard_free(hoard_malloc(40000 + i * 4096));
+    }
+    size_t after = resident_bytes();
+    fprintf(stderr, ": %zu MB before, %zu afterwards", before >> 20, after >> 20);
+    expect(!trims || held_bytes() == 0, "something is held");
+    expect(after < before + (trims ? 2 << 20 : COUNT * (size_t)SIZE / 2), "what was freed is in memory");
+    for (unsigned round = 0; round < 3; round++) expect(work_for(1000) == 0, "refused");
+    check_all_is_back();
+    expect(resident_bytes() < before + LITTLE, "it is in memory after all");
+}
+
+START_TEST(locked_memory_goes_back)
+{
+    const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
+    in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
+             _i < PATHS ? &path : NULL);
 }
 END_TEST
 
@@ -222,9 +261,9 @@ END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------------- */
 
-static void with_little(int which)
+static void with_little(int which, size_t beside)
 {
-    struct rlimit limit = {(size_t)60 << 20, RLIM_INFINITY};
+    struct rlimit limit = {beside + ((size_t)60 << 20), RLIM_INFINITY};
     expect(setrlimit((__rlimit_resource_t)which, &limit) == 0, "setrlimit");
     unsigned refused = 0;
     for (unsigned round = 0; round < 5; round++) {
@@ -241,10 +280,102 @@ static void with_little(int which)
 static void little_data(void *arg)
 {
     (void)arg;
-    with_little(RLIMIT_DATA);
+    with_little(RLIMIT_DATA, 0);
 }
 
+/* Addresses are counted as if each were memory, which is what the kernel does without overcommit. */
+static void little_address_space(void *arg)
+{
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    (void)arg;
+    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
+    fclose(statm);
+    with_little(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+START_TEST(addresses_have_a_limit)
+{
+    in_child("a limit on addresses", use_path(_i, NULL), little_address_space, NULL);
+}
+END_TEST
+
 START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
+END_TEST
+
+/* --- no overcommit ------------------------------------------------------------------------------------ */
+
+#define OVERCOMMIT "/proc/sys/vm/overcommit_memory"
+
+static int overcommit(void)
+{
+    int now = -1;
+    FILE *file = fopen(OVERCOMMIT, "r");
+    if (!file) return -1;
+    if (fscanf(file, "%d", &now) != 1) now = -1;
+    fclose(file);
+    return now;
+}
+
+static bool set_overcommit(int mode)
+{
+    FILE *file = fopen(OVERCOMMIT, "w");
+    if (!file) return false;
+    bool done = fprintf(file, "%d\n", mode) > 0;
+    return fclose(file) == 0 && done;
+}
+
+/* Has the kernel commit no more than there is, until the descriptor is closed, also by this process's death.
+ * -1: not to be had. */
+static int without_overcommit(pid_t *guard)
+{
+    int ends[2], before = overcommit();
+    if (before < 0 || pipe(ends) != 0) return -1;
+    *guard = fork();
+    if (*guard == 0) {
+        char nothing;
+        setsid(); /* who kills the group leaves this one */
+        close(ends[1]);
+        while (read(ends[0], &nothing, 1) < 0 && errno == EINTR) continue;
+        _exit(!set_overcommit(before));
+    }
+    close(ends[0]);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    bool done = *guard > 0 && set_overcommit(2) && overcommit() == 2;
+    if (!done) close(ends[1]);
+    return done ? ends[1] : -1;
+}
+
+/* What is refused is told, and what there is can be had. */
+static void commit_strictly(void *end)
+{
+    close((int)(intptr_t)end); /* the parent has it */
+    errno = 0;
+    expect(hoard_malloc((size_t)1 << 45) == NULL && errno == ENOMEM, "32 TiB are to be had");
+    void *reap;
+    reapCreate(&reap, NULL);
+    errno = 0;
+    expect(reap && reapMalloc(&reap, (size_t)1 << 45) == NULL && errno == ENOMEM, "32 TiB in a reap");
+    reapDestroy(&reap);
+    expect(work_for(3000) == 0, "refused");
+    little_address_space(NULL);
+}
+
+/* It is the whole machine's, so other programs that reserve more than they use fail meanwhile. */
+START_TEST(nothing_is_overcommitted)
+{
+    const char *path = use_path(_i, NULL), *what = "no overcommit";
+    pid_t guard = -1;
+    int end = in_world() ? without_overcommit(&guard) : -1, status = 0;
+    if (end < 0)
+        printf("%s, %s, skipped: %s; see the limit on addresses\n", path, what,
+               in_world() ? OVERCOMMIT " cannot be set" : "the whole machine's: make check-world sets it");
+    else
+        in_child(what, path, commit_strictly, (void *)(intptr_t)end);
+    if (end >= 0) close(end);
+    if (guard > 0) ck_assert(waitpid(guard, &status, 0) == guard && (end < 0 || status == 0));
+    fflush(stdout);
+}
 END_TEST
 
 /* --- too many mappings -------------------------------------------------------------------------------- */
@@ -541,8 +672,11 @@ int main(void)
 {
     TCase *tests = new_case("world", in_world() ? 1000 : 60);
     tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
+    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
     tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
     tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
     tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
     tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
     tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);

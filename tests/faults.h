@@ -35,8 +35,10 @@ enum fault_call {
 
 enum {
     FAULT_ANY = (1 << FAULT_FENCE) - 1,
+    /* For memory: who calls is told. Without a handler for forks there are no reaps. */
+    FAULT_ANY_TOLD = 1 << FAULT_MMAP | 1 << FAULT_ATFORK,
     /* No call that asks for memory: what fails of these, nobody is told. */
-    FAULT_ANY_QUIET = FAULT_ANY & ~(1 << FAULT_MMAP),
+    FAULT_ANY_QUIET = FAULT_ANY & ~FAULT_ANY_TOLD,
 };
 
 struct fault_plan {

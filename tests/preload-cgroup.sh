@@ -1,6 +1,7 @@
 #!/bin/sh
 # In a control group with little memory: with memory_limit=refuse malloc says ENOMEM and recovers; by default
-# what is unused goes back before the kernel would kill. That it would is seen with memory_limit=ignore.
+# what is unused goes back before the kernel would kill. That it would is seen with memory_limit=ignore. Who wants
+# more than there is is killed by the kernel, or told no, and ends in no other way.
 . "${srcdir:-.}/tests/preload-lib.sh"
 mib=64
 
@@ -48,9 +49,24 @@ expect() {
         bad=1
     fi
 }
+# Killed by the kernel is 137.
+expect_end() {
+    inside "$@"
+    status=$?
+    echo "$path: $* ends with $status"
+    case $status in
+    0) grep -q 'came to its end' "$tmp/out" && return ;;
+    137) [ ! -s "$tmp/out" ] && return ;;
+    esac
+    head -n 20 "$tmp/out"
+    bad=1
+}
 for path in $paths; do
     expect 0 memory_limit=refuse refuse
     expect 0 memory_limit=purge reuse
+    expect 0 memory_limit=refuse fill
+    expect_end memory_limit=purge fill
+    expect_end memory_limit=ignore fill
 done
 expect 137 memory_limit=ignore reuse
 exit $bad

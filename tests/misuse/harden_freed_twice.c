@@ -7,6 +7,6 @@ int main(void)
     void *reap = new_reap(), *object = reapMalloc(&reap, 100);
     reapFree(&reap, object);
     for (int i = 0; i < 1000; i++) reapMalloc(&reap, 100);
-    expect("reapFree", object, "freed twice");
+    expect_apart("reapFree", object, "freed twice", 100, NONE, reap, "");
     reapFree(&reap, opaque(object));
 }

@@ -15,6 +15,17 @@ static inline void expect(const char *call, const void *pointer, const char *wha
     fflush(stdout);
 }
 
+/* The same of an object that lies apart: what follows then, with offset the first changed byte's, or NONE. */
+enum { NONE = -1000000 };
+static inline void expect_apart(const char *call, const void *pointer, const char *what, unsigned long size,
+                                long offset, const void *reap, const char *name)
+{
+    printf("reap: %s(0x%lx): %s; object of %lu bytes", call, (unsigned long)pointer, what, size);
+    if (offset != NONE) printf(", first changed byte at offset %ld", offset);
+    printf(", reap 0x%lx%s%s\n", (unsigned long)reap, *name ? " " : "", name);
+    fflush(stdout);
+}
+
 /* Hides a pointer from the compiler, which would warn of what is done with it. */
 static inline void *opaque(void *pointer)
 {

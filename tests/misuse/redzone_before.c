@@ -7,6 +7,6 @@ int main(void)
     void *reap = new_reap();
     char *object = reapMalloc(&reap, 100);
     memset((char *)opaque(object) - 1, 0, 1);
-    expect("reapRealloc", object, "memory around it was written to");
+    expect_apart("reapRealloc", object, "memory around it was written to", 100, -1, reap, "");
     return reapRealloc(&reap, object, 200) == NULL;
 }

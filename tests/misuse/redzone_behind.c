@@ -7,6 +7,7 @@ int main(void)
     void *reap = new_reap();
     char *object = reapMalloc(&reap, 100);
     memset(opaque(object), 0, 101);
-    expect("reapFree", object, "memory around it was written to");
+    reapSetName(&reap, "session");
+    expect_apart("reapFree", object, "memory around it was written to", 100, 100, reap, "session");
     reapFree(&reap, object);
 }

@@ -9,6 +9,6 @@ int main(void)
     char *object = reapMalloc(&child, 64);
     reapMalloc(&child, 64);
     memset(opaque(object), 0, 65);
-    expect("reapDestroy", object, "memory around it was written to");
+    expect_apart("reapDestroy", object, "memory around it was written to", 64, 64, child, "");
     reapDestroy(&reap);
 }

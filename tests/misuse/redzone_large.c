@@ -7,6 +7,6 @@ int main(void)
     void *reap = new_reap();
     char *object = reapMalloc(&reap, 100000);
     memset((char *)opaque(object) + 100015, 0, 1);
-    expect("reapUsableSize", object, "memory around it was written to");
+    expect_apart("reapUsableSize", object, "memory around it was written to", 100000, 100015, reap, "");
     return reapUsableSize(object) == 0;
 }

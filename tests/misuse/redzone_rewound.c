@@ -9,6 +9,6 @@ int main(void)
     reapMark(&reap, &mark);
     char *object = reapMalloc(&reap, 0);
     memset((char *)opaque(object) + 127, 0, 1);
-    expect("reapRewind", object, "memory around it was written to");
+    expect_apart("reapRewind", object, "memory around it was written to", 0, 127, reap, "");
     reapRewind(&reap, &mark);
 }
