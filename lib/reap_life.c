@@ -241,9 +241,9 @@ static bool run_latest(struct reap *reap, unsigned depth)
 static void empty_tree(struct reap *top, unsigned depth, const char *call)
 {
     struct reap *reap = top, *child;
-    if (LIKELY(!reap->children && !reap->cleanups)) return;
+    if (LIKELY(!reap_tree_has_children(reap) && !reap->cleanups)) return;
     for (;;) {
-        while ((child = reap_tree_newest(reap)) && (reap != top || child->born >= depth)) {
+        while ((child = reap_tree_newest(reap, reap == top ? depth : 0)) != NULL) {
             check_may_end(child, call, false);
             set_going(reap, reap == top ? depth : 0);
             reap = child;

@@ -40,11 +40,12 @@ struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
     return reap == top ? NULL : reap->next;
 }
 
-struct reap *reap_tree_newest(struct reap *parent)
+struct reap *reap_tree_newest(struct reap *parent, unsigned depth)
 {
-    if (!parent->children) return NULL;
+    if (!reap_tree_has_children(parent)) return NULL;
     reap_tree_lock(parent);
     struct reap *newest = parent->children;
+    if (newest && newest->born < depth) newest = NULL;
     reap_tree_unlock(parent);
     return newest;
 }

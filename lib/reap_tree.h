@@ -57,7 +57,7 @@ static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
     child->next = head;
     if (head) head->prev = child;
     atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
-    parent->children = child;
+    __atomic_store_n(&parent->children, child, __ATOMIC_RELAXED);
     reap_tree_unlock(parent);
     return flags;
 }
@@ -73,7 +73,7 @@ static inline void reap_tree_remove(struct reap *child)
     if (prev)
         prev->next = next;
     else
-        parent->children = next;
+        __atomic_store_n(&parent->children, next, __ATOMIC_RELAXED);
     reap_tree_unlock(parent);
 }
 
@@ -116,8 +116,15 @@ void reap_tree_adopt_end(void);
 /* Is a reap another one, or below it? */
 bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
-/* The newest child, or NULL. */
-struct reap *reap_tree_newest(struct reap *parent);
+/* Are there children? Where other threads make or destroy some there may be others the next moment. */
+static inline bool reap_tree_has_children(const struct reap *parent)
+{
+    return __atomic_load_n(&parent->children, __ATOMIC_RELAXED) != NULL;
+}
+
+/* The newest child if it was born at a depth or later, or NULL. An older one may be another thread's, which
+ * may destroy it just now: nobody else may look at it. */
+struct reap *reap_tree_newest(struct reap *parent, unsigned depth);
 
 /* How many children there are. */
 size_t reap_tree_count(struct reap *parent);

@@ -214,6 +214,48 @@ START_TEST(a_child_made_while_a_mark_is_closed)
 }
 END_TEST
 
+static void *sibling;
+
+/* As an older child's own thread: destroys it, once, and its memory becomes something else. */
+static void destroy_once(void)
+{
+    const struct reap *it = reap;
+    struct reap *dead = sibling;
+    if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
+    look_number = 0;
+    reapDestroy(&sibling);
+    memset(dead, 0xff, sizeof *dead);
+}
+
+/* The child is destroyed at each instruction of reapRewind, which has nothing to do with it. */
+START_TEST(a_child_that_ends_while_its_parent_goes_back)
+{
+    use_path(PATHS - 1, NULL);
+    if (!has_steps()) return;
+    step_look = destroy_once;
+    for (unsigned long at = 1;; at++) {
+        reap_mark mark;
+        void *younger;
+        reapCreate(&reap, NULL);
+        reapCreate(&sibling, &reap);
+        reapMark(&reap, &mark);
+        reapCreate(&younger, &reap);
+        looks = 0;
+        look_number = at;
+        step_begin();
+        reapRewind(&reap, &mark);
+        step_end();
+        bool over = look_number != 0;
+        look_number = 0;
+        ck_assert_uint_eq(stats_of(reap).children, over ? 1 : 0);
+        assert_valid(reap);
+        reapDestroy(&reap);
+        if (over) break;
+    }
+    ck_assert_uint_gt(looks, 20);
+}
+END_TEST
+
 /* --- threads --------------------------------------------------------------------------------- */
 
 static bool is_time(const struct timespec *begin, double seconds)
@@ -382,6 +424,8 @@ int main(void)
     TCase *steps = new_case("reap_races_stepped", 60), *threads = new_case("reap_races", 60);
     tcase_add_loop_test(steps, at_each_instruction, 0, 3);
     tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
+    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
+tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
     tcase_add_test(threads, another_thread_measures_and_resizes);
     tcase_add_test(threads, another_thread_frees_before_a_mark);
     tcase_add_test(threads, another_thread_makes_children);

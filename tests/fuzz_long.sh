@@ -11,7 +11,7 @@ end=$(($(date +%s) + seconds))
 
 built=plain
 cp "$top_builddir/tests/fuzz/fuzz" "$dir/plain" || exit 99
-for kind in ubsan asan tsan libfuzzer; do
+for kind in delays ubsan asan tsan libfuzzer; do
     "${SHELL:-/bin/sh}" "$srcdir/tests/fuzz_build.sh" $kind "$dir/$kind" && built="$built $kind"
 done
 echo "builds: $built"
@@ -27,8 +27,12 @@ rows() {
         done
     done
     for options in path=locked heaps=thread heaps=roundrobin,lock=spin heaps=single,lock=block path=locked,purge_ms=0; do
+        echo "delays 3 $options"
         echo "tsan 2 $options"
         echo "tsan 4 $options"
+    done
+    for options in purge_ms=100 purge_ms=0 bypass=1 harden=1; do
+        for threads in 2 3 4; do echo "delays $threads $options"; done
     done
     for options in purge_ms=100 path=locked harden=1 class_steps=1; do echo "libfuzzer 1 $options"; done
 }

@@ -224,6 +224,9 @@ void check_limits(void);
 /* A call has failed with ENOMEM: may it, when so many bytes more would live in reap, which came from `from`?
  */
 void check_refused(int reap, int from, size_t more, unsigned newcomers, size_t size);
+/* reapOf. */
+int reap_of(const void *pointer, void **owner);
+
 /* Has this thread's reaps do what other calls have left to their next look. */
 void look_at_all(void);
 void check_node(struct node *node);

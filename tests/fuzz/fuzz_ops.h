@@ -41,8 +41,8 @@ void no_longer_quiet(struct node *node);
 void answer_call(void);
 bool any_abroad(void);
 /* Objects that are abroad come back, or are no more: those of a reap from a depth on, all or those that
- * others may resize; those of a tree, from a depth of its top on (false: not now, it might wait for ever); those of
- * this thread. */
+ * others may resize; those of a tree, from a depth of its top on (false: not now, it might wait for ever);
+ * those of this thread. */
 void recall(int reap, unsigned depth, bool movable);
 bool recall_below(int top, unsigned depth, bool movable);
 void recall_all(void);

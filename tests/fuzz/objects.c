@@ -341,7 +341,7 @@ void do_of(const struct record *rec)
     expected = object->reap == NONE ? NULL : me->nodes[object->reap].handle;
     SAY("reapOf((char *)o[%u] + %zu, &owner);", slot_of(object), at);
     errno = 0;
-    int result = reapOf(object->at + at, &owner);
+    int result = reap_of(object->at + at, &owner);
     CHECK(owner == expected && result == (expected ? 0 : -1), "reapOf names another reap");
     CHECK(expected || errno == ENOENT, "reapOf: errno %d", errno);
 }

@@ -22,33 +22,16 @@
 #define malloc_usable_size hoard_usable_size
 #endif
 
-/* reapOf looks at a reap that its thread changes just now: memory stays meanwhile, and each word that it reads is
- * checked before it is used, whatever time it is of. So ThreadSanitizer is told not to look at its reads. */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#else
-#define AnnotateIgnoreReadsBegin(file, line) ((void)0)
-#define AnnotateIgnoreReadsEnd(file, line) ((void)0)
-#endif
-
-enum { MAIL = 32, LOOSE = 64, SHARED = 2, ANSWERS = 4 };
+enum { MAIL = 32, LOOSE = 64, SHARED = 2, ANSWERS = 8, ROUNDS = 300, PATIENCE = 300 };
 
 static _Atomic(struct object *) mail[MAIL];
 static _Atomic(int) gates[THREADS]; /* how many are about to make a child; -1: closed */
 static void *publics[THREADS];
-static _Atomic(unsigned) calling; /* a call's number and thread: others shall make children of its public reap */
+static _Atomic(unsigned) calling; /* a call's number and thread, of whose public reap others make children */
+static _Atomic(unsigned) answers; /* threads that do */
 static unsigned threads;
 
 /* --- mail ------------------------------------------------------------------------------------ */
-
-static int find(const void *pointer, void **owner)
-{
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    int result = reapOf(pointer, owner);
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    return result;
-}
 
 static int where(const struct object *object) { return atomic_load(&object->where); }
 
@@ -103,7 +86,7 @@ static void ask_foreign(const struct object *object, unsigned times)
 static void find_foreign(const struct object *object, size_t at)
 {
     void *owner;
-    int result = find(object->at + at % object->usable, &owner);
+    int result = reap_of(object->at + at % object->usable, &owner);
     CHECK(owner == object->owner && result == (object->owner ? 0 : -1),
           "reapOf by another thread: another reap");
 }
@@ -256,30 +239,54 @@ void do_quiet_mark(const struct record *rec)
     if (rec->extra & 1) do_rewind(&mark); /* all that others have made is older, and stays */
 }
 
-/* Marks are opened and closed while the other threads are asked to make children. All of these are older than a
- * quiet mark that comes afterwards, and outlive it. */
+/* Marks are opened and closed while the other threads make children; and a quiet one is gone back to now and then.
+ * All children are older than that one, and outlive it. */
 void do_busy_marks(const struct record *rec)
 {
     static _Atomic(unsigned) number;
-    struct record tries = {.reap = 0, .extra = 255, .slot = rec->slot}, quiet = {.extra = 1};
+    struct node *node = &me->nodes[0];
+    struct record tries = {.reap = 0, .extra = rec->extra % 2, .slot = rec->slot}, innermost = {.reap = 0, .extra = 1};
     unsigned nobody = 0, mine = atomic_fetch_add(&number, 1) % 1000000 * THREADS + THREADS + me->number;
-    if (me->nest || !me->nodes[0].is_public || !atomic_compare_exchange_strong(&calling, &nobody, mine)) return;
-    do_tries(&tries);
+    if (me->nest || !node->is_public || node->quiet != MARKS || node->depth == MARKS) return;
+    if (!atomic_compare_exchange_strong(&calling, &nobody, mine)) return;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        do_tries(&tries);
+        for (unsigned j = 0; j < PATIENCE && node->quiet == MARKS; j++) do_quiet_mark(&innermost);
+        if (node->quiet != MARKS) do_unmark(&innermost);
+        if (atomic_load(&answers) == 0) sched_yield();
+    }
     atomic_store(&calling, 0);
-    do_quiet_mark(&quiet);
 }
 
+static void check_and_destroy(void **child, void **parent)
+{
+    if (!*child) return;
+    CHECK(reapParent(child) == *parent, "a child made beside marks has another parent");
+    void *object = reapMalloc(child, 100);
+    CHECK(object, "no memory");
+    memset(object, 0, 100);
+    reapDestroy(child);
+}
+
+/* Another thread asks for children: some of them live for a while. */
 void answer_call(void)
 {
-    unsigned call = atomic_load(&calling), made = 0;
-    if (call == 0 || call == me->answered || call % THREADS == me->number) return;
-    me->answered = call;
-    for (unsigned i = 1; i < me->program->reaps && made < ANSWERS; i++) {
-        struct record child = {.reap = (uint8_t)i, .extra = (uint8_t)(call % THREADS), .size = (uint16_t)i};
-        if (me->nodes[i].handle) continue;
-        do_public_child(&child);
-        made++;
+    void *made[ANSWERS] = {NULL};
+    unsigned call = atomic_load(&calling), target = call % THREADS;
+    if (call == 0 || target == me->number || me->entered_depth) return;
+    fuzz_running = "children beside marks";
+    atomic_fetch_add(&answers, 1);
+    for (unsigned i = 0; atomic_load(&calling) == call; i++) {
+        if (!may_enter(&gates[target])) {
+            sched_yield();
+            continue;
+        }
+        check_and_destroy(&made[i % ANSWERS], &publics[target]);
+        reapCreate(&made[i % ANSWERS], &publics[target]);
+        atomic_fetch_sub(&gates[target], 1);
     }
+    for (unsigned i = 0; i < ANSWERS; i++) check_and_destroy(&made[i], &publics[target]);
+    atomic_fetch_sub(&answers, 1);
 }
 
 void no_longer_quiet(struct node *node)
@@ -312,7 +319,7 @@ static void fill_loose(unsigned i, void *at, size_t size)
     object->usable = reapUsableSize(at);
     CHECK(object->usable == usable_for(size), "reapUsableSize is %zu of %zu in a shared reap", object->usable,
           size);
-    CHECK(find(at, &owner) == 0 && owner == shared[loose[i].which],
+    CHECK(reap_of(at, &owner) == 0 && owner == shared[loose[i].which],
           "reapOf names another reap than the shared one");
     fill(object);
 }
