@@ -239,13 +239,14 @@ void do_quiet_mark(const struct record *rec)
     if (rec->extra & 1) do_rewind(&mark); /* all that others have made is older, and stays */
 }
 
-/* Marks are opened and closed while the other threads make children; and a quiet one is gone back to now and then.
- * All children are older than that one, and outlive it. */
+/* Marks are opened and closed while the other threads make children; and a quiet one is gone back to now and
+ * then. All children are older than that one, and outlive it. */
 void do_busy_marks(const struct record *rec)
 {
     static _Atomic(unsigned) number;
     struct node *node = &me->nodes[0];
-    struct record tries = {.reap = 0, .extra = rec->extra % 2, .slot = rec->slot}, innermost = {.reap = 0, .extra = 1};
+    struct record tries = {.reap = 0, .extra = rec->extra % 2, .slot = rec->slot};
+    struct record innermost = {.reap = 0, .extra = 1};
     unsigned nobody = 0, mine = atomic_fetch_add(&number, 1) % 1000000 * THREADS + THREADS + me->number;
     if (me->nest || !node->is_public || node->quiet != MARKS || node->depth == MARKS) return;
     if (!atomic_compare_exchange_strong(&calling, &nobody, mine)) return;
