@@ -182,7 +182,10 @@ void apart_note(void *header, const void *reap, const char *name)
 {
     struct apart *apart = header;
     if (reap) apart->reap = reap;
-    if (name) report_format(apart->reap_name, sizeof apart->reap_name, "%s", name);
+    if (!name) return;
+    size_t length = strnlen(name, sizeof apart->reap_name - 1);
+    memcpy(apart->reap_name, name, length);
+    apart->reap_name[length] = '\0';
 }
 
 /* NULL: none of [from, to) was changed. */

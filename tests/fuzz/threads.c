@@ -250,7 +250,7 @@ void do_busy_marks(const struct record *rec)
     unsigned nobody = 0, mine = atomic_fetch_add(&number, 1) % 1000000 * THREADS + THREADS + me->number;
     if (me->nest || !node->is_public || node->quiet != MARKS || node->depth == MARKS) return;
     if (!atomic_compare_exchange_strong(&calling, &nobody, mine)) return;
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0, rounds = ROUNDS / (1 + node->objects / 64); i < rounds; i++) {
         do_tries(&tries);
         for (unsigned j = 0; j < PATIENCE && node->quiet == MARKS; j++) do_quiet_mark(&innermost);
         if (node->quiet != MARKS) do_unmark(&innermost);
