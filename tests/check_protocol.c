@@ -460,6 +460,41 @@ START_TEST(what_a_thread_that_moves_has_taken_is_posted)
 }
 END_TEST
 
+/* As a thread does that had read which heap a superblock is in, and was late: since then another one has it. */
+static void post_late(struct superblock *sb, struct heap *heap)
+{
+    atomic_store(&sb->posted, 1); /* as in a process that was not forked */
+    sb->posted_next = atomic_load(&heap->posted);
+    atomic_store(&heap->posted, sb);
+}
+
+/* Then more is freed of it, and not posted, since it is. The first heap finds it on its list, and passes it on. */
+START_TEST(what_has_left_its_heap_is_posted_to_the_next)
+{
+    set_size(sizes[0]);
+    prepare_fast(&idle);
+    struct superblock *moved = superblock_of(full[0]);
+    struct heap *first = heap_get(STEPPER_FAST);
+    for (unsigned i = 0; i <= capacity / 4; i++) drop(full[i]);
+    heap_give_all();
+    stepper_be(STEPPER_SLOW);
+    for (unsigned i = 0; i <= 3 * capacity; i++) new_object(size);
+    ck_assert_uint_eq(moved->role.heap, STEPPER_SLOW);
+    ck_assert_ptr_ne(heap_active(heap_get(STEPPER_SLOW), class), moved);
+    post_late(moved, first);
+    stepper_be(STEPPER_FAST);
+    for (unsigned i = capacity / 4 + 1; i < capacity; i++) drop(full[i]);
+    heap_deliver_all();
+    ck_assert(is_due(moved));
+    lock_take(&first->lock);
+    heap_collect_posted(first);
+    heap_unlock(first);
+    look_at_all();
+    ck_assert(is_due(moved));
+    free_all();
+}
+END_TEST
+
 /* --- three stops ------------------------------------------------------------------------------- */
 
 static void malloc_and_free(void)
@@ -505,6 +540,7 @@ int main(void)
     TCase *lost = new_case("lost", 60);
     tcase_add_checked_fixture(lost, stepper_start, NULL);
     tcase_add_loop_test(lost, what_a_thread_that_moves_has_taken_is_posted, 0, LOSING_PARTS);
+    tcase_add_test(lost, what_has_left_its_heap_is_posted_to_the_next);
     return run_cases("protocol", all, lost, (TCase *)NULL);
 }
 
