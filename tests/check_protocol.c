@@ -460,7 +460,7 @@ START_TEST(what_a_thread_that_moves_has_taken_is_posted)
 }
 END_TEST
 
-/* As a thread does that had read which heap a superblock is in, and was late: since then another one has it. */
+/* As a thread does that had read which heap a superblock is in, and was late: another one has it since. */
 static void post_late(struct superblock *sb, struct heap *heap)
 {
     atomic_store(&sb->posted, 1); /* as in a process that was not forked */
@@ -468,7 +468,8 @@ static void post_late(struct superblock *sb, struct heap *heap)
     atomic_store(&heap->posted, sb);
 }
 
-/* Then more is freed of it, and not posted, since it is. The first heap finds it on its list, and passes it on. */
+/* Then more is freed of it, and not posted, since it is. The first heap finds it on its list, and passes it
+ * on. */
 START_TEST(what_has_left_its_heap_is_posted_to_the_next)
 {
     set_size(sizes[0]);

@@ -96,7 +96,7 @@ static char *free_buffer(const struct record *rec)
 {
     char *buffer = buffers[me->number][rec->size % BUFFERS];
     for (int i = 0; i < REAPS; i++)
-        if (me->nodes[i].handle && me->nodes[i].buffer == buffer) return NULL;
+        if (me->nodes[i].buffer == buffer) return NULL; /* also of one that is gone, until the call returns */
     return buffer;
 }
 
@@ -208,17 +208,17 @@ void do_create_wrong(const struct record *rec)
 /* --- ending ---------------------------------------------------------------------------------- */
 
 /* Its source has all chunks back, whose memory may be used again. */
-static void ended(const struct node *node, long chunks)
+static void ended(struct node *node)
 {
-    CHECK(chunks == 0, "a source did not get back %ld chunks", chunks);
+    CHECK(node->source.chunks == 0, "a source did not get back %ld chunks", node->source.chunks);
     if (node->buffer) memset(node->buffer, 0xdd, BUFFER);
+    node->buffer = NULL;
 }
 
-static void settle(int top, const bool *alive)
+static void settle(const bool *alive)
 {
     for (int i = 0; i < REAPS; i++)
-        if (alive[i] && !me->nodes[i].handle) ended(&me->nodes[i], me->nodes[i].source.chunks);
-    (void)top;
+        if (alive[i] && !me->nodes[i].handle) ended(&me->nodes[i]);
 }
 
 void end_reap(int reap, bool destroys)
@@ -245,7 +245,7 @@ void end_reap(int reap, bool destroys)
     node->quiet = MARKS;
     forget_objects(node, 0);
     if (destroys) forget_reap(reap);
-    settle(reap, alive);
+    settle(alive);
 }
 
 static void destroy_wrongly(void *handle) { reapDestroy(&handle); }
