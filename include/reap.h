@@ -311,10 +311,12 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
     if (!object) __builtin_unreachable(); /* so that the caller's test of the result is the one above */
 #endif
     *(uint64_t *)(front->starts + (uintptr_t)object / 1024 * 8) |= (uint64_t)1 << (uintptr_t)object / 16 % 64;
+    char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: what waits for bump adds once */
 #if defined(__GNUC__)
-    __atomic_signal_fence(__ATOMIC_RELEASE); /* in this order, for who measures it elsewhere */
+    __atomic_store_n(&front->bump, next, __ATOMIC_RELEASE); /* in this order, for who measures it elsewhere */
+#else
+    front->bump = next;
 #endif
-    front->bump = object + ((size + 15) & -(size_t)16); /* rounded apart: what waits for bump adds once */
     return object;
 }
 
