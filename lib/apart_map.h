@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apart_map.h: whose memory an address is in, where the map of arenas does not tell.   (floor 5)
  *
  * Pieces of memory that do not overlap, each a node of a treap: a search tree by address, and a heap by a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk.h: memory for reaps, and the way back from any pointer to it.   (floor 5)
  *
  * A chunk is a block of the backend that one reap carves up. Chunks come from superblocks and

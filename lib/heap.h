@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.h: who owns which superblock.   (floor 4)
  *
  * A heap per id (cpu.h: a CPU, or a concurrency id) and the global heap, as in Hoard (ASPLOS 2000,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lent.h: memory of the user that reaps live in: buffers, and chunks of sources.   (floor 5)
  *
  * It may lie anywhere, in a block of ours too, so the map of arenas does not tell. A small table does, sorted

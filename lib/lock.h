@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lock.h: a mutex that spins briefly and then sleeps, and a gate that is open mostly.   (floor 0)
  *
  * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble,

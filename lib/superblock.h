@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* superblock.h: one superblock, no policy.   (floor 2)
  *
  * A superblock is 64 KiB of blocks of one size class. Its descriptor, one cache line, lives in a

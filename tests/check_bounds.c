@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_bounds.c: the bound on memory and the absence of false sharing, for any number of processors. */
 #include "check_backend.h"
 
