@@ -12,7 +12,7 @@
  *                      |b           |c    |
  *     runs      |a     |b           |c    |a     |       |d      |
  *
- * Threads: any. Lock rank: README.md; taken alone but by lent_freeze and fork.
+ * Threads: any. Lock rank: concurrency.md; taken alone but by lent_freeze and fork.
  */
 #ifndef LENT_H
 #define LENT_H

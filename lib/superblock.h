@@ -87,7 +87,7 @@ struct superblock {
 
 _Static_assert(sizeof(struct superblock) == 64, "a descriptor is one cache line");
 
-extern HIDDEN uint64_t superblock_cookie; /* 48 random bits, shifted left by 16 */
+extern HIDDEN uint64_t superblock_cookie; /* 48 bits, shifted left by 16; some 44 of them random */
 
 void superblock_init(void);
 
