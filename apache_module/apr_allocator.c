@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_allocator.c: memory nodes, for those who use apr_allocator_t directly.
  *
  * Pools here do not: their chunks are their reap's. Bucket allocators do, and read the node's fields,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_debug.c: the names that code compiled with APR_POOL_DEBUG calls, as forwards; file_line is
  * where the call stands, and nothing here uses it. */
 #include "apr_pool.h"

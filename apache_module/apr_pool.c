@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool.c: the life of a pool, from creation to destruction.
  *
  * The order in which a pool ends is APR's contract with its users: pre-cleanups, children (newest

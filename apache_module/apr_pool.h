@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool.h: an APR pool on a reap, as the files of libreap-apr share it.
  *
  * libreap-apr defines every function of apr_pools.h and apr_allocator.h, so that a program that

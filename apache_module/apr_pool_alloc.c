@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_alloc.c: memory from a pool, strings included, and back.
  *
  * Objects are aligned to 16 where stock pools align to 8.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_cleanup.c: functions that run when a pool ends, or when a forked child is about to exec. */
 #include "apr_pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_process.c: processes that end with a pool.
  *
  * They are no ordinary cleanups, because each that must be asked to end gets time to do so: all are

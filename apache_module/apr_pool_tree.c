@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_tree.c: the lists of children, and their locks.
  *
  * A list is guarded by one of a few locks, chosen by the parent's address, rather than by one in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_userdata.c: values that others hang on a pool under a key. */
 #include "apr_pool.h"
 

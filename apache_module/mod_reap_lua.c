@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mod_reap_lua: runs a Lua 5.4 script in a state whose memory is the request's pool.
  *
  * It stands for any program that uses malloc and free inside Apache (thesis 6.4.4, which had bc):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script: one run of one script: what the parts of mod_reap_lua share.
  *
  * Vocabulary: the response has begun when its headers have been passed on; they cannot change then.

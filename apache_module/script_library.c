@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_library: see the header. */
 #include "script_library.h"
 #include "script.h"

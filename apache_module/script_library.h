@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_library: what of Lua's standard library a script in the server gets.
  *
  * string, table, math, utf8, and the basic functions, with these differences:

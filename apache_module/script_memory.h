@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_memory: the memory of one Lua state, taken from the request's pool.
  *
  * On pools that can free single objects (apr_pfree, when libreap-apr is preloaded) what the garbage

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_request: the request as a script sees it: the global `r`, and print.
  *
  *   read        r.method, r.uri, r.args, r.path_info, r.protocol, r.hostname, r.useragent_ip, r.user,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_time: see the header. */
 #include "script_time.h"
 #include "script.h"

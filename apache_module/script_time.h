@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* script_time: the limit on the CPU time of one script.
  *
  * An instruction hook reads the thread's clock. Time is what the thread computes: a script that waits

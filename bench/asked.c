@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* asked.c, preloaded: glibc's malloc, and how much a program asks it for. At the end of each process one line
  * on standard error: the most bytes asked for at once, the allocations, and the frees.
  *

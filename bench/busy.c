@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Workloads of threads on a machine that has other work, for whichever malloc is preloaded, for a fixed time:
  * busy WORKLOAD THREADS SECONDS [LOOPS [CPUS]]. LOOPS other processes do nothing but turn, dealt to the CPUs
  * in turn; all of it stays on the first CPUS of them.

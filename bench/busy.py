@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The suite of bad days: threads beside other processes that only turn, and more of them than there are CPUs (busy.c)."""
 import os
 import statistics

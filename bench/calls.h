@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* calls.h: how long single calls took, as a histogram.
  *
  *     uint64_t start = tick();

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contestants, interleaved rounds, and tables: what all the benchmarks' suites share."""
 import hashlib
 import math

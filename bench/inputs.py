@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of the real programs, the same at any time and place: one generator of numbers, one seed a file."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launch RESULT PRELOAD [NAME=VALUE]... COMMAND...: runs a command by its path, its output to the file
  * RESULT, with PRELOAD ("" for none) preloaded and the names in its environment, and prints what it and its
  * children used: peak resident memory in KiB, user and system time in microseconds, minor page faults.

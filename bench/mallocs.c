@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Workloads of one thread on malloc and free, for whichever malloc is preloaded: mallocs WORKLOAD. Those of
  * more threads are in threads.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.h: what the benchmark programs share: clocks, a generator of numbers, the result lines.
  *
  * A program prints a line, "NANOSECONDS OPERATIONS", and the driver divides; then, as it may be, lines

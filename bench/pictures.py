@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ratios as pictures: one bar a malloc, a group a case, by gnuplot where it is installed (Debian: gnuplot-nox)."""
 import shutil
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on APR's pools. The root has an allocator of its own without a mutex, as httpd gives its
  * connections: with the global pool's, each chunk would cost a lock. */
 #include <apr_allocator.h>

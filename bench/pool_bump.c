@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on a pointer that is bumped, and nothing else: what writing to the objects costs by itself. A
  * yardstick beside the peers, and no region: there is one stretch of memory a thread that is never asked
  * whether it is full; a child begins where the pointer is, and its end puts the pointer back. So children

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on malloc and free alone: a doubly linked list of the objects, freed one by one. Where two
  * threads use it, the one frees what the other took off the list when it sent it. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on mimalloc's heaps. They do not nest, and clearing is destroying and making anew. */
 #include <mimalloc.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on glibc's obstacks, whose chunks come from malloc. They do not nest. */
 #include <obstack.h>
 #include <stdlib.h>

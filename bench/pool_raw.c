@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on a region as one writes it by hand, for the least that a region can cost: a yardstick beside the
  * peers. Objects are aligned to 16; chunks come from malloc and double from 8 KiB to 1 MiB, as a reap's do.
  *

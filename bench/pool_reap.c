@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on reaps, linked to libreap-malloc: free() of an object goes to its reap, from any thread. */
 #include <reap.h>
 #include <stdlib.h>

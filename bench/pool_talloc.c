@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on talloc: a context is an object without bytes. With TALLOC_POOLS it is a pool of talloc's with
  * room for the objects that it is told of; those that find none come from malloc. Such a pool frees nothing
  * before all of it is free, so it is none that frees. */

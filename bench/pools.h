@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h: workloads on regions, written once for all of them: pool_NAME WORKLOAD [NUMBER].
  *
  * A program pool_NAME.c says what a pool is and how its calls are made, then includes this. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The suites of pools: time, and memory (pools.h and what it includes, a pool_NAME.c each)."""
 import os
 

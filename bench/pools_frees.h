@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools_frees.h: the workloads of pools.h, which includes this, that free and resize single objects.
  *
  *     churn     10,000 live objects, a random one replaced each time

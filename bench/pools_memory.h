@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pools_memory.h: the workloads of pools.h, which includes this, that look at memory and not at time.
  *
  *     idle N    N pools with three objects each, which nobody uses

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real programs that allocate much: what is run, on which input, and which Debian package has it."""
 import os
 import shlex

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the benchmarks in interleaved rounds and prints minima, medians and ratios as tables."""
 import argparse
 import csv

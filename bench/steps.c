@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* steps PRELOAD: how many instructions a malloc and a free of each size take on the fast path, and how many
  * of them are atomic read-modify-writes, for the malloc that PRELOAD ("" for none) brings. A line a size:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Workloads of threads, for whichever malloc is preloaded: threads WORKLOAD THREADS [count]. After what is
  * told of them in the papers (ASPLOS 2000, section 5; Larson and Krishnan, ISMM 1998), sizes and numbers
  * theirs where they give them.

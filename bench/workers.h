@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* workers.h: threads that allocate, and what is known of them: how much they asked for, how much they hold.
  *
  *     take(size)            malloc, the size written to the object's first word, counted

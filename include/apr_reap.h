@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_reap.h: what reaps add to APR's pools.
  *
  * Under libreap-apr every apr_pool_t is a reap, and these three calls reach what stock pools do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hoard.h: a per-CPU superblock allocator with bounded blowup.
  *
  * The algorithm is Hoard's (Berger, McKinley, Blumofe, Wilson, ASPLOS 2000, section 3): one heap

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap.h: nested regions in which single objects can be freed too.
  *
  * A reap (Berger, thesis 2002, chapter 6) allocates like a region, by bumping a pointer through

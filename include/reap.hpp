@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap.hpp: reaps for C++17: memory resources for std::pmr, and objects with destructors.
  *
  *     reap::resource request(connection.handle());       // a child of another, or a root without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* account.h: what the allocator holds, in figures and in words.   (floor 5)
  *
  * Approximate while threads allocate: nothing is stopped and no lock is held for long.

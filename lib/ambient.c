@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ambient.c: a thread's malloc that comes from a reap for a while. */
 #include "ambient.h"
 

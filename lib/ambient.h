@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ambient.h: a thread's malloc that comes from a reap for a while.   (floor 5)
  *
  * Between reapEnter and reapLeave a thread's malloc goes to the reap. Nobody else is to pay for it: the first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apart.h: memory for single objects, each apart from all others.   (floor 5)
  *
  * With some options each object of a reap has memory of its own, for those who look for mistakes: the

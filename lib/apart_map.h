@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apart_map.h: whose memory an address is in, where the map of arenas does not tell.   (floor 5)
  *
  * Pieces of memory that do not overlap, each a node of a treap: a search tree by address, and a heap by a
  * number that is made of the address, so that it is as deep as a tree of random shape. Pieces that are dead
  * stay, for those who ask what was there, until others are entered in their place, or so many died later.
  *
- * Threads: any. Lock rank: README.md; nothing is called or taken within.
+ * Threads: any. Lock rank: concurrency.md; nothing is called or taken within.
  */
 #ifndef APART_MAP_H
 #define APART_MAP_H

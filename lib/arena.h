@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h: where superblocks and spans lie.   (floor 2)
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena_state.h: arenas from within, for the parts of them.   (floor 2)
  *
  * arena_table.c has structs and where they are found, arena_slots.c slots, arena_large.c mappings,

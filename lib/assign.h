@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* assign.h: which heap a thread allocates from, where heaps have locks.   (floor 4)
  *
  * The policies of McDowell, Eggers and Gribble (PPoPP 2003, 2.2 and table 1), and some more; 2P is twice the

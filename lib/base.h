@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base.h: words everybody uses.   (floor 0) */
 #ifndef BASE_H
 #define BASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "bin.h"
 
 void bin_add(struct bin *bin, struct superblock *sb, unsigned group)

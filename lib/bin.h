@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bin.h: the superblocks of one class on one heap, by fullness.   (floor 3)
  *
  *     groups   0: under 1/8 free    1: 1/8 to 2/8    ...    7: 7/8 and more    (empty ones are elsewhere)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bitmap.h: bits in 64-bit words.   (floor 0)
  *
  * A bitmap is an array of words; bit i is bit i % 64 of word i / 64. Ranges are half open. Nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.h: what the control groups of this process leave it of memory and processors.   (floor 1)
  *
  * Version 1 and version 2 are both read, each from the process's own group up to the root of the mount: the

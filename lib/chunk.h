@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk.h: memory for reaps, and the way back from any pointer to it.   (floor 5)
  *
  * A chunk is a block of the backend that one reap carves up. Chunks come from superblocks and
@@ -46,7 +47,7 @@ void *chunk_of(const void *pointer, size_t *got);
 
 /* Between the two no memory leaves the process that chunks are in: for those who look at what other threads
  * may be giving back. Nothing may be allocated, freed or lent meanwhile, and there may be little to do, since
- * arenas are locked. */
+ * who purges, unmaps or moves memory waits. */
 void chunk_freeze(void);
 void chunk_thaw(void);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chunk_client.h: the way up from free() to a reap's own free.   (floor 5)
  *
  * Reaps are floors above the allocator, and free() may be given one of their objects; so the reap

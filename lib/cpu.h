@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu.h: which heap this thread uses, and the restartable sequences on it.   (floor 1)
  *
  * A restartable sequence (rseq) is a stretch of code that the kernel restarts when the thread is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_aarch64.h: the sections of cpu.h in the instructions of aarch64.   (floor 1)
  *
  * The last thing that cpu.h includes; nobody else does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_x86_64.h: the sections of cpu.h in the instructions of x86-64.   (floor 1)
  *
  * The last thing that cpu.h includes; nobody else does.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dispatch.h: the general allocator's calls, to be inlined under their public names.   (floor 5)
  *
  * hoard_malloc and malloc are the same code under two names, each with the fast path in it:

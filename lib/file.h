@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* file.h: files, by system calls alone.   (floor 0)
  *
  * Neither stdio nor malloc: this runs inside of malloc's start. Nor libc's open, read, write and close, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* global.h: the global heap, and those of the caches.   (floor 4)
  *
  * Heap 0 of the paper: superblocks that are at least f empty, given up by the heaps under the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.h: who owns which superblock.   (floor 4)
  *
  * A heap per id (cpu.h: a CPU, or a concurrency id) and the global heap, as in Hoard (ASPLOS 2000,
@@ -23,7 +24,7 @@
  * The invariant, with f in eighths and fullness recorded in eighths (superblock.h):
  *     recorded free eighths <= 8 K   or   <= f * superblocks
  * The free that takes a superblock to its next group restores it, by giving superblocks that are at
- * least f empty to the global heap. What is free but not recorded is bounded; lib/README.md has the sum.
+ * least f empty to the global heap. What is free but not recorded is bounded; bound.md has the sum.
  *
  * On the locked path no superblock has an owner, rows are used under the heap's lock, and assign.h says which
  * heap a thread uses.

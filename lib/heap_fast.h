@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast.h: malloc and free in one restartable section each.   (floor 4)
  *
  * Rows are read by the fast path and changed by slow paths as heap.h tells. No section may be

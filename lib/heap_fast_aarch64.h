@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast_aarch64.h: the sections of heap_fast.h in the instructions of aarch64.   (floor 4)
  *
  * The last thing that heap_fast.h includes; nobody else does. cpu_aarch64.h tells why loads and stores

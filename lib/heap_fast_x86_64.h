@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast_x86_64.h: the sections of heap_fast.h in the instructions of x86-64.   (floor 4)
  *
  * The last thing that heap_fast.h includes; nobody else does.

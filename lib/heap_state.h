@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap_state.h: a heap from within, for the parts of this floor.   (floor 4)
  *
  * a, in superblocks, is the number in bins, active and in `empty`; a - u, as recorded, is the sum of the

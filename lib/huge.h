@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* huge.h: whether huge pages are worth having, as their first touches show.   (floor 2)
  *
  * In a virtual machine whose host has yet to find the memory, 2 MiB take 2 to 5 ms, and 0.2 ms elsewhere;

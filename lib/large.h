@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* large.h: objects that have pages of their own.   (floor 2)
  *
  * Above half a superblock an object is a span of slots of an arena; above 4 MiB a mapping of its

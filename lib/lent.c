@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lent.c: memory of the user that reaps live in. */
 #include "lent.h"
 

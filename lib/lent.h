@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lent.h: memory of the user that reaps live in: buffers, and chunks of sources.   (floor 5)
  *
  * It may lie anywhere, in a block of ours too, so the map of arenas does not tell. A small table does, sorted
@@ -11,7 +12,7 @@
  *                      |b           |c    |
  *     runs      |a     |b           |c    |a     |       |d      |
  *
- * Threads: any. Lock rank: README.md; taken alone but by lent_freeze and fork.
+ * Threads: any. Lock rank: concurrency.md; taken alone but by lent_freeze and fork.
  */
 #ifndef LENT_H
 #define LENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lines.h: which free blocks of a used superblock may be given out without false sharing.   (floor 2)
  *
  *     cache lines   |--------------|--------------|--------------|

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list.h: doubly linked lists with a one-word head.   (floor 0)
  *
  *     head -> node -> node -> NULL

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lock.h: a mutex that spins briefly and then sleeps, and a gate that is open mostly.   (floor 0)
  *
  * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble,
@@ -8,7 +9,7 @@
  * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be
  * handed to it: then nobody else can take it.
  *
- * Rank: lib/README.md has the order in which locks are taken, by fork too.
+ * Rank: doc/design/concurrency.md has the order in which locks are taken, by fork too.
  *
  * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread,
  * nor for those that wait for it: it tries each lock for a while and does without. The parent is left as it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* malloc.c: the libc names, nothing else.   (floor 6) */
 #include "ambient.h"
 #include "dispatch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* malloc_cxx.c: C++'s new and delete, as C functions under their mangled names.   (floor 6)
  *
  * They find the new handler and std::bad_alloc through weak symbols, so that C programs need not

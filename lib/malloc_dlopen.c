@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* malloc_dlopen.c: modules see the malloc that the program has.   (floor 6)
  *
  * A module opened with RTLD_DEEPBIND looks into its own dependencies first, so finds libc's free, and

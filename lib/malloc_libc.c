@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* malloc_libc.c: libc's functions that allocate what their caller gets.   (floor 6)
  *
  * Within a reap this is the reap's, and what libc allocates for itself is not. By where malloc returns to

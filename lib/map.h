@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* map.h: whose is an address?   (floor 2)
  *
  * Read before anything else is believed of a pointer: a root of 8192 words (16384 on aarch64), each for

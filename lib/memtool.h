@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memtool.h: telling Valgrind's Memcheck and AddressSanitizer what is an object and what is not.   (floor 0)
  *
  * Both know malloc; of memory that an allocator carves up itself they have to be told. A pool is known by

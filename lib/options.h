@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.h: what REAP_OPTIONS may say, in one table.   (floor 0)
  *
  * REAP_OPTIONS=name=value,name=value,... is read once, by the first call that needs memory; it is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pages.h: memory from the OS.   (floor 1)
  *
  * One contract per primitive; nothing above this file calls mmap. Sizes and alignments are

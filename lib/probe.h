@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* probe.h: places where a tracer may look on, as USDT probes of the provider "reap".   (floor 0)
  *
  *     PROBE(large_alloc, object, size);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* purger.h: a thread that gives unused memory back, where it is asked for: purge_thread=1.   (floor 5)
  *
  * Without it unused memory goes back by whichever slow path comes next once purge_ms are over, so that a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gdb commands for reaps, which need the library's debug information:
 
     reap [HANDLE]     the tree of a reap, or of every reap, as reapReport prints it

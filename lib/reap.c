@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap.c: the calls. Each checks what it is given and leaves the work to a lower floor. */
 #define REAP_NO_INLINE /* here is what is called */
 #include "reap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_alloc.c: the slow path of a reap. */
 #include "reap_alloc.h"
 

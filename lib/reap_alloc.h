@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_alloc.h: how a reap gets memory for an object, when bumping does not do.   (floor 6)
  *
  * In this order: what other threads freed is taken in; a free block; the hole; a new chunk. Objects

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_backing.c: where a reap made by reapCreateWith has its chunks from. */
 #include "reap_backing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_backing.h: where a reap made by reapCreateWith has its chunks from.   (floor 6)
  *
  *     a buffer          | first chunk |                       no other chunks, large objects are in it too

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_bins.c: a reap's free blocks by size: what is rare. */
 #include "reap_bins.h"
 

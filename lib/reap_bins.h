@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_bins.h: a reap's free blocks by size.   (floor 6)
  *
  * They are linked through their own memory:

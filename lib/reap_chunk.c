@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_chunk.c: chunks of a reap, from the backend and back. */
 #include "reap_chunk.h"
 

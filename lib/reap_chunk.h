@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_chunk.h: chunks of a reap, from the backend and back.   (floor 6)
  *
  * Threads: the reap's own, but for reap_chunk_whole.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_cleanup.c: functions to call when a reap ends. */
 #include "reap_cleanup.h"
 

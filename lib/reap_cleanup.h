@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_cleanup.h: functions to call when a reap ends.   (floor 6)
  *
  * A stack of records, kept in the reap's own memory but not among its objects. Each is taken off

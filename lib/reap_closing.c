@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_closing.c: which chunks a reap can do without. */
 #include "reap_closing.h"
 

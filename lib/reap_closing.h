@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_closing.h: chunks that a reap can do without.   (floor 6)
  *
  * Where objects die here and there, chunks grow emptier and none goes. So when less than half of a chunk

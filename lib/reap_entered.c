@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_entered.c: which reaps threads are in. */
 #include "reap_entered.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_entered.h: which reaps threads are in: between reapEnter and reapLeave (ambient.h).   (floor 7)
  *
  * The reaps that a thread is in are a chain, innermost first: `ambient_reap`, then `outer` in each. In a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_first.c: reaps are made, cleared, and end. */
 #include "reap_first.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_first.h: a reap's first chunk: how reaps are made, cleared, and end.   (floor 6)
  *
  * Threads: the reap's own; the parent of one that is made or ends may be in use by others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_free.c: free blocks of a reap. */
 #include "reap_free.h"
 

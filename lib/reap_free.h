@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_free.h: a reap as a heap: its free blocks.   (floor 6)
  *
  * Free blocks are kept in bins by size (reap_bins.h).

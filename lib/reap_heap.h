@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_heap.h: the tables of a reap as a heap.   (floor 6)
  *
  * The bins of its free blocks (reap_bins.h), and the way from an object to its chunk. The backend tells that

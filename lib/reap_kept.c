@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_kept.c: chunks that were given back, for those who look for mistakes. */
 #include "reap_kept.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_kept.h: chunks that were given back, for those who look for mistakes.   (floor 6)
  *
  * With a tool in the process (memtool.h) what was in a reap that is no more, or was cleared, must not be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_layout.h: how a chunk's header and bitmaps are written when it is new.   (floor 6)
  *
  * Inline, because most first chunks have the size that makes constants of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_life.c: how reaps begin, go back, change their parent, and end.   (floor 7) */
 #include "reap.h"
 

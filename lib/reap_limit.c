@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_limit.c: limits on live bytes. */
 #include "reap_limit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_limit.h: limits on the live bytes of a reap and of all reaps below it.   (floor 6)
  *
  * A limit is an account from which the reaps below it are paid. What a reap has drawn covers its live

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_mark.c: moments in a reap's life, to go back to. */
 #include "reap_mark.h"
 

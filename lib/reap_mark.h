@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_mark.h: moments in a reap's life, to go back to.   (floor 7)
  *
  * A mark is a place of the bump pointer. While one is open nothing is allocated but by bumping, so that all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_misuse.c: what exactly is wrong, for the one line before abort. */
 #include "reap_misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_misuse.h: is it a reap, is it one of its objects?   (floor 6)
  *
  * The checks are made of what allocation keeps anyway: the chunk that holds an address (from the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_remote.c: free() and realloc() of a reap's object, from any thread. */
 #include "reap_remote.h"
 

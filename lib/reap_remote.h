@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_remote.h: free() and realloc() of a reap's object, from any thread.   (floor 6)
  *
  * Under libreap-malloc a program may hand a reap's object to free(), as libraries do with what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.c: reaps that any thread may use at any time. */
 #include "reap_shared.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).   (floor 6)
  *
  * A shared reap is a reap behind a lock. Its handle does not point to it but to its face, which looks to the

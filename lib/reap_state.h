@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_state.h: what a reap is made of.   (floor 6)
  *
  * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_stats.c: what a reap holds, counted from its bitmaps when asked, so that allocation keeps no
  * counts.   (floor 7) */
 #include "reap_stats.h"

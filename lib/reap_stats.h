@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_stats.h: what is said of reaps that end, and of those that never do.   (floor 7) */
 #ifndef REAP_STATS_H
 #define REAP_STATS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_string.c: copies and formatted strings in a reap. */
 #include "reap.h"
 

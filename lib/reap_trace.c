@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_trace.c: a line in a file for each reap that begins, is cleared, meets a limit, or ends. */
 #include "reap_trace.h"
 

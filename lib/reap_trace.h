@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_trace.h: a line in a file for each reap that begins, is cleared, meets a limit, or ends.   (floor 6)
  *
  * REAP_OPTIONS=trace=FILE. Each line is one write(2) at the file's end, so lines of threads and of processes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_tree.c: parents and children. */
 #include "reap_tree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_tree.h: parents and children.   (floor 6)
  *
  *     parent ── children ──> newest ──next──> ... ──next──> oldest

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_valid.c: do a reap's equations hold? */
 #include "reap_valid.h"
 

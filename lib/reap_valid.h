@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_valid.h: do a reap's equations hold?   (floor 6)
  *
  * Checks the invariants that reap_chunk.h and reap_free.h state, by walking all of a reap. For

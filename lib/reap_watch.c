@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watch.c: what those who look for mistakes are told of objects. */
 #include "reap_watch.h"
 

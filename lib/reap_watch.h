@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watch.h: what those who look for mistakes are told of objects.   (floor 6)
  *
  * With a tool in the process (memtool.h), or objects apart (apart.h), reap_watched is set: then each object

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.h: saying one thing on standard error without allocating.   (floor 0)
  *
  * Lines are formatted into a buffer on the stack and written with one write(2); formats know

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sizeclass.h: from sizes to classes and back.   (floor 1)
  *
  *     bytes   16 32 .. 128   160 .. 256   288 .. 512   576 .. 1024   1152 .. 2048   2304 .. 21824 32768

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "superblock.h"
 
 #include "options.h"
@@ -117,7 +118,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
 }
 
 /* Of f at most a quarter: else what waits unseen and what may lie free together were all of a superblock, and
- * one live block could hold each of them (lib/README.md). By lines, one block may make a whole line free, and
+ * one live block could hold each of them (bound.md). By lines, one block may make a whole line free, and
  * those of its line count only then: so looks are taken more often. */
 static unsigned pending_step(const struct superblock *sb)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* superblock.h: one superblock, no policy.   (floor 2)
  *
  * A superblock is 64 KiB of blocks of one size class. Its descriptor, one cache line, lives in a
@@ -86,7 +87,7 @@ struct superblock {
 
 _Static_assert(sizeof(struct superblock) == 64, "a descriptor is one cache line");
 
-extern HIDDEN uint64_t superblock_cookie; /* 48 random bits, shifted left by 16 */
+extern HIDDEN uint64_t superblock_cookie; /* 48 bits, shifted left by 16; some 44 of them random */
 
 void superblock_init(void);
 

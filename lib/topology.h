@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* topology.h: which CPUs share a core, and which their last cache.   (floor 0)
  *
  *     CPU      0    1    2    3    4    5    6    7

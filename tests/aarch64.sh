@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Cross-builds for aarch64 in ./aarch64, has the restartable sections looked at, and runs under qemu-user what
 # can run there: qemu has no rseq, so that is the locked path, and the sections in check_sections' own area.
 #

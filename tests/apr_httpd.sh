@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # An unmodified httpd with its pools on reaps gives the answers of the stock server, byte for byte,
 # under one MPM (apr_httpd.sh MPM; without one, under all three). Then it is restarted and stopped,
 # and its error log is looked at.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pfree.c: what reaps add to APR's pools, as a module would use it that runs on stock pools too.
  *
  * apr_pfree.sh runs it with and without libreap-apr, and with a kind of misuse as argument.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # apr_pfree, apr_prealloc and apr_pool_reap: their use, their misuse (one line and an abort, each),
 # and their absence on stock pools, which a module survives.
 srcdir=${srcdir:-.}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_semantics.c: main, and the life of pools: tree, order of cleanups, user data. */
 #include "apr_semantics.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_semantics.h: a program that uses all of apr_pools.h and apr_allocator.h and prints what it saw.
  *
  * It knows APR only. apr_semantics.sh runs it on stock pools and with libreap-apr preloaded and

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Pools on reaps behave as stock pools do: apr_semantics uses all of their interface, and prints the
 # same transcript on both.
 srcdir=${srcdir:-.}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_semantics_memory.c: allocators, memory, strings, and what happens when there is no more. */
 #include "apr_semantics.h"
 

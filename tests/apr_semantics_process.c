@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_semantics_process.c: forks, subprocesses, threads, and APR's own beginning and end. */
 #include "apr_semantics.h"
 

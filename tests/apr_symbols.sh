@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libreap-apr stands in for all of libapr's pools and allocators: it exports every such name that
 # libapr does, and in a running httpd each of them binds to it. One missed, and stock code would
 # read our struct as its own.

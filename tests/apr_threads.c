@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* apr_threads.c: pools on reaps from many threads, where stock pools would need an allocator with a
  * mutex: children of one parent made and destroyed by all threads at once, pools that one thread
  * makes and another destroys, and forks in the middle of it. Run under libreap-apr only.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Pools on reaps from many threads at once, and across fork.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/httpd_lib.sh"

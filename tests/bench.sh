@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What `make bench` ends with follows from the runs that it writes down: reap's time to the best peer's, where
 # reaps under APR and yardsticks are no peers, and the memory of a pool. Three objects a pool, for that is quick.
 srcdir=${srcdir:-.}

@@ -1,4 +1,5 @@
-/* bound.h: the bound of lib/README.md, computed; and whether all that it is made of holds.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bound.h: the bound of doc/design/bound.md, computed; and whether all that it is made of holds.
  *
  * With f the empty fraction, K the slack, S a superblock, C the classes in use, for one heap
  *

@@ -1,4 +1,4 @@
-# bounds.svg from bounds.dat, which tests/bounds wrote: see "The bound on memory" in lib/README.md.
+# bounds.svg from bounds.dat, which tests/bounds wrote: see doc/design/bound.md.
 set terminal svg size 1100,850 dynamic
 set output "bounds.svg"
 set multiplot layout 2,2 title "One thread as 2 to 256 processors"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cancel.c: no call of ours is a cancellation point. A thread that is to be cancelled goes on through malloc,
  * free and the calls of reaps, up to a cancellation point of its own: else it would end within malloc, with
  * the locks that it holds, and the next thread would wait for ever. Linked to libreap-malloc.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run by preload-cgroup.sh in a control group that may have the memory that the first argument says, in MiB;
  * the second is what to do there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_arena.c: slots, and the map of the address space. (Mappings and large objects: check_large.) */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_assign.c: which heap an allocation comes from, under each policy; threads that come and go. */
 #include "check_backend.h"
 

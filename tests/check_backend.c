@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "check_backend.h"
 
 #include "arena.h"

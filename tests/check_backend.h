@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_backend.h: what the Check programs share, those for reaps too.
  *
  * Options are read once in a process, so a test that chooses a path must be the first in its process

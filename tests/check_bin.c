@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_bin.c: superblocks of a class by fullness. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_bounds.c: the bound on memory and the absence of false sharing, for any number of processors. */
 #include "check_backend.h"
 
@@ -93,7 +94,7 @@ START_TEST(the_bound_is_reached)
 }
 END_TEST
 
-/* What lib/README.md says of classes: of each share of a superblock that is too small for a block. */
+/* What doc/design/bound.md says of classes: of each share of a superblock that is too small for a block. */
 static unsigned rest_at_most(unsigned size)
 {
     if (size == 11456) return SUPERBLOCK / 8 + LINE;

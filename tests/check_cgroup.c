@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_cgroup.c: limits of control groups, read below a directory that is made up, and how arenas keep to
  * one. */
 #include "check_backend.h"

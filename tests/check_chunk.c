@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_chunk.c: memory for reaps: chunks, and the way from any pointer to its chunk. */
 #include "check_backend.h"
 

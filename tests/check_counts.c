@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_counts.c: what hoard_stats counts of slow paths, where it can be known beforehand: threads stay on a
  * CPU each, so that their heaps do not change. */
 #include "check_backend.h"

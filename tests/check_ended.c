@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_ended.c: heaps whose threads have ended: what they leave behind serves others, and goes back. */
 #include "check_backend.h"
 

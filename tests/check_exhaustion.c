@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_exhaustion.c: too little address space. Every call says NULL and ENOMEM, nothing is lost, and what is
  * freed serves again. RLIMIT_AS is set in children; it makes mmap fail at the point that is wanted. */
 #include "check_backend.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_faults.c: the n-th call to the OS fails, for every n until none does, in a tour through every public
  * call of hoard.h and reap.h; and all from the n-th on, and those for much or for little memory alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
 #include "check_backend.h"
 

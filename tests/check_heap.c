@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_heap.c: the accounts, the emptiness invariant, and memory that goes from thread to thread. */
 #include "check_backend.h"
 

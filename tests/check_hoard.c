@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_hoard.c: the calls of hoard.h against a shadow model, by several threads that free each other's
  * blocks, on each path. Every block is filled with bytes of its own, checked when it is freed or resized. */
 #include "check_backend.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_large.c: mappings, and large objects in slots and mappings. */
 #include "check_backend.h"
 

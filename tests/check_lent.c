@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_lent.c: the table of users' memory against a model, pieces in one another included; and reaps in
  * buffers in reaps in buffers. */
 #include "check_reap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_levels.c: CPUs that share a cache trade superblocks among themselves first. One thread acts as any of
  * eight CPUs here: it says on which it is, and which id it has. */
 #include "check_backend.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cache lines of a superblock that changes hands partly used: which of its blocks may go, and that two
  * threads never get blocks of one line. */
 #include "check_backend.h"

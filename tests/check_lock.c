@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_lock.c: mutual exclusion, and no sleeper forgotten, under each way of waiting. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_migrate.c: restartable sequences that are restarted all the time. More threads than CPUs, each of
  * them moved from CPU to CPU and shot at with signals while it allocates and frees its own and others'
  * blocks: at the end every account has to add up. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_misuse.c: each misuse of hoard.h's calls ends the program with one line that says what it was. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_os.c: small files, and floor 1: pages, the processor, size classes. */
 #include "check_backend.h"
 

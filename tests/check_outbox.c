@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_outbox.c: blocks freed on another heap wait in that heap's outbox, and arrive in chains. */
 #include "check_backend.h"
 

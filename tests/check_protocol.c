@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_protocol.c: what a restartable section and a slow path may do to each other, all of it: one processor
  * stands still at each instruction of each section in turn (stepper.h), and another one meanwhile takes the
  * superblock, closes the outbox, files, looks or forks. Then blocks that were lost, or given out twice, are

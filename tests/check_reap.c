@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap.c: allocating. (interface.c has the examples of the thesis.) */
 #define REAP_NO_INLINE /* the other tests have reapMalloc inline */
 #include "expect.h"

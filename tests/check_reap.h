@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap.h: what the Check programs for reaps share. */
 #ifndef CHECK_REAP_H
 #define CHECK_REAP_H

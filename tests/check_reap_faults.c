@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_faults.c: no memory. The n-th request of a scenario for a chunk fails, for every n until
  * none does; each time the call that met it must say so, and the reap must be as it was. */
 #include "check_reap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_fork.c: what the child of a fork finds of reaps that other threads were ending, or were in:
  * their parents can be cleared and destroyed. With threads, and at the instructions of calls (step.h). */
 #include "check_reap.h"

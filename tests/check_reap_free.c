@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
 #include "reap_chunk.h"

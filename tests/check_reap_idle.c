@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_idle.c: reaps in which little is. */
 #include "check_reap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_life.c: who is who, and how reaps begin and end. */
 #include <stdio.h>
 #include <sys/mman.h>

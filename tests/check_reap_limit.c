@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_mark.c: marks: what goes with a rewind, what stays, and where objects come from meanwhile. */
 #include "reap_chunk.h"
 #include "reap_fixture.h"

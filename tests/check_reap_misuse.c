@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_misuse.c: each call that takes a reap, given what is none; each call that takes an object, given
  * what is none of this reap: one line that names the call and the pointer, and the end. (tests/misuse has a
  * program for each kind of mistake.) */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_model.c: reaps against a small shadow model, for Valgrind, emulators and objects that are apart:
  * random calls on a few nested reaps. tests/fuzz has the big one, which needs malloc to be ours.
  * REAP_TEST_SEED repeats a run, REAP_TEST_STEPS makes it longer. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_move.c: objects that go to another reap, and reaps that go below another one. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_races.c: what other threads see and do while a reap's own thread goes on: they ask for the size
  * of its objects, free and resize them, and make children. At each instruction of a call first (step.h), then
  * with threads. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_stats.c: what a reap holds: walks, numbers, reports. */
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
 #include "check_reap.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_wild.c: pointers before, at, in and behind every kind of chunk, given to each call that takes an
  * object: what is no live object of the reap ends in the one line that names the call. */
 #include "check_reap.h"

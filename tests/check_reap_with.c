@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_with.c: reaps made with options: in buffers and shared memory, on a source of chunks, on huge
  * pages. */
 #include <stdalign.h>

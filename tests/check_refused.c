@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_refused.c: system calls that the kernel refuses, one kind at a time, and whether anybody looks at
  * what they return. (That memory ends is check_exhaustion's matter, membarrier check_os's.) */
 #include "check_backend.h"

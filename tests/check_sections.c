@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_sections.c: what the restartable sections compute, on every machine. The area is this program's own:
  * no kernel knows it, so nothing is restarted, ids change when a test says so, and emulators and Valgrind,
  * which have no rseq, run the same instructions. That sections are restarted is check_migrate's matter; that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_start.c: a fork while another thread starts the allocator. Its last step registers the fork handlers:
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "check_backend.h"

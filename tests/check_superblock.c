@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_superblock.c: one superblock at a time. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_thp.c: what the kernel is told about huge pages, as it shows in /proc/self/smaps. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_topology.c: cores and caches of CPUs, as text and from files like the kernel's. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_unlocked.c: no thread is in the kernel while it has a lock that others need. Each call to the OS (by
  * faults.h) looks how many locks its thread has, while threads do all that takes the slow paths.
  *

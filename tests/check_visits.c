@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_visits.c: how often the global heap is visited, and how many locks and atomic instructions an
  * operation costs, for any number of processors. */
 #include "check_backend.h"

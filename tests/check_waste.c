@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_waste.c: how much more is reserved than was asked for, and which reallocs stay where they are or move
  * without a copy. */
 #include "check_backend.h"

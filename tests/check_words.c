@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_words.c: floor 0 but for locks: options, report, list. */
 #include "check_backend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check_world.c: what the world around a process may do to it: locked memory, limits, too many mappings,
  * sandboxes that come late, ten thousand threads, CPUs that change each millisecond, threads that are
  * cancelled. Nothing crashes, hangs, or loses contents; memory that is said to be zero is. No root is needed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # configure without apxs, or with nothing but a compiler: it says in one line what is left out and
 # why, makes no rule for it, and leaves the user's CFLAGS alone; a wrong argument stops it.
 srcdir=$(cd "${srcdir:-.}" && pwd)

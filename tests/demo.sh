@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The demo, shortened: it ends well, says what it is for, leaves nothing behind, and the case's growth
 # with frees is at most 1/31 of that on stock pools. Its errors are one line.
 srcdir=${srcdir:-.}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dlopen of libreap after other libraries have used up the static TLS that ld.so keeps in reserve: it is
  * refused with one clear error, and the program goes on; while there is room, it is opened and works.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libreap opened late: with room in the static TLS, and after other libraries have used it up to the last byte.
 lib=${top_builddir:-.}/.libs/libreap.so
 late=${top_builddir:-.}/tests/dlopen_late

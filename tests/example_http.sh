@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # doc/examples/http_server: right answers, both limits refuse and leave room for others, a client that goes
 # away leaves nothing, and after a stop in order nothing is held.
 server=${top_builddir:-.}/doc/examples/http_server

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What doc/examples answer. (example_http.sh has the server.)
 examples=${top_builddir:-.}/doc/examples
 tmp=$(mktemp -d) || exit 99

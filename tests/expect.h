@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* expect.h: what the programs that run under a preloaded malloc use in the place of Check, whose
  * own allocations, forks and time limits would be part of what is tested.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The fast paths of malloc and free have no lock, no atomic read-modify-write, and not many instructions:
 # counted by single steps (bench/steps.c). On the locked path the same count must find atomic ones.
 set -u

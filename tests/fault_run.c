@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault_run.c: runs a program, as it is, again and again: each time the n-th of some system calls fails in
  * it, for every n until none does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faulted.c: calls all of malloc's family, under fault_run: what is said no to is NULL with ENOMEM, what is
  * there keeps its contents, and a thread and a forked child do the same. */
 #include "expect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Under fault_run: new throws std::bad_alloc, the nothrow forms are null, after the new handler was asked.
 #include "expect.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faults.h: calls to the OS that fail when a test says so.
  *
  * A test that is linked with -Wl,--wrap of each (faults_wrapped in backend.am) has all of the library's calls

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Holds the includes in lib/ and apache_module/ to the table of floors in lib/README.md.
 srcdir=${srcdir:-.}
 

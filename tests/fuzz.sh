@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A minute of random calls beside a model (tests/fuzz/README.md): always the same programs first, then others each
 # time, with one thread and with several, and with the options that take other code. FUZZ_CHECK_SECONDS: 60.
 program=${top_builddir:-.}/tests/fuzz/fuzz

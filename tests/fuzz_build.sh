@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the library's sources and the random driver (tests/fuzz) into one program: tests/fuzz_build.sh KIND OUT, where
 # KIND is plain, delays, ubsan, asan, tsan or libfuzzer. 77: not to be had here.
 srcdir=$(cd "${srcdir:-.}" && pwd)

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # make fuzz: random calls beside a model for SECONDS in JOBS processes at once, over all builds (plain, sanitizers,
 # libFuzzer), options and numbers of threads, a minute each in turn. Programs that fail are kept in fuzz/ of the build.
 srcdir=${srcdir:-.}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 # A private httpd for tests: sourced, not run. It listens on 127.0.0.1 only, on a free port, lives
 # in a temporary directory, and is stopped by its pid. Debian's unmodified apache2 is meant; the

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
 # shared and static, in C and C++; and everything has gone where configure was told.
 srcdir=$(cd "${srcdir:-.}" && pwd)

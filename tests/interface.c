@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interface.c: what programs outside rely on. All calls, declared once more: a header that says something
  * else does not compile with it; the sizes of what callers allocate, which grow only with a new soname; and
  * the thesis's figures, as a program has them: public header, reapMalloc inline, the library as it is

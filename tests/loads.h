@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loads.h: programs for many processors, run by one thread (vcpu.h).
  *
  * Each has at most `bytes` live. One load in a process.

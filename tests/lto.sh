@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # CFLAGS with -flto: configure leaves it out in one line, libreap.a is machine code after make install, and a program
 # that is linked with -flto may have names of its own like those within. With clang as well, where it is.
 srcdir=$(cd "${srcdir:-.}" && pwd)

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # mod_reap_lua in a private httpd: on stock pools and on reaps, under prefork and event.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/httpd_lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The man pages know every call of the headers, format without a warning, and their examples run; so do README.md's.
 srcdir=${srcdir:-.}
 libs=${top_builddir:-.}/.libs

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Each program in tests/misuse says on standard output what it expects on standard error: exactly
 # that one line must come, and then SIGABRT.
 srcdir=${srcdir:-.}

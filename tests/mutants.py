@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Seeded faults: does each of them turn a test red?
 
 usage: mutants.py [--jobs N] [--only REGEX] [--list] --source DIR [--build DIR] [--work DIR] LIST...

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # An unmodified apache2 on its stock pools, malloc by libreap-malloc, serves what it serves without:
 # files, SSI, a listing, CGI, a proxied site. (Pools on reaps are the matter of tests/apr_httpd.sh.)
 . "${srcdir:-.}/tests/preload-lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # In a control group with little memory: with memory_limit=refuse malloc says ENOMEM and recovers; by default
 # what is unused goes back before the kernel would kill. That it would is seen with memory_limit=ignore. Who wants
 # more than there is is killed by the kernel, or told no, and ends in no other way.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Programs as they are, with libreap-malloc preloaded, in which the n-th system call fails, for every n until none
 # does (fault_run.c): each path in turn, and with REAP_TEST_WORLD set all of them.
 . "${srcdir:-.}/tests/preload-lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # g++ compiles a template-heavy file to the same bytes; its driver starts the compiler by vfork.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need g++ sha256sum

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # git builds, packs and reads a repository under libreap-malloc as without it.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need git

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # ghostscript renders the same pixels, from PostScript and by way of PDF (whose own bytes hold dates).
 . "${srcdir:-.}/tests/preload-lib.sh"
 need gs

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # malloc_info's answer is well-formed XML, as Python's parser sees it, and its figures add up.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by tests/preload-*.sh: runs a piece of work without libreap-malloc and then with it
 # preloaded, on every path of the backend, and compares what came out.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Misuse of malloc ends with one line that names the call, then abort; a broken REAP_OPTIONS costs
 # one line and nothing else.
 . "${srcdir:-.}/tests/preload-lib.sh"

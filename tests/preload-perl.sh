@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # perl under libreap-malloc: hashes, strings that grow, sorting, regular expressions, fork.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need perl

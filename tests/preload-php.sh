@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Debian's PHP 8.2 under libreap-malloc: it opens its extensions with RTLD_DEEPBIND, so that they would call
 # libc's free on our blocks. With its own allocator on top, and with every string a malloc.
 . "${srcdir:-.}/tests/preload-lib.sh"

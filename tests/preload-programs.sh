@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Test programs that use malloc and its family oddly, under libreap-malloc on every path.
 . "${srcdir:-.}/tests/preload-lib.sh"
 

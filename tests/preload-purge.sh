@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # With purge_thread=1 memory goes back while the program does nothing, by a thread that nobody else sees; without
 # it there is no thread. Forks, threads and signals go on with it.
 . "${srcdir:-.}/tests/preload-lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Debian's python3 under libreap-malloc, with its own small-object allocator and without.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need /usr/bin/python3

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # redis-server under libreap-malloc, on a socket of its own: load, a snapshot by fork, a restart from it.
 #
 # Debian's redis-server is linked to jemalloc. Its malloc, free and malloc_usable_size go to the

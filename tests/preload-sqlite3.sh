@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # sqlite3 under libreap-malloc: a generated database, indices, joins, transactions, dump and reload.
 . "${srcdir:-.}/tests/preload-lib.sh"
 need sqlite3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The malloc family, asked for what programs rarely ask: odd sizes, great alignments. What must fail is in
  * preload_errors.c. */
 #include "expect.h"

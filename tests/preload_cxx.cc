@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Every form of new and delete, exceptions and the new handler included.
 #include "expect.h"
 

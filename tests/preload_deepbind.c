@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A module opened with RTLD_DEEPBIND shares the malloc of its host; and dlopen still looks where the
  * caller's RUNPATH says, though another library stands between. */
 #include "expect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* preload_early.h: a library that allocates whenever it can: in its constructor, in its fork
  * handlers, in a destructor. Foreign to the malloc, as any library may be. */
 #ifndef PRELOAD_EARLY_H

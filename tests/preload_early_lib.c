@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See preload_early.h. The fork handlers are registered in a constructor, as libraries do. */
 #include "preload_early.h"
 

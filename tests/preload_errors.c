@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every error that C17, C23 and POSIX know for the calls of malloc's family, as a table: what is asked, what
  * the answer and errno must be. Whatever fails leaves the block that it was given as it was. */
 #include "expect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory runs out (RLIMIT_AS): NULL and ENOMEM, nothing lost; and memory freed can be had again. */
 #include "expect.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the allocator says of itself is true: known amounts are allocated, and what mallinfo2, malloc_info and
  * malloc_stats say is compared with their sum, and with what the kernel says. With an argument: allocates
  * known amounts and writes malloc_info's answer to standard output. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forks of a process whose threads allocate: each child allocates, frees what its parent made, starts
  * threads, forks again. A child that stands still is killed by its own alarm. */
 #include "expect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One misuse of malloc per run, named by the argument. With none: allocates a little, properly. */
 #include "expect.h"
 

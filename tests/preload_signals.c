@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A signal handler that interrupts malloc and forks: SIGALRM comes at a high rate, into slow paths as well,
  * and its handler forks. Some children leave from within the handler; others return from it, into the call
  * that was interrupted, go on allocating, and check all that the parent had. The parent goes on too. Alone,

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The USDT probes are in both libraries, all of them, each with its arguments and of the provider reap; and a
 # tracer (gdb) that stops at one finds there what the page says.
 srcdir=${srcdir:-.}

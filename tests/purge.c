@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run by preload-purge.sh. Uses 64 MiB, frees them, and does nothing then: does the memory go back, and which
  * threads are there? The first argument is the number of threads that there must be; with two, the second is
  * reap-purge, blocks all signals, and the memory goes back; in a child of fork too. With REAPS (purge_reaps)

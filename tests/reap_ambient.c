@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_ambient.c: malloc and its family inside reapEnter and reapLeave. Linked to libreap-malloc; no Check,
  * which would run on the malloc that is tested. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_ambient_xml.c: Debian's libxml2, which knows nothing of reaps, inside of one: documents that are never
  * freed are gone with their request. Linked to libreap-malloc. */
 #include <libxml/parser.h>

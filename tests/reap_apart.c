@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_apart.c: what free(), realloc() and the reaps' own calls do with objects that lie apart; run by
  * reap_apart.sh with the options that make them so, linked to libreap-malloc. */
 #include <malloc.h>

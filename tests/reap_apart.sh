@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Reaps do what they do with each object apart from all others, in malloc's memory or with zones around it: the
 # tests that do not ask where objects lie say so.
 tests=${top_builddir:-.}/tests

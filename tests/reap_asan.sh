@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Under AddressSanitizer every mistake that tests/reap_asan knows must be found, and what is no mistake must not;
 # with objects of malloc (bypass) with the places where they were allocated and freed.
 program=${top_builddir:-.}/tests/reap_asan

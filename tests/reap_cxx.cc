@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // reap.hpp: memory resources in containers, objects with destructors, exceptions, limits. Only what is
 // public: it is linked to the libraries as they are installed, once to each.
 #include "expect.h"

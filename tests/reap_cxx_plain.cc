@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // reap.hpp in a program without exceptions and RTTI: it works, and exhaustion ends it.
 #include "expect.h"
 #include "reap.hpp"

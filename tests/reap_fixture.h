@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_fixture.h: a reap for each test, checked when the test is over. */
 #ifndef REAP_FIXTURE_H
 #define REAP_FIXTURE_H

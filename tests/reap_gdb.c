@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_gdb.c: reaps of all kinds, reported by the library, for gdb to be held to; run by reap_gdb.sh. */
 #include <stdlib.h>
 

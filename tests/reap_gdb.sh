@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
 srcdir=${srcdir:-.}
 program=${top_builddir:-.}/tests/reap_gdb

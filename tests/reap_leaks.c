@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_leaks.c: loses a reap, keeps one, clears one and destroys it, and one as it exits; run by
  * reap_leaks.sh and reap_trace.sh. */
 #include <stdio.h>

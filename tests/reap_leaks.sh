@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # At exit each reap that was not destroyed has its line, by name, if that is asked for; also where each object is
 # one of malloc.
 program=${top_builddir:-.}/tests/reap_leaks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_libc.c: what libc allocates for itself at its first use is not a reap's that a thread is in then. Each
  * function is first used inside, in a process of its own, and again when the reap has gone and its memory was
  * used by others; inside the reap nothing may be left of it. Linked to libreap-malloc.

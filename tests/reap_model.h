@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_model.h: the shadow model of check_reap_model: a few nested reaps, and a table that says what must be
  * where. Each object is filled with bytes of its own. What a function finds to be wrong ends the test. */
 #ifndef REAP_MODEL_H

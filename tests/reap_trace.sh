@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The lines of a trace, in order; nothing without one; and a word about a file that cannot be opened.
 program=${top_builddir:-.}/tests/reap_leaks
 tmp=$(mktemp -d) || exit 99

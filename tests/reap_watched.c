@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_watched.sh and
  * reap_asan.sh, one mistake at a time. */
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Under Valgrind each object of a reap is one to Memcheck: every mistake that tests/reap_watched knows
 # must be an error there, and what is no mistake must be none; and so where each is a block of malloc, or has
 # zones around it.

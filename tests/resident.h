@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* resident.h: what the kernel says that this process holds. Nothing is allocated. */
 #ifndef RESIDENT_H
 #define RESIDENT_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Are the restartable sections of a library what the kernel wants, and what lib/cpu.h says?
 
 usage: rseq_sections.py OBJDUMP LIBRARY...

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The restartable sections of both libraries, as rseq_sections.py looks at them.
 command -v python3 >/dev/null && command -v "${OBJDUMP:=objdump}" >/dev/null ||
     { echo "skipped: no python3 or no $OBJDUMP"; exit 77; }

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A soak of an unmodified httpd with its pools on reaps: many requests of many kinds over each MPM,
 # and then no failed request, no crash, the same children as after the first part, and no more memory.
 # What is kept for reuse comes and goes by a megabyte or two, so medians are compared: of the first

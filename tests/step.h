@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step.h: a thread that looks at its own data after each instruction of a call, as another thread might.
  *
  * The processor's trap flag raises SIGTRAP after each instruction, and the handler looks. So every moment at

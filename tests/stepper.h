@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stepper.h: two processors of which one stands still wherever one likes, inside of restartable sections too.
  *
  * The kernel restarts a section when its thread is signalled, so that no debugger can step through one. Here

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What of the style can be checked cheaply: no line is left open, over 110 columns, or ends in
 # blanks; no tabs in C. Long files are named, but may have their reason.
 srcdir=${srcdir:-.}

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What the shipped libraries export, need and reserve is what the design promises.
 srcdir=${srcdir:-.}
 libs=${top_builddir:-.}/.libs

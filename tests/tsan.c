@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run by tsan.sh: threads that free and resize each other's blocks, of all sizes, trim and fork meanwhile.
  * Blocks change hands by an atomic exchange, so that no race is the program's own. */
 #include "hoard.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run by tsan.sh with tsan.c: threads on one shared reap, of which they free each other's objects; and forks.
  * What they pass on goes through atomic exchanges, so that no race is the program's own. */
 #include "reap.h"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libreap-malloc under Valgrind, which by itself would put its own malloc in the place of any other:
 # programs that use the family oddly run clean on it, and one whose malloc is a reap's for a while.
 . "${srcdir:-.}/tests/preload-lib.sh"

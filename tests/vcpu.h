@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vcpu.h: one thread that acts as any of many processors.
  *
  * Which heap a thread uses is read in one place. Sections find the id at cpu.id_at from the thread pointer:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions that -fsanitize=thread has the library call. They are only ever called by the one thread of a
  * test, but do what they stand for with the order that was asked for all the same. */
 #include "watch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch.h: the atomic instructions and the locks that the library takes, counted.
  *
  * The library is compiled once more for the tests that count, with the compiler's instrumentation for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http_server.c: a reap for each request. POST a text and the answer counts its words; GET /status shows who
  * holds what.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* huge_pages.c: a reap on a source of chunks: here, huge pages.
  *
  *     cc -o huge_pages huge_pages.c $(pkg-config --cflags --libs reap)

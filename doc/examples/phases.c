@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* phases.c: a compiler with a reap for each phase.
  *
  *     cc -o phases phases.c $(pkg-config --cflags --libs reap)

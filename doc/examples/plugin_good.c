@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_good.c: the input in upper case; what is not the answer is freed. */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_greedy.c: keeps and doubles, until malloc says no. */
 #include <stdlib.h>
 #include <string.h>

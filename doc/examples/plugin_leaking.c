@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plugin_leaking.c: right answers, and each time a list that nobody frees. */
 #define _GNU_SOURCE /* asprintf */
 #include <stdio.h>

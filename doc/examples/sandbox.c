@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox.c: plug-ins that know nothing of reaps, each call of one in a reap with a limit.
  *
  *     for p in good leaking greedy; do cc -shared -fPIC -o plugin_$p.so plugin_$p.c; done

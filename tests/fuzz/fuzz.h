@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz.h: a driver that makes random calls of all that reap.h, hoard.h and malloc offer, beside a model that
  * knows what must come of each. README.md tells how it is run.
  *

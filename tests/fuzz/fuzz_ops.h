@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_ops.h: the operations, for the table; each does nothing where it makes no sense. */
 #ifndef FUZZ_OPS_H
 #define FUZZ_OPS_H

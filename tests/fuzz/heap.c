@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* heap.c: malloc and its family, and hoard.h's calls. Compiled with -fno-builtin: calls stay calls. */
 #include "fuzz_ops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libfuzzer.c: programs by libFuzzer, which looks for those that reach new code. The first eight bytes choose
  * how many reaps and slots there are, the others are records. */
 #include "fuzz_ops.h"

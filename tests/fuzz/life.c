@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* life.c: names, functions at the end, marks, limits; and looking at all of a reap. */
 #include "fuzz_ops.h"
 

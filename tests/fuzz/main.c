@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c: the parent of all runs: seeds, files, and what is left of a program that fails. Each run is a child
  * process of its own, so that the parent sees crashes and hangs, too. README.md tells what it is asked. */
 #include "fuzz_ops.h"

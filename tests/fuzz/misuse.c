@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* misuse.c: mistakes, in forked children, which must end with a line that names the call and the pointer. */
 #include "fuzz_ops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c: what must be where. */
 #include "fuzz_ops.h"
 

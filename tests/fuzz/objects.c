@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* objects.c: calls that make, free and look at objects of reaps. */
 #include "fuzz_ops.h"
 

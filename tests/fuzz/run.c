@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c: runs a program, beside the model, in this process. */
 #include "fuzz_ops.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c: the operations, and programs from seeds. */
 #include "fuzz_ops.h"
 

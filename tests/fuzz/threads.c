@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c: what several threads have to do with each other: objects that others free, resize and ask for,
  * children of one parent, and shared reaps.
  *

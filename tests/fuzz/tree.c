@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c: reaps begin, change their parent, and end. */
 #include "fuzz_ops.h"
 

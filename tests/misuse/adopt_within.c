@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of a reap that is being destroyed takes it to another parent. */
 #include "misuse.h"
 

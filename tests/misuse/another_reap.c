@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is freed in another reap than its own. */
 #include "misuse.h"
 

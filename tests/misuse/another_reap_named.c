@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is resized in another reap than its own, which has a name. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object of a reap in a buffer is freed twice. */
 #include "misuse.h"
 

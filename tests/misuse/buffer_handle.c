@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap in a buffer is used after it was destroyed. */
 #include "misuse.h"
 

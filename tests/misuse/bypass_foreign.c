@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block of malloc that is no object is freed, where objects are blocks, too. */
 #include "misuse.h"
 

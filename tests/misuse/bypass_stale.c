@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object of malloc is resized after its reap was cleared. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function that runs when a reap ends destroys that reap. */
 #include "misuse.h"
 

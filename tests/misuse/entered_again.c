@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap is entered again while another one is the innermost. */
 #include "misuse.h"
 

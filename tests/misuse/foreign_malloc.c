@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block of malloc is given to reapFree. */
 #include "misuse.h"
 

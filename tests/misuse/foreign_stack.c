@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A variable is given to reapUsableSize. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is freed again after its chunk was given back. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is freed again after it became part of a bigger free block. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A large object, whose chunk is gone, is freed twice. */
 #include "misuse.h"
 

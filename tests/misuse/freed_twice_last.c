@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The last object, whose memory goes back to the bump pointer, is freed twice. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap is freed as if it were an object. */
 #include "misuse.h"
 

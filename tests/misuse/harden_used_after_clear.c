@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a clear has freed is written to; this is found when enough was freed later. */
 #include "misuse.h"
 

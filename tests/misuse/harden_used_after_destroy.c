@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a destroy has freed is written to; the line has the name that the shared reap had. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A freed object is written to; this is found as the program exits, at the latest. */
 #include "misuse.h"
 

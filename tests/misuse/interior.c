@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pointer into an object is freed. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pointer into a large object is resized. */
 #include "misuse.h"
 

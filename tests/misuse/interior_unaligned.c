@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pointer one byte into an object is freed. */
 #include "misuse.h"
 

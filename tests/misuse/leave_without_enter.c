@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* More reaps are left than were entered. */
 #include "misuse.h"
 

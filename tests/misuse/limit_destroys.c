@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapOnLimit destroys the reap that it was called for. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapOnLimit destroys the reap that an object is being moved from, and makes another in its
  * place. */
 #include "misuse.h"

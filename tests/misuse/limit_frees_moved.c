@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapOnLimit frees the object that is being moved, out of a reap that has no limit, and gets
  * its memory again. */
 #include "misuse.h"

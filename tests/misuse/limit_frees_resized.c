@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapOnLimit frees the very object that is being resized. */
 #include "misuse.h"
 

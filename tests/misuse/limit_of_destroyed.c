@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A destroyed reap is given a limit. */
 #include "misuse.h"
 

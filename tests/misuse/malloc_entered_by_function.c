@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of a reap that is destroyed enters it, and does not leave. */
 #include "misuse.h"
 

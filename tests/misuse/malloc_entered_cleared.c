@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap is cleared with an entered one below it. */
 #include "misuse.h"
 

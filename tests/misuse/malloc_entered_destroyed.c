@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap that is entered is destroyed. */
 #include "misuse.h"
 

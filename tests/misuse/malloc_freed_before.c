@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is freed by free() and then by reapFree: seen when the reap takes in what free() was given. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapOnLimit gives the object that is being resized to free(). */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A freed object is given to realloc(). */
 #include "misuse.h"
 

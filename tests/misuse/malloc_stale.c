@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object of a destroyed reap is given to free(). */
 #include "misuse.h"
 

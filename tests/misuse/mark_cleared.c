@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap goes back to a mark from before it was cleared. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A mark is closed twice, while a younger one with the same place in the order is open. */
 #include "misuse.h"
 

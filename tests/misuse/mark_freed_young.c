@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object that a rewind has freed is freed. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap goes back to a mark of another reap. */
 #include "misuse.h"
 

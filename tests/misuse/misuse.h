@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* misuse.h: what the programs here share: each does one thing that must not be done, after saying on
  * standard output what the library has to say about it on standard error. */
 #ifndef MISUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object that was freed is moved. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is moved out of a reap that it is not in. */
 #include "misuse.h"
 

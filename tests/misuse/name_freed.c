@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap's name, which is no object, is freed. */
 #include "misuse.h"
 

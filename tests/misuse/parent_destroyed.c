@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A child is made in a destroyed reap. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap is destroyed twice, through a copy of its handle. */
 #include "misuse.h"
 

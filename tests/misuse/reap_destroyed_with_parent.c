@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A reap is used after its parent was destroyed. */
 #include "misuse.h"
 

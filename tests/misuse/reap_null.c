@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The handle that reapDestroy left behind is used. */
 #include "misuse.h"
 

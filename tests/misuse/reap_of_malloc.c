@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A block of malloc is used as a handle. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is written to before its beginning, and resized. */
 #include "misuse.h"
 

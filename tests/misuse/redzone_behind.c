@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is written to past its end, by one byte, and freed. */
 #include "misuse.h"
 

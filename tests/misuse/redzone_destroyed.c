@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object in a child is written to past its end; the parent is destroyed. */
 #include "misuse.h"
 

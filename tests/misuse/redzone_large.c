@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A large object is written to past its end, and asked for its size. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object of a shared reap is freed in another one. */
 #include "misuse.h"
 

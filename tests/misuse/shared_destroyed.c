@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A copy of the handle of a shared reap that was destroyed is used. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of a shared reap that is being cleared destroys it. */
 #include "misuse.h"
 

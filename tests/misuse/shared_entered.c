@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A thread that is in a shared reap enters another one. */
 #include "misuse.h"
 

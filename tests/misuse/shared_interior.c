@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pointer into an object of a shared reap is resized. */
 #include "misuse.h"
 

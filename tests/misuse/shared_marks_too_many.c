@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A shared reap has 65535 open marks, and gets another one. */
 #include "misuse.h"
 

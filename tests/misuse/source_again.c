@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A source gives memory that a reap has already. */
 #include "misuse.h"
 

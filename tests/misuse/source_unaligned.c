@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A source gives memory that is not aligned to 4096. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The same, in a chunk that the clear kept for later. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object is measured after its reap was destroyed. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function that reapRewind runs closes a mark outside of the one that the reap is going back to. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A freed object is measured. */
 #include "misuse.h"
 

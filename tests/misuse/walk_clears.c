@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapWalk clears the reap. */
 #include "misuse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function of reapWalk frees another object than it is given. */
 #include "misuse.h"
 
