@@ -36,6 +36,10 @@ listed "$srcdir/lib/libreap-malloc.map" | sort -u - "$tmp/api" >"$tmp/promised"
 exported "$libs/libreap-malloc.so" >"$tmp/exported"
 same libreap-malloc.so "$tmp/promised" "$tmp/exported"
 
+# Debian's package names each call, and the version in which it came.
+sed -n 's/^ \([a-z_A-Z]*\)@REAP_1 [0-9.]*$/\1/p' "$srcdir/debian/libreap0.symbols" | sort -u >"$tmp/promised"
+same debian/libreap0.symbols "$tmp/promised" "$tmp/api"
+
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
 cat >"$tmp/allowed" <<'LIST'
