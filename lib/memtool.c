@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#ifdef HAVE_CONFIG_H
+#include <config.h>
+#endif
+
 #include "memtool.h"
 
 #include "base.h"
@@ -27,13 +31,7 @@ static void unpoison(void *at, size_t size)
 
 /* --- Memcheck -------------------------------------------------------------------------------- */
 
-#if defined(__has_include)
-#if __has_include(<valgrind/memcheck.h>)
-#define HAS_MEMCHECK_H 1
-#endif
-#endif
-
-#ifdef HAS_MEMCHECK_H
+#ifdef REAP_VALGRIND
 #include <valgrind/memcheck.h>
 
 /* Memcheck answers such a request with something else than 0; other tools, callgrind for one, do not,

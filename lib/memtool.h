@@ -11,7 +11,7 @@
  * instrumented code touches, and what its own memcpy and the like do for the library; Memcheck checks all.
  *
  * Callers ask memtool_running() once, and make these calls only then. Without Valgrind's header when the
- * library is built it does not know Valgrind.
+ * library is built, or with configure's --without-valgrind, it does not know Valgrind.
  */
 #ifndef MEMTOOL_H
 #define MEMTOOL_H

@@ -78,6 +78,30 @@ strict='-Wall -Wextra -pedantic -Werror'
     [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
         try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
 }
+# With APR: reap-apr's flags and libapr's own, which are not below our root.
+if [ -e "$lib/libreap-apr.so" ]; then
+    cat >"$tmp/pools.c" <<'C'
+#include <apr_reap.h>
+#include <reap.h>
+#include <stdio.h>
+int main(void)
+{
+    apr_pool_t *pool = NULL;
+    void *owner = NULL;
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) return 1;
+    apr_pfree(pool, apr_palloc(pool, 80));
+    printf("client %d\n", reapOf(apr_palloc(pool, 80), &owner) == 0 && owner == *apr_pool_reap(pool) ? 7 : 0);
+    apr_terminate();
+    return 0;
+}
+C
+    system_pkg_config() { env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR pkg-config "$@"; }
+    flags=$(PKG_CONFIG_LIBDIR=$PKG_CONFIG_LIBDIR:$(system_pkg_config --variable=pcfiledir apr-1) \
+        pkg-config --cflags --libs reap-apr) || wrong "pkg-config does not know reap-apr"
+    case $flags in *-lreap-apr*-lapr-1*) ;; *) wrong "reap-apr does not stand before libapr: $flags" ;; esac
+    # shellcheck disable=SC2046,SC2086
+    try apr $CC -Wall -Werror "$tmp/pools.c" $flags $(system_pkg_config --cflags --libs apr-1)
+fi
 # Each example compiles as its first comment says.
 cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the examples are not installed"
 # shellcheck disable=SC2086

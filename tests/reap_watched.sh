@@ -4,7 +4,9 @@
 # must be an error there, and what is no mistake must be none; and so where each is a block of malloc, or has
 # zones around it.
 program=${top_builddir:-.}/tests/reap_watched
-command -v valgrind >/dev/null || { echo "no valgrind"; exit 77; }
+command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 77; }
+grep -q '^#define REAP_VALGRIND 1' "${top_builddir:-.}/config.h" ||
+    { echo "skipped: the libraries were built without Valgrind's header"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
@@ -37,6 +39,4 @@ for options in stats=0 bypass=1 redzone=32; do
     done
 done
 [ "$("$program" | wc -w)" -gt 5 ] || exit 99
-# A library built without Valgrind's header does not know that it is there.
-[ $bad -eq 0 ] || [ -e /usr/include/valgrind/memcheck.h ] || exit 77
 exit $bad

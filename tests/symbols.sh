@@ -37,6 +37,16 @@ listed "$srcdir/lib/libreap-malloc.map" | sort -u - "$tmp/api" >"$tmp/promised"
 exported "$libs/libreap-malloc.so" >"$tmp/exported"
 same libreap-malloc.so "$tmp/promised" "$tmp/exported"
 
+# Debian's packages name each call, and the version in which it came.
+packaged() { # PACKAGE LIBRARY VERSION-NODE
+    sed -n "s/^ \([A-Za-z_0-9]*@$3\) [0-9.]*\$/\1/p" "$srcdir/debian/$1.symbols" | grep -vx "$3@$3" | sort -u >"$tmp/promised"
+    exported "$libs/$2.so" | sed '/@/!s/$/@Base/; s/@@/@/' | sort -u >"$tmp/exported"
+    same "debian/$1.symbols" "$tmp/promised" "$tmp/exported"
+}
+packaged libreap0 libreap REAP_1
+packaged libreap-malloc libreap-malloc Base
+[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr libreap-apr Base
+
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
 cat >"$tmp/allowed" <<'LIST'
