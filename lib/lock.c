@@ -94,6 +94,7 @@ static void sleep_until_taken(struct lock *lock)
         }
         futex(&lock->state, FUTEX_WAIT_BITSET, seen == LOCK_HANDED ? seen : (uint32_t)LOCK_WANTED,
               impatient ? IMPATIENT : PATIENT);
+        if (!impatient && spin(lock, LOCK_WANTED)) return;
     }
 }
 
