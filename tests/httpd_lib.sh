@@ -45,13 +45,12 @@ httpd_in_use() {
     awk -v port=":$hex" 'index($2, port) { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# Two neighbouring ports that nobody uses.
+# Two neighbouring ports that nobody uses, below those that connections get by themselves.
 httpd_free_port() {
     n=0
     while :; do
         seed=$(od -An -N2 -tu2 /dev/urandom)
-        httpd_port=$((20000 + seed % 20000 * 2))
-        httpd_port=$((httpd_port > 58000 ? httpd_port - 20000 : httpd_port))
+        httpd_port=$((10000 + seed % 11000 * 2))
         httpd_back=$((httpd_port + 1))
         httpd_in_use "$httpd_port" || httpd_in_use "$httpd_back" || return 0
         n=$((n + 1))
