@@ -45,12 +45,9 @@ void heap_visit(struct heap *heap)
     cpu_fence();
 }
 
-/* In the child of a fork that has interrupted a visit, nobody is counted. */
 void heap_visit_ends(struct heap *heap)
 {
-    if (cpu.ids == 0) return;
-    uint32_t visited = atomic_load(&heap->visited);
-    while (visited != 0 && !atomic_compare_exchange_weak(&heap->visited, &visited, visited - 1)) continue;
+    if (cpu.ids != 0) lock_uncount(&heap->visited);
 }
 
 /* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
@@ -130,7 +127,7 @@ static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
     struct superblock *next, *sb = superblock_take_posted(&heap->posted);
     for (; sb != NULL; sb = next) {
         next = superblock_unpost(sb);
-        if (__atomic_load_n(&sb->role.heap, __ATOMIC_RELAXED) != heap->id)
+        if (superblock_role(sb).heap != heap->id)
             forward(sb);
         else if (!list_holds(&sb->link))
             left |= pull_unlisted(heap, sb, visited, pulled);

@@ -69,20 +69,13 @@ static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
                                                    memory_order_relaxed);
 }
 
-/* In the child of a fork that has interrupted who waits, nobody is counted. */
-static void count_down(_Atomic uint32_t *count)
-{
-    uint32_t seen = atomic_load(count);
-    while (seen != 0 && !atomic_compare_exchange_weak(count, &seen, seen - 1)) continue;
-}
-
 static void sleep_until_taken(struct lock *lock)
 {
     unsigned woken = 0;
     for (bool impatient = false;;) {
         uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
         if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
-            if (impatient) count_down(&lock->impatient);
+            if (impatient) lock_uncount(&lock->impatient);
             return;
         }
         if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;
@@ -165,12 +158,10 @@ void lock_reset(struct lock *lock)
 
 /* --- gates ------------------------------------------------------------------------------------ */
 
-/* In the child of a fork that has interrupted who passes, nobody is counted. */
 static void leave(struct gate *gate)
 {
-    uint32_t passing = atomic_load(&gate->passing);
-    while (passing != 0 && !atomic_compare_exchange_weak(&gate->passing, &passing, passing - 1)) continue;
-    if (passing == 1 && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
+    bool last = lock_uncount(&gate->passing) == 1;
+    if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
 }
 
 /* Either this sees the gate closed, or who closes it sees this passing. */

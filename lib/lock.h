@@ -116,6 +116,15 @@ void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);
 void lock_fork_end(void);
 
+/* One thread less that waits, passes or looks; how many there were. In the child of a fork that has
+ * interrupted one, nobody is counted. */
+static inline uint32_t lock_uncount(_Atomic uint32_t *threads)
+{
+    uint32_t seen = atomic_load(threads);
+    while (seen != 0 && !atomic_compare_exchange_weak(threads, &seen, seen - 1)) continue;
+    return seen;
+}
+
 /* --- gates ------------------------------------------------------------------------------------ */
 
 /* Many threads may pass at once, for a system call or two each, and wait for nobody; who closes the gate

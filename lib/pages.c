@@ -147,19 +147,19 @@ uint64_t pages_touch(void *start)
     return after - before;
 }
 
-void pages_unmap(void *start, size_t size)
-{
-    int saved = errno;
-    if (munmap(start, size) != 0) stick(start, size, madvise(start, size, MADV_DONTNEED) != 0);
-    errno = saved;
-}
-
 bool pages_try_unmap(void *start, size_t size)
 {
     int saved = errno;
     bool done = munmap(start, size) == 0;
     errno = saved;
     return done;
+}
+
+void pages_unmap(void *start, size_t size)
+{
+    int saved = errno;
+    if (!pages_try_unmap(start, size)) stick(start, size, madvise(start, size, MADV_DONTNEED) != 0);
+    errno = saved;
 }
 
 bool pages_purge(void *start, size_t size)

@@ -77,9 +77,10 @@ void reap_misuse_object(const char *call, const struct reap *reap, const void *o
     if (!chunk) chunk = apart_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
-    if (reap_chunk_is_apart(chunk) && chunk->owner->name) apart_note(chunk, NULL, chunk->owner->name->text);
-    if (reap && chunk->owner != reap && chunk->owner->name && *chunk->owner->name->text)
-        report_misuse_of(call, object, "an object of another reap,", chunk->owner->name->text);
+    const char *name = reap_name_text(chunk->owner);
+    if (reap_chunk_is_apart(chunk)) apart_note(chunk, NULL, name);
+    if (reap && chunk->owner != reap && *name)
+        report_misuse_of(call, object, "an object of another reap,", name);
     if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");
     misused(call, object, chunk, in_live_chunk(chunk, object, call));
 }

@@ -232,6 +232,12 @@ static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted i
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
 /* Has the reap nothing but a buffer? Then its large objects are in there, too. */
+/* The name, or an empty text. */
+static inline const char *reap_name_text(const struct reap *reap)
+{
+    return reap->name ? reap->name->text : "";
+}
+
 static inline bool reap_is_fixed(const struct reap *reap)
 {
     return reap->flags & REAP_BACKED && reap->backing.buffer && !reap->backing.take;

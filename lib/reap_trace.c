@@ -70,7 +70,7 @@ static void line(const char *event, const struct reap *reap, const char *rest)
 {
     char text[512];
     int saved = errno;
-    const char *name = reap->name ? reap->name->text : "";
+    const char *name = reap_name_text(reap);
     size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%.100s%s", (unsigned)getpid(),
                              (unsigned long long)(now_us() - start_us), event,
                              reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);

@@ -23,19 +23,20 @@ void reap_watch_start(void)
 /* What malloc has given, its tool knows. */
 static void *pool_of(struct reap *reap) { return apart_is_foreign() ? NULL : reap; }
 
+/* NULL: the object is not apart. */
+static void *header_of(const void *object) { return apart_on ? apart_map_find(object, NULL) : NULL; }
+
 static void set_size(const void *object, size_t size)
 {
-    void *header = apart_on ? apart_map_find(object, NULL) : NULL;
+    void *header = header_of(object);
     if (header) apart_set_size(header, size);
 }
-
-static const char *name_of(const struct reap *reap) { return reap->name ? reap->name->text : ""; }
 
 /* Its name is looked at where the reap's own thread comes by, at the latest before the object is freed. */
 void reap_watch_alloc(struct reap *reap, void *object, size_t size, bool zeroed)
 {
     memtool_alloc(pool_of(reap), object, size, zeroed);
-    void *header = apart_on ? apart_map_find(object, NULL) : NULL;
+    void *header = header_of(object);
     if (!header) return;
     apart_set_size(header, size);
     apart_note(header, reap_handle(reap), NULL);
@@ -44,8 +45,8 @@ void reap_watch_alloc(struct reap *reap, void *object, size_t size, bool zeroed)
 void reap_watch_free(struct reap *reap, void *object, size_t bytes)
 {
     memtool_free(pool_of(reap), object, bytes);
-    void *header = apart_on ? apart_map_find(object, NULL) : NULL;
-    if (header) apart_note(header, reap_handle(reap), name_of(reap));
+    void *header = header_of(object);
+    if (header) apart_note(header, reap_handle(reap), reap_name_text(reap));
 }
 
 void reap_watch_widen(struct reap *reap, void *object, size_t bytes)
@@ -65,6 +66,6 @@ void reap_watch_check(struct reap *reap, const char *call)
     for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next) {
         if (!reap_chunk_is_apart(chunk)) continue;
         if (!apart_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk, chunk->first));
-        apart_note(chunk, reap_handle(reap), name_of(reap));
+        apart_note(chunk, reap_handle(reap), reap_name_text(reap));
     }
 }

@@ -282,21 +282,24 @@ enum { MOVING_PARTS = sizeof moving_parts / sizeof *moving_parts };
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-/* A free that takes a superblock to its next group is seen by that free, or by who files it, or it is posted.
- */
-static bool none_is_over_its_threshold(void)
+/* Of the class that is tested. */
+static bool each_in_bins(bool (*is_right)(const struct superblock *sb))
 {
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             const struct list_node *node = heap->bins[class].groups[group].first;
-            for (; node != NULL; node = node->next) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (word_free(word_read(sb)) >= sb->role.regroup_at && !atomic_load(&sb->posted))
-                    return false;
-            }
+            for (; node != NULL; node = node->next)
+                if (!is_right(LIST_ENTRY(node, struct superblock, link))) return false;
         }
     return true;
+}
+
+/* A free that takes a superblock to its next group is seen by that free, or by who files it, or it is posted.
+ */
+static bool is_regrouped(const struct superblock *sb)
+{
+    return word_free(word_read(sb)) < sb->role.regroup_at || atomic_load(&sb->posted);
 }
 
 /* When others have freed so much of a superblock in a bin, it is posted: the bound on memory counts on that.
@@ -308,19 +311,7 @@ static bool is_due(const struct superblock *sb)
     return pending >= (due != 0 ? due : 1);
 }
 
-static bool what_is_due_is_posted(void)
-{
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
-        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            const struct list_node *node = heap->bins[class].groups[group].first;
-            for (; node != NULL; node = node->next) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (is_due(sb) && !atomic_load(&sb->posted)) return false;
-            }
-        }
-    return true;
-}
+static bool is_posted_if_due(const struct superblock *sb) { return !is_due(sb) || atomic_load(&sb->posted); }
 
 /* Nobody is to look at an active one. */
 static bool no_active_one_has_a_threshold(void)
@@ -337,9 +328,9 @@ static void look_at_all(void)
 {
     for (unsigned i = 0; i < live; i++) assert_untouched(&objects[i]);
     require(heap_is_valid(), "accounts do not add up");
-    require(none_is_over_its_threshold(), "a superblock was not regrouped");
+    require(each_in_bins(is_regrouped), "a superblock was not regrouped");
     require(no_active_one_has_a_threshold(), "an active superblock has a threshold");
-    require(what_is_due_is_posted(), "much is pending, and not posted");
+    require(each_in_bins(is_posted_if_due), "much is pending, and not posted");
 }
 
 static struct passed run(const struct fast_part *fast, const struct slow_part *slow, const struct plan *plan)

@@ -169,27 +169,46 @@ START_TEST(at_each_instruction)
 }
 END_TEST
 
-/* --- a child that another thread makes ------------------------------------------------------- */
+/* --- what another thread does to the list of children ------------------------------------------ */
 
-static unsigned long looks, look_number;
-static reap_mark outer;
+static unsigned long looks, look_number; /* of the look at which it is done, or 0 */
+static void (*act)(void);
 
-/* As the parent's own thread: closes its mark. Once, when nobody has the lock of the list, for which it would
- * wait. */
-static void close_once(void)
+/* Once, when nobody has the lock of the list, for which it would wait. */
+static void act_once(void)
 {
     const struct reap *it = reap;
     if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
     look_number = 0;
-    reapUnmark(&reap, &outer);
+    act();
 }
+
+static void expect_act(unsigned long at, void (*what)(void))
+{
+    step_look = act_once;
+    act = what;
+    looks = 0;
+    look_number = at;
+}
+
+/* False: the call was over before. */
+static bool has_acted(void)
+{
+    bool has = look_number == 0;
+    look_number = 0;
+    return has;
+}
+
+static reap_mark outer;
+
+/* As the parent's own thread. */
+static void close_outer(void) { reapUnmark(&reap, &outer); }
 
 /* The mark is closed at each instruction of reapCreate, then another one is opened: the child is older. */
 START_TEST(a_child_made_while_a_mark_is_closed)
 {
     use_path(PATHS - 1, NULL);
     if (!has_steps()) return;
-    step_look = close_once;
     void *child;
     for (unsigned long at = 1;; at++) {
         reap_mark later;
@@ -197,14 +216,11 @@ START_TEST(a_child_made_while_a_mark_is_closed)
         reapCreate(&child, &reap);
         reapDestroy(&child); /* its chunk is for the next one, which then asks the backend for nothing */
         reapMark(&reap, &outer);
-        looks = 0;
-        look_number = at;
+        expect_act(at, close_outer);
         step_begin();
         reapCreate(&child, &reap);
         step_end();
-        bool over = look_number != 0;
-        look_number = 0;
-        if (over) break;
+        if (!has_acted()) break;
         assert_valid(reap);
         reapMark(&reap, &later);
         reapRewind(&reap, &later);
@@ -217,13 +233,10 @@ END_TEST
 
 static void *sibling;
 
-/* As an older child's own thread: destroys it, once, and its memory becomes something else. */
-static void destroy_once(void)
+/* As an older child's own thread; its memory becomes something else. */
+static void destroy_sibling(void)
 {
-    const struct reap *it = reap;
     struct reap *dead = sibling;
-    if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
-    look_number = 0;
     reapDestroy(&sibling);
     memset(dead, 0xff, sizeof *dead);
 }
@@ -233,7 +246,6 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
 {
     use_path(PATHS - 1, NULL);
     if (!has_steps()) return;
-    step_look = destroy_once;
     for (unsigned long at = 1;; at++) {
         reap_mark mark;
         void *younger;
@@ -241,17 +253,15 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
         reapCreate(&sibling, &reap);
         reapMark(&reap, &mark);
         reapCreate(&younger, &reap);
-        looks = 0;
-        look_number = at;
+        expect_act(at, destroy_sibling);
         step_begin();
         reapRewind(&reap, &mark);
         step_end();
-        bool over = look_number != 0;
-        look_number = 0;
-        ck_assert_uint_eq(stats_of(reap).children, over ? 1 : 0);
+        bool acted = has_acted();
+        ck_assert_uint_eq(stats_of(reap).children, acted ? 0 : 1);
         assert_valid(reap);
         reapDestroy(&reap);
-        if (over) break;
+        if (!acted) break;
     }
     ck_assert_uint_gt(looks, 20);
 }

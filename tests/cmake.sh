@@ -2,16 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A project of CMake's finds what `make install` puts down, by find_package(reap): each target builds a program that
 # runs, from a directory other than the configured one too; a version or a part that is not there is refused.
-srcdir=$(cd "${srcdir:-.}" && pwd)
 command -v cmake >/dev/null || { echo "skipped: no cmake"; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
-# Make's own flags would have this make talk to the jobs of the one that runs the tests.
-unset MAKEFLAGS MFLAGS MAKELEVEL
-
-make -s -C "$top_builddir" install DESTDIR="$tmp/root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+. "${srcdir:-.}/tests/install-lib.sh"
 package=$(find "$tmp/root" -name reap-config.cmake)
 [ -n "$package" ] || { echo "wrong: reap-config.cmake is not installed"; exit 1; }
 lib=$(dirname "$(dirname "$(dirname "$package")")")

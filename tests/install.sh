@@ -2,15 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
 # shared and static, in C and C++; and everything has gone where configure was told.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
-
-# Make's own flags would have this make talk to the jobs of the one that runs the tests.
-unset MAKEFLAGS MFLAGS MAKELEVEL
-make -s -C "$top_builddir" install DESTDIR="$tmp/root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+. "${srcdir:-.}/tests/install-lib.sh"
 
 variable() { sed -n "s/^$1=//p" "$top_builddir/lib/reap.pc"; }
 prefix=$(variable prefix)

@@ -148,7 +148,6 @@ struct world {
     unsigned ending_depth;
     bool silent;     /* what is done was said already */
     unsigned abroad; /* objects that others have, or had */
-    unsigned answered; /* the latest call to make children */
     uint64_t order, serial;
     struct node nodes[REAPS];
     struct object objects[SLOTS];
