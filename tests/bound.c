@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bound.h"
 
-#include "global.h"
-#include "lines.h"
-#include "options.h"
-#include "topology.h"
+#include "arena/false_sharing.h"
+#include "base/options.h"
+#include "heap/global_heap.h"
+#include "os/topology.h"
 
 struct extremes extremes;
 

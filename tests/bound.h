@@ -18,7 +18,7 @@
 #ifndef BOUND_H
 #define BOUND_H
 
-#include "heap_state.h"
+#include "heap/heap_internal.h"
 
 /* Bytes held at most by a program of so many classes, on so many heaps, of which the most that was ever live
  * is `live` bytes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bounds.c: what the loads of loads.h cost and hold with 2, 4 ... 256 processors, as a table; and in a file,
  * if one is named, for a picture (bounds.gp). Each row is a process of its own. */
-#include "arena.h"
+#include "arena/arena.h"
 #include "bound.h"
 #include "loads.h"
 #include "vcpu.h"

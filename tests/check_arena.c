@@ -2,9 +2,9 @@
 /* check_arena.c: slots, and the map of the address space. (Mappings and large objects: check_large.) */
 #include "check_backend.h"
 
-#include "arena_state.h"
-#include "options.h"
-#include "pages.h"
+#include "arena/arena_internal.h"
+#include "base/options.h"
+#include "os/pages.h"
 
 #include <pthread.h>
 #include <stdlib.h>

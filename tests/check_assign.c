@@ -2,11 +2,11 @@
 /* check_assign.c: which heap an allocation comes from, under each policy; threads that come and go. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "assign.h"
-#include "heap_state.h"
+#include "arena/arena.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
 #include "hoard.h"
-#include "options.h"
+#include "base/options.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "heap.h"
-#include "options.h"
+#include "arena/arena.h"
+#include "base/options.h"
+#include "heap/heap.h"
 
 #include <fcntl.h>
 #include <sched.h>

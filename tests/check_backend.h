@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "hoard.h"
-#include "superblock.h"
+#include "arena/superblock.h"
 
 /* --- chance ---------------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ enum { PATHS = 3, POLICIES = 10 };
  * cache. `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
 const char *use_path(int i, const char *more);
 
-/* Has floor 2 ready for a test that goes no higher. Nothing is purged but when the test asks for it. */
+/* Has the arenas ready for a test that goes no higher. Nothing is purged but when the test asks for it. */
 void start_arenas(void);
 
 /* --- what there is --------------------------------------------------------------------------- */

@@ -2,11 +2,11 @@
 /* check_bounds.c: the bound on memory and the absence of false sharing, for any number of processors. */
 #include "check_backend.h"
 
-#include "arena.h"
+#include "arena/arena.h"
 #include "bound.h"
 #include "hoard.h"
 #include "loads.h"
-#include "options.h"
+#include "base/options.h"
 #include "vcpu.h"
 
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * one. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "cgroup.h"
+#include "arena/arena.h"
+#include "os/cgroup.h"
 #include "hoard.h"
-#include "large.h"
+#include "arena/large.h"
 
 #include <errno.h>
 #include <limits.h>

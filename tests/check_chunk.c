@@ -2,9 +2,9 @@
 /* check_chunk.c: memory for reaps: chunks, and the way from any pointer to its chunk. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "chunk.h"
-#include "heap.h"
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "hoard/chunk_provider.h"
 #include "hoard.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * CPU each, so that their heaps do not change. */
 #include "check_backend.h"
 
-#include "heap_state.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
 
 #include <pthread.h>

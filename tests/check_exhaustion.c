@@ -3,9 +3,9 @@
  * freed serves again. RLIMIT_AS is set in children; it makes mmap fail at the point that is wanted. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "chunk.h"
-#include "heap.h"
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "hoard/chunk_provider.h"
 #include "hoard.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "check_reap.h"
 
 #include "faults.h"
-#include "heap.h"
+#include "heap/heap.h"
 
 #include <errno.h>
 #include <semaphore.h>

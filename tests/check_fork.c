@@ -2,7 +2,7 @@
 /* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
 #include "check_backend.h"
 
-#include "heap_state.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /* check_heap.c: the accounts, the emptiness invariant, and memory that goes from thread to thread. */
 #include "check_backend.h"
 
-#include "global.h"
-#include "heap_state.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
 #include "step.h"
 

@@ -3,10 +3,10 @@
  * blocks, on each path. Every block is filled with bytes of its own, checked when it is freed or resized. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "heap.h"
+#include "arena/arena.h"
+#include "heap/heap.h"
 #include "hoard.h"
-#include "options.h"
+#include "base/options.h"
 
 #include <errno.h>
 #include <pthread.h>

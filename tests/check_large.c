@@ -2,9 +2,9 @@
 /* check_large.c: mappings, and large objects in slots and mappings. */
 #include "check_backend.h"
 
-#include "arena_state.h"
-#include "large.h"
-#include "pages.h"
+#include "arena/arena_internal.h"
+#include "arena/large.h"
+#include "os/pages.h"
 
 #include <errno.h>
 

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lent.h"
-#include "memtool.h"
+#include "base/sanitizer.h"
+#include "hoard/user_memory.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
 

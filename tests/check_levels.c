@@ -3,12 +3,12 @@
  * eight CPUs here: it says on which it is, and which id it has. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "assign.h"
-#include "global.h"
-#include "heap_state.h"
+#include "arena/arena.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
 #include "hoard.h"
-#include "lines.h"
+#include "arena/false_sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * threads never get blocks of one line. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "heap.h"
+#include "arena/arena.h"
+#include "heap/heap.h"
 #include "hoard.h"
-#include "lines.h"
-#include "options.h"
+#include "arena/false_sharing.h"
+#include "base/options.h"
 
 #include <pthread.h>
 #include <stdlib.h>

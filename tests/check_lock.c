@@ -2,7 +2,7 @@
 /* check_lock.c: mutual exclusion, and no sleeper forgotten, under each way of waiting. */
 #include "check_backend.h"
 
-#include "lock.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <sched.h>

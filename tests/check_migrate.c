@@ -4,7 +4,7 @@
  * blocks: at the end every account has to add up. */
 #include "check_backend.h"
 
-#include "heap_state.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
 
 #include <pthread.h>

@@ -2,10 +2,10 @@
 /* check_misuse.c: each misuse of hoard.h's calls ends the program with one line that says what it was. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "chunk.h"
+#include "arena/arena.h"
+#include "hoard/chunk_provider.h"
 #include "hoard.h"
-#include "report.h"
+#include "base/report.h"
 
 #include <pthread.h>
 #include <sched.h>

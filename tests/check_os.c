@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_os.c: small files, and floor 1: pages, the processor, size classes. */
+/* check_os.c: small files, pages, the processor, size classes. */
 #include "check_backend.h"
 
-#include "cpu.h"
-#include "file.h"
-#include "map.h"
-#include "pages.h"
-#include "sizeclass.h"
+#include "arena/pagemap.h"
+#include "arena/sizeclass.h"
+#include "base/small_file.h"
+#include "os/metadata.h"
+#include "os/pages.h"
+#include "os/rseq.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -126,7 +127,7 @@ START_TEST(metadata_is_zero_aligned_and_apart)
     static unsigned char *all[N];
     for (unsigned i = 0; i < N; i++) {
         size_t size = i % 1000 == 999 ? 300 * KIB : 1 + i % 200;
-        all[i] = pages_metadata(size);
+        all[i] = metadata_alloc(size);
         ck_assert_ptr_nonnull(all[i]);
         ck_assert_uint_eq((uintptr_t)all[i] % 64, 0);
         ck_assert(all_bytes(all[i], size, 0));

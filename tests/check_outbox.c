@@ -2,7 +2,7 @@
 /* check_outbox.c: blocks freed on another heap wait in that heap's outbox, and arrive in chains. */
 #include "check_backend.h"
 
-#include "heap_state.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
 
 #include <pthread.h>

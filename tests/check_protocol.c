@@ -11,10 +11,10 @@
  */
 #include "check_backend.h"
 
-#include "global.h"
-#include "heap_state.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
 #include "hoard.h"
-#include "lines.h"
+#include "arena/false_sharing.h"
 #include "stepper.h"
 
 #include <stdio.h>

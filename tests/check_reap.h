@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "reap.h"
-#include "reap_shared.h"
-#include "reap_valid.h"
+#include "reap/reap_shared.h"
+#include "reap/validate.h"
 
 /* The reap itself, also of a shared one. */
 static inline const struct reap *reap_behind(void *handle)

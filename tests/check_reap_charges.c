@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "check_reap.h"
-#include "chunk_client.h"
-#include "reap_chunk.h"
+#include "hoard/reap_hooks.h"
+#include "region/reap_chunk.h"
 
 enum { NODES = 20, OBJECTS = 60, STEPS = 40000, BUFFER = 64 * 1024 };
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "chunk.h"
+#include "hoard/chunk_provider.h"
 
 static long until_failure; /* requests still granted; negative: all */
 static bool failed;

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lock.h"
+#include "base/lock.h"
 #include "step.h"
 
 enum { THREADS = 4, FORKS = 300 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 /* --- freeing --------------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "apart.h"
-#include "reap_chunk.h"
+#include "hoard/guarded.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 /* --- who and what ---------------------------------------------------------------------------- */

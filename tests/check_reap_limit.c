@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 enum { LIMIT = 1 << 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_mark.c: marks: what goes with a rewind, what stays, and where objects come from meanwhile. */
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 static char order[100];

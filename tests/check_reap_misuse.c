@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "expect.h"
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 
 /* --- what is no reap ------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* check_reap_move.c: objects that go to another reap, and reaps that go below another one. */
 #include <pthread.h>
 
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 static void *other;

@@ -11,9 +11,9 @@
 #include <time.h>
 
 #include "expect.h"
-#include "reap_chunk.h"
-#include "reap_remote.h"
-#include "reap_tree.h"
+#include "reap/reap_tree.h"
+#include "reap/remote_free.h"
+#include "region/reap_chunk.h"
 #include "step.h"
 
 static void *reap;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "hoard.h"
-#include "reap_chunk.h"
-#include "reap_tree.h"
+#include "reap/reap_tree.h"
+#include "region/reap_chunk.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
 

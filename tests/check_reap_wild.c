@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "apart.h"
-#include "reap_chunk.h"
+#include "hoard/guarded.h"
+#include "region/reap_chunk.h"
 
 static void *reap, *other;
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 #include "reap_fixture.h"
 
 static void *with;

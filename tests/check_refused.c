@@ -3,11 +3,11 @@
  * what they return. (That memory ends is check_exhaustion's matter, membarrier check_os's.) */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "dispatch.h"
+#include "arena/arena.h"
+#include "hoard/malloc_fast.h"
 #include "hoard.h"
-#include "large.h"
-#include "pages.h"
+#include "arena/large.h"
+#include "os/pages.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -5,8 +5,9 @@
  * they are described rightly, rseq_sections.py's. */
 #include "check_backend.h"
 
-#include "dispatch.h"
-#include "heap_state.h"
+#include "heap/heap_internal.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
 #include "hoard.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ static void act_as(uint32_t id) { area.cpu_id = id; }
 static void setup(void)
 {
     use_path(2, NULL);
-    dispatch_start();
+    hoard_start();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
     cpu.id_at = (char *)&area.cpu_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;

@@ -2,8 +2,8 @@
 /* check_superblock.c: one superblock at a time. */
 #include "check_backend.h"
 
-#include "options.h"
-#include "superblock.h"
+#include "arena/superblock.h"
+#include "base/options.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 /* check_thp.c: what the kernel is told about huge pages, as it shows in /proc/self/smaps. */
 #include "check_backend.h"
 
-#include "arena.h"
-#include "chunk.h"
+#include "arena/arena.h"
+#include "hoard/chunk_provider.h"
 #include "hoard.h"
-#include "huge.h"
+#include "arena/huge_pages.h"
 
 #include <stdio.h>
 #include <string.h>

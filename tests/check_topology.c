@@ -2,8 +2,8 @@
 /* check_topology.c: cores and caches of CPUs, as text and from files like the kernel's. */
 #include "check_backend.h"
 
-#include "bitmap.h"
-#include "topology.h"
+#include "base/bitmap.h"
+#include "os/topology.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ START_TEST(a_text_may_have_all_cpus_and_no_more)
     size_t n = 0;
     for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS; cpu++)
         n += (size_t)sprintf(text + n, "%s%u.%u", cpu != 0 ? ":" : "", cpu / 2, cpu % TOPOLOGY_CACHES);
-    ck_assert(topology_is_text(text, n));
+    ck_assert(options_topology(text, n, NULL));
     topology_init(text, false);
     ck_assert_uint_eq(topology_caches, TOPOLOGY_CACHES);
     for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS; cpu++) {
@@ -44,7 +44,7 @@ START_TEST(a_text_may_have_all_cpus_and_no_more)
         ck_assert_uint_eq(topology_cache(cpu), cpu % TOPOLOGY_CACHES);
     }
     memcpy(text + n, ":0.0", 4);
-    ck_assert(!topology_is_text(text, n + 4));
+    ck_assert(!options_topology(text, n + 4, NULL));
 }
 END_TEST
 

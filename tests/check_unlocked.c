@@ -7,8 +7,8 @@
 #include "check_reap.h"
 
 #include "faults.h"
-#include "heap.h"
-#include "lock.h"
+#include "base/lock.h"
+#include "heap/heap.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

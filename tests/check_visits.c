@@ -4,8 +4,8 @@
 #include "check_backend.h"
 
 #include "loads.h"
-#include "options.h"
-#include "superblock.h"
+#include "arena/superblock.h"
+#include "base/options.h"
 #include "vcpu.h"
 #include "watch.h"
 

@@ -3,7 +3,7 @@
  * without a copy. */
 #include "check_backend.h"
 
-#include "arena.h"
+#include "arena/arena.h"
 #include "hoard.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_words.c: floor 0 but for locks: options, report, list. */
+/* check_words.c: what lib/base has, but for locks: options, report, list. */
 #include "check_backend.h"
 
-#include "list.h"
-#include "lock.h"
-#include "options.h"
-#include "report.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "base/report.h"
 
 #include <errno.h>
 #include <stdlib.h>

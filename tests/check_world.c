@@ -5,7 +5,7 @@
  */
 #include "check_reap.h"
 
-#include "heap.h"
+#include "heap/heap.h"
 
 #include <errno.h>
 #include <fcntl.h>

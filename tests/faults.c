@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faults.h"
 
-#include "lock.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@ own= # of the driver alone: the library tells AddressSanitizer what is an object
 cc=${CC:-cc}
 flags='-std=gnu17 -D_GNU_SOURCE -O2 -g -w -fno-strict-aliasing -fno-builtin -ftls-model=initial-exec'
 main=$srcdir/tests/fuzz/main.c
-malloc="$srcdir/lib/malloc.c $srcdir/lib/malloc_libc.c"
+malloc="$srcdir/lib/libc/malloc.c $srcdir/lib/libc/libc_calls.c"
 case $kind in
 plain) ;;
 delays) seen='-finstrument-functions' ;;
@@ -27,7 +27,7 @@ echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { retu
 [ "$kind" = libfuzzer ] || echo 'int main(void) { return 0; }' >"$tmp/try.c"
 # shellcheck disable=SC2086  # these are lists of words
 $cc $flags $own "$tmp/try.c" -o "$tmp/try" >/dev/null 2>&1 || { echo "$kind: not here"; exit 77; }
-core=$(ls "$srcdir"/lib/*.c | grep -v '/malloc[a-z_]*\.c$')
+core=$(ls "$srcdir"/lib/*/*.c | grep -v '/lib/libc/')
 parts=$(ls "$srcdir"/tests/fuzz/*.c | grep -v -e '/main\.c$' -e '/libfuzzer\.c$' -e '/delays\.c$')
 [ "$kind" = delays ] && parts="$parts $srcdir/tests/fuzz/delays.c"
 # shellcheck disable=SC2086

@@ -2,9 +2,9 @@
 #include "loads.h"
 
 #include "check_backend.h"
-#include "cpu.h"
-#include "options.h"
-#include "superblock.h"
+#include "arena/superblock.h"
+#include "base/options.h"
+#include "os/rseq.h"
 #include "vcpu.h"
 
 #include <stdlib.h>

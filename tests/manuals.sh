@@ -37,9 +37,9 @@ same_names() {
 }
 section() { sed -n "/^\.SH $1/,/^\.SH/p" "$page"; }
 same_names options "$(section OPTIONS | sed -n 's/^\.B[RI] \([a-z_]*\)=.*/\1/p' | sort)" \
-    "$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "$srcdir/lib/options.c" | sort)"
+    "$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "$srcdir/lib/base/options.c" | sort)"
 same_names probes "$(section PROBES | sed -n 's/^\.BI \([a-z_]*\)(.*/\1/p' | sort)" \
-    "$(cat "$srcdir"/lib/*.c | sed -n 's/.*\bPROBE(\([a-z_]*\),.*/\1/p' | sort -u)"
+    "$(cat "$srcdir"/lib/*/*.c | sed -n 's/.*\bPROBE(\([a-z_]*\),.*/\1/p' | sort -u)"
 
 # groff's macros and its terminal device come with man-db's formatter, which may be absent.
 if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then

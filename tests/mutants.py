@@ -19,7 +19,7 @@ and were seen. `make mutants` calls this.
 A fault is
 
     # Title: what is wrong, in one line
-    file: lib/heap_return.c
+    file: lib/heap/heap_reclaim.c
     tests: check_protocol check_heap
     <<<<
     the old lines

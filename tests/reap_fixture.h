@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "check_reap.h"
-#include "reap_chunk.h"
+#include "region/reap_chunk.h"
 
 static void *reap;
 

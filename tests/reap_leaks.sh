@@ -21,7 +21,7 @@ REAP_OPTIONS=leaks=1,stats=1 "$program" 2>"$tmp/said"
 [ "$(grep -c '^reap: at the end of .*reap_leaks, process [0-9][0-9]*$' "$tmp/said")" = 1 ] || { echo "which program?"; bad=1; }
 head -n 1 "$tmp/said" | grep -q '^reap: at the end of ' || { echo "not at first"; bad=1; }
 REAP_OPTIONS=help "$program" 2>"$tmp/said"
-for name in $(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "${srcdir:-.}/lib/options.c") 'libreap-malloc(7)'; do
+for name in $(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "${srcdir:-.}/lib/base/options.c") 'libreap-malloc(7)'; do
     grep -qF " $name" "$tmp/said" || { echo "help has no $name"; bad=1; }
 done
 [ "$(wc -l <"$tmp/said")" = 1 ] || { cat "$tmp/said"; bad=1; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_remote.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
+/* remote_free.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
  * libreap-malloc; no Check, which would run on the malloc that is tested. */
 #include <malloc.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Are the restartable sections of a library what the kernel wants, and what lib/cpu.h says?
+"""Are the restartable sections of a library what the kernel wants, and what lib/os/rseq.h says?
 
 usage: rseq_sections.py OBJDUMP LIBRARY...
 

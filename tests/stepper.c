@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check_backend.h"
 
-#include "dispatch.h"
-#include "global.h"
-#include "heap_state.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
 #include "stepper.h"
 
 #include <signal.h>
@@ -498,8 +499,8 @@ static void on_end(int number)
 void stepper_start(void)
 {
     use_path(0, "purge_ms=3600000");
-    dispatch_start();
-    dispatch_start_late();
+    hoard_start();
+    hoard_start_late();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
     cpu.id_at = cpu.now_at = (char *)&area.cpu_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;

@@ -23,8 +23,8 @@
 #ifndef STEPPER_H
 #define STEPPER_H
 
-#include "lock.h"
-#include "superblock.h"
+#include "arena/superblock.h"
+#include "base/lock.h"
 
 #include <sys/types.h>
 

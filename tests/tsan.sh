@@ -13,7 +13,7 @@ if ! { $cc -fsanitize=thread "$tmp/try.c" -o "$tmp/try" && "$tmp/try"; } >"$tmp/
     echo "skipped: no program runs under ThreadSanitizer here: $(tail -n 1 "$tmp/log")"
     exit 77
 fi
-sources=$(ls "$srcdir"/lib/*.c | grep -v '/malloc[a-z_]*\.c$')
+sources=$(ls "$srcdir"/lib/*/*.c | grep -v '/lib/libc/')
 # shellcheck disable=SC2086
 $cc -std=gnu17 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" -I"$srcdir/lib" \
     "$srcdir/tests/tsan.c" "$srcdir/tests/tsan_shared.c" $sources -o "$tmp/tsan" -lpthread || exit 99

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vcpu.h"
 
-#include "arena.h"
-#include "dispatch.h"
-#include "heap_state.h"
+#include "arena/arena.h"
+#include "heap/heap_internal.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
 #include "hoard.h"
-#include "lines.h"
+#include "arena/false_sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ bool vcpu_start(enum vcpu_path path, const char *options)
     char text[256];
     snprintf(text, sizeof text, "%s,%s", path == VCPU_LOCKED ? "path=locked" : "", options ? options : "");
     setenv("REAP_OPTIONS", text, 1);
-    dispatch_start();
+    hoard_start();
     intptr_t at = (char *)&id_now - (char *)__builtin_thread_pointer();
     __asm__("" : "+r"(at)); /* in one vector store of both, ld 2.40 does not know the relocation */
     cpu.id_at = cpu.now_at = at; /* the CPU's number as well: topology= speaks of processors */

@@ -3,8 +3,8 @@
  * test, but do what they stand for with the order that was asked for all the same. */
 #include "watch.h"
 
-#include "global.h"
-#include "lock.h"
+#include "base/lock.h"
+#include "heap/global_heap.h"
 
 struct watched watched;
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #if !FUZZ_PUBLIC
-#include "reap_shared.h"
-#include "reap_valid.h"
+#include "reap/reap_shared.h"
+#include "reap/validate.h"
 #endif
 
 /* --- what records name ----------------------------------------------------------------------- */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena_internal.h"
+
+#include "base/probe.h"
+#include "os/metadata.h"
+#include "os/pages.h"
+
+#include <errno.h>
+
+struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
+
+/* --- structs ---------------------------------------------------------------------------------- */
+
+static bool claim_bit(_Atomic uint64_t *word, uint64_t bit)
+{
+    return (atomic_fetch_and(word, ~bit) & bit) != 0;
+}
+
+static struct arena *take_spare(struct arena_group *group)
+{
+    uint64_t spare;
+    while ((spare = atomic_load(&group->spare)) != 0) {
+        unsigned i = (unsigned)__builtin_ctzll(spare);
+        if (claim_bit(&group->spare, (uint64_t)1 << i)) return atomic_load(&group->arenas[i]);
+    }
+    return NULL;
+}
+
+static void enter_all(struct arena *arena)
+{
+    struct arena *first = atomic_load(&arenas.all);
+    do arena->next = first;
+    while (!atomic_compare_exchange_weak(&arenas.all, &first, arena));
+}
+
+/* Where a group has room for one more; without memory it stays as it was. */
+static struct arena *make_in(struct arena_group *group)
+{
+    uint64_t made;
+    while ((made = atomic_load(&group->made)) != UINT64_MAX) {
+        unsigned i = (unsigned)__builtin_ctzll(~made);
+        uint64_t bit = (uint64_t)1 << i;
+        if ((atomic_fetch_or(&group->made, bit) & bit) != 0) continue;
+        struct arena *arena = metadata_alloc(sizeof *arena);
+        if (arena == NULL) {
+            atomic_fetch_and(&group->made, ~bit);
+            return NULL;
+        }
+        arena->group = group;
+        arena->index = (uint8_t)i;
+        atomic_store(&arena->used, UINT64_MAX);
+        atomic_store(&group->arenas[i], arena);
+        enter_all(arena);
+        return arena;
+    }
+    return NULL;
+}
+
+/* Two threads may each make a group: then both are there. */
+static struct arena_group *group_after(struct arena_group *group)
+{
+    struct arena_group *next = atomic_load(&group->next);
+    if (next != NULL) return next;
+    struct arena_group *more = metadata_alloc(sizeof *more), *nobodys = NULL;
+    if (more == NULL) return atomic_load(&group->next);
+    struct arena_group *last = group;
+    while (!atomic_compare_exchange_strong(&last->next, &nobodys, more)) {
+        last = nobodys;
+        nobodys = NULL;
+    }
+    return atomic_load(&group->next);
+}
+
+static struct arena *struct_take(void)
+{
+    struct arena *arena = NULL;
+    for (struct arena_group *group = &arenas.groups; group != NULL && arena == NULL;
+         group = atomic_load(&group->next))
+        arena = take_spare(group);
+    for (struct arena_group *group = &arenas.groups; group != NULL && arena == NULL;) {
+        arena = make_in(group);
+        if (arena == NULL && atomic_load(&group->made) != UINT64_MAX) break; /* no memory for it */
+        if (arena == NULL) group = group_after(group);
+    }
+    return arena;
+}
+
+static void struct_give(struct arena *arena)
+{
+    arena->base = NULL;
+    arena->mapping = 0;
+    arena->huge = arena->sparse = false;
+    atomic_fetch_or(&arena->group->spare, arena_bit(arena));
+}
+
+/* --- memory ----------------------------------------------------------------------------------- */
+
+void arena_destroy(struct arena *arena, size_t size)
+{
+    PROBE(arena_unmap, arena->base, size);
+    map_clear(arena->base, size); /* before the addresses may be another's */
+    pages_unmap(arena->base, size);
+    arena_count_mapped(0, size);
+    struct_give(arena);
+}
+
+bool arena_destroy_dirty(struct arena *arena)
+{
+    map_clear(arena->base, ARENA);
+    if (!pages_try_unmap(arena->base, ARENA)) {
+        map_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
+        return false;
+    }
+    PROBE(arena_unmap, arena->base, (size_t)ARENA);
+    arena_count_mapped(0, ARENA);
+    struct_give(arena);
+    return true;
+}
+
+struct arena *arena_create_at(char *base, size_t size)
+{
+    struct arena *arena = struct_take();
+    if (arena == NULL) return NULL;
+    arena->base = base;
+    if (map_enter(base, size, arena)) {
+        arena_count_mapped(size, 0);
+        return arena;
+    }
+    struct_give(arena);
+    return NULL;
+}
+
+char *arena_map(size_t size, size_t alignment)
+{
+    char *base = pages_map(size, alignment);
+    if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
+        if (base != NULL) PROBE(arena_map, base, size);
+        return base;
+    }
+    pages_unmap(base, size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+struct arena *arena_create(size_t size, size_t alignment)
+{
+    char *base = arena_map(size, alignment);
+    struct arena *arena = base != NULL ? arena_create_at(base, size) : NULL;
+    if (arena != NULL || base == NULL) return arena;
+    pages_unmap(base, size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* --- where to look ---------------------------------------------------------------------------- */
+
+static uint64_t word_of(const struct arena_group *group, enum arena_word word)
+{
+    return atomic_load_explicit(word == ARENA_DIRTY ? &group->dirty : &group->free, memory_order_relaxed);
+}
+
+struct arena *arena_next_with(enum arena_word word, const struct arena *after)
+{
+    struct arena_group *group = after != NULL ? after->group : &arenas.groups;
+    unsigned from = after != NULL ? after->index + 1u : 0;
+    for (; group != NULL; group = atomic_load(&group->next), from = 0) {
+        uint64_t bits = from < 64 ? word_of(group, word) & UINT64_MAX << from : 0;
+        if (bits != 0) return atomic_load(&group->arenas[__builtin_ctzll(bits)]);
+    }
+    return NULL;
+}
+
+void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena)
+{
+    if ((atomic_load(word) & arena_bit(arena)) == 0) atomic_fetch_or(word, arena_bit(arena));
+}
+
+/* Who makes slots free does so first, and sets the bit then. So either the second look sees them, or he sees
+ * the bit cleared. */
+void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *))
+{
+    if ((atomic_load(word) & arena_bit(arena)) == 0) return;
+    atomic_fetch_and(word, ~arena_bit(arena));
+    if (still(arena)) atomic_fetch_or(word, arena_bit(arena));
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/huge_pages.h"
+
+#include "arena/arena_internal.h"
+#include "base/options.h"
+#include "os/pages.h"
+
+/* --- are they quick? -------------------------------------------------------------------------- */
+
+enum { HUGE_PAGE = 2 * 1024 * 1024, SLOW_NS = 1000000, PAUSE = 4, PAUSE_MAX = 1024 };
+
+static _Atomic unsigned pause;   /* arenas without them since the latest slow one; 0: it was quick */
+static _Atomic unsigned without; /* of these, those still to be made */
+
+bool huge_are_quick(unsigned made)
+{
+    unsigned left = atomic_load_explicit(&without, memory_order_relaxed);
+    if (left == 0) return true;
+    atomic_store_explicit(&without, left > made ? left - made : 0, memory_order_relaxed);
+    return false;
+}
+
+/* Two threads may lose a step of each other's: there will be another page. */
+static void set_pause(unsigned count)
+{
+    atomic_store_explicit(&pause, count, memory_order_relaxed);
+    atomic_store_explicit(&without, count, memory_order_relaxed);
+}
+
+bool huge_touch(void *start)
+{
+    if (((uintptr_t)start & (HUGE_PAGE - 1)) != 0) return false;
+    bool slow = pages_touch(start) >= SLOW_NS;
+    unsigned last = atomic_load_explicit(&pause, memory_order_relaxed);
+    if (slow) {
+        unsigned next = last != 0 ? 4 * last : PAUSE;
+        set_pause(next < PAUSE_MAX ? next : PAUSE_MAX);
+    } else if (last != 0) {
+        set_pause(0);
+    }
+    return slow;
+}
+
+/* --- which arenas have them ------------------------------------------------------------------- */
+
+/* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
+ * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
+ * be tables and buffers of which little is ever touched. Nor has what is sparse. And a program of several
+ * threads gets no more: while the kernel makes room for a huge page and clears it, or changes what it knows
+ * of a range, other threads' page faults wait, on a busy machine for long. */
+enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
+
+static bool loses_them(struct arena *arena)
+{
+    return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
+}
+
+/* Those beside it lose them too: one call for many, since page faults wait while the kernel changes what it
+ * knows of a range. */
+void arena_no_huge_pages(struct arena *arena)
+{
+    if (!loses_them(arena)) return;
+    char *from = arena->base, *to = arena->base + ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(from - ARENA)); n++) from -= ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(to)); n++) to += ARENA;
+    pages_huge(from, (size_t)(to - from), false);
+}
+
+struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_made)
+{
+    bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
+    bool wanted = grown && !sparse && n < ARENA_MAYBE_SPARSE;
+    return (struct arena_nature){.huge = wanted && huge_are_quick(arenas_made), .sparse = grown && sparse};
+}
+
+void arena_advise(char *base, size_t size, struct arena_nature nature)
+{
+    if (options.thp != THP_SYSTEM) pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
+}
+
+void arena_advise_mapping(struct arena *arena, size_t size)
+{
+    if (options.thp == THP_ALWAYS || options.thp == THP_NEVER)
+        pages_huge(arena->base, size, options.thp == THP_ALWAYS);
+}
+
+/* Those beside it were mostly made together with it, and lose them with it. */
+void arena_touch(struct superblock *sb)
+{
+    struct arena *arena = map_find(slot_start(sb));
+    if (arena->huge && huge_touch(slot_start(sb))) arena_no_huge_pages(arena);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/large.h"
+
+#include "base/probe.h"
+#include "os/pages.h"
+
+#include <errno.h>
+
+static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
+{
+    if (size > SIZE_LIMIT - ARENA || alignment > SIZE_LIMIT / 2) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct arena *arena = arena_map_large(size, alignment, kind, clean);
+    return arena != NULL ? arena->base : NULL;
+}
+
+static unsigned slots_for(size_t size) { return (unsigned)((size + SUPERBLOCK - 1) / SUPERBLOCK); }
+
+void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
+{
+    enum superblock_kind kind = is_chunk ? SLOT_SPAN_CHUNK : SLOT_SPAN;
+    bool clean = true;
+    void *object;
+    size = size != 0 ? size : 1;
+    if (size > ARENA || alignment > ARENA) {
+        object = alloc_mapping(size, alignment, kind, &clean);
+    } else {
+        unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
+        struct superblock *first = arena_take(slots_for(size), step, kind, &clean);
+        object = first != NULL ? slot_start(first) : NULL;
+    }
+    if (zeroed != NULL) *zeroed = clean;
+    PROBE(large_alloc, object, size, kind);
+    return object;
+}
+
+static bool is_large(const struct superblock *slot)
+{
+    return slot->kind == SLOT_SPAN || slot->kind == SLOT_SPAN_CHUNK;
+}
+
+bool large_starts_at(struct arena *arena, const void *pointer)
+{
+    const struct superblock *slot = arena->mapping != 0 ? &arena->slots[0] : arena_slot(arena, pointer);
+    return is_large(slot) && slot_start(slot) == pointer;
+}
+
+void large_free(struct arena *arena, void *object)
+{
+    PROBE(large_free, object, large_size(arena, object));
+    if (arena->mapping != 0) {
+        arena_unmap_large(arena);
+    } else {
+        struct superblock *first = arena_slot(arena, object);
+        arena_give(first, arena_span(first));
+    }
+    arena_purge_if_due();
+}
+
+size_t large_size(struct arena *arena, const void *object)
+{
+    return large_bytes(arena, arena_slot(arena, object));
+}
+
+bool large_resize(struct arena *arena, void *object, size_t size)
+{
+    if (arena->mapping != 0) {
+        return size > ARENA && size <= SIZE_LIMIT - ARENA &&
+               (align_up(size, PAGE) == arena->mapping || arena_remap_large(arena, size, false));
+    }
+    if (size > ARENA || size <= CLASS_SIZE_MAX) return false;
+    struct superblock *first = arena_slot(arena, object);
+    unsigned n = arena_span(first), want = slots_for(size);
+    return want == n || arena_resize(first, n, (int)want - (int)n);
+}
+
+void *large_move(struct arena *arena, void *object, size_t size)
+{
+    (void)object;
+    if (arena->mapping == 0 || size <= ARENA || size > SIZE_LIMIT - ARENA) return NULL;
+    return arena_remap_large(arena, size, true) ? arena->base : NULL;
+}
+
+static void count_arena(const struct arena *arena, struct large_totals *totals)
+{
+    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
+    for (unsigned i = 0; i < slots; i++) {
+        if (!is_large(&arena->slots[i])) continue;
+        totals->objects++;
+        totals->bytes += large_bytes(arena, &arena->slots[i]);
+    }
+}
+
+struct large_totals large_totals(void)
+{
+    struct large_totals totals = {0, 0};
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
+        if (arena->base != NULL) count_arena(arena, &totals);
+    return totals;
+}

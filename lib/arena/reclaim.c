@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena_internal.h"
+
+#include "arena/huge_pages.h"
+#include "base/options.h"
+#include "base/probe.h"
+#include "os/cgroup.h"
+#include "os/pages.h"
+
+#include <errno.h>
+
+/* --- back to the OS -------------------------------------------------------------------------- */
+
+/* The first run of set bits, at most `most` long. */
+static uint64_t first_run(uint64_t bits, size_t most)
+{
+    unsigned first = (unsigned)__builtin_ctzll(bits);
+    uint64_t from = ~(bits >> first);
+    unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
+    return arena_slot_mask(first, n < most ? n : (unsigned)most);
+}
+
+/* Gives the memory of claimed dirty slots back; false: the OS would not have it. */
+static bool clean(struct arena *arena, uint64_t mask)
+{
+    unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
+    if ((atomic_load(&arena->used) & ~mask) != 0)
+        arena_no_huge_pages(arena); /* else there is nothing to fill */
+    if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) return false;
+    atomic_fetch_and(&arena->dirty, ~mask);
+    atomic_fetch_sub_explicit(&arenas.dirty_slots, n, memory_order_relaxed);
+    arena_count_held(0, (size_t)n * SUPERBLOCK);
+    return true;
+}
+
+/* Claims them while they go, but not while it waits at the gate: what is claimed when another thread forks
+ * would be nobody's in the child. The slots that are gone. */
+static unsigned purge_run(struct arena *arena, uint64_t mask)
+{
+    unsigned slots = 0;
+    gate_enter(&arenas.gate);
+    if (arena_claim(arena, mask)) {
+        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
+        if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
+        arena_release(arena, mask);
+    }
+    gate_leave(&arenas.gate);
+    return slots;
+}
+
+/* Dirty slots of the arena, until so many bytes are gone. */
+static size_t purge_slots(struct arena *arena, size_t most)
+{
+    size_t slots = 0, want = most / SUPERBLOCK + (most % SUPERBLOCK != 0);
+    uint64_t left = atomic_load(&arena->dirty);
+    while (slots < want && (left &= ~atomic_load(&arena->used)) != 0) {
+        uint64_t mask = first_run(left, want - slots);
+        left &= ~mask;
+        slots += purge_run(arena, mask);
+    }
+    arena_look_for_dirty(arena);
+    return slots * SUPERBLOCK;
+}
+
+/* Nobody else has a slot that is used, and `huge` only ever ends. */
+void arena_refresh(struct superblock *sb)
+{
+    const struct arena *arena = map_find(slot_start(sb));
+    if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
+}
+
+/* Is anything to be had of an arena that is all claimed by who asks? */
+static bool never(const struct arena *arena)
+{
+    (void)arena;
+    return false;
+}
+
+static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
+{
+    return arena_is_as_old(atomic_load_explicit(&arena->freed_at, memory_order_relaxed), now, min_age);
+}
+
+/* Of an arena that is all claimed. What was dirty serves again if it cannot be unmapped; the bytes of it that
+ * are gone. */
+static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
+{
+    unsigned slots = (unsigned)__builtin_popcountll(dirty);
+    atomic_store(&arena->dirty, 0);
+    if (!arena_destroy_dirty(arena)) {
+        atomic_store(&arena->dirty, dirty);
+        arena_release(arena, UINT64_MAX);
+        return 0;
+    }
+    atomic_fetch_sub_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
+    arena_count_held(0, slots * (size_t)SUPERBLOCK);
+    return slots * (size_t)SUPERBLOCK;
+}
+
+/* Of an arena that seems to have no used slot; the bytes that were dirty. */
+static size_t claim_and_unmap(struct arena *arena)
+{
+    uint64_t nothing = 0;
+    if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return 0;
+    arena_hint_clear(&arena->group->free, arena, never);
+    arena_hint_clear(&arena->group->dirty, arena, never);
+    uint64_t dirty = atomic_load(&arena->dirty);
+    if (dirty != 0) return unmap_dirty(arena, dirty);
+    arena_destroy(arena, ARENA);
+    return 0;
+}
+
+/* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
+ * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait.
+ * And when something in it is still dirty after it was purged: memory that is locked (mlockall) goes back so
+ * alone.
+ */
+static size_t unmap_unused(struct arena *arena, bool all)
+{
+    bool is_spare = arenas.mapped / 2 >= arenas.held + ARENA_SPARE_ADDRESSES;
+    if (!all && !is_spare && atomic_load(&arena->dirty) == 0) return 0;
+    gate_enter(&arenas.gate);
+    size_t bytes = claim_and_unmap(arena);
+    gate_leave(&arenas.gate);
+    return bytes;
+}
+
+static size_t purge_older(uint64_t now, uint64_t min_age)
+{
+    size_t bytes = 0;
+    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
+        if (!is_old(arena, now, min_age)) continue;
+        if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
+        if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
+            bytes += unmap_unused(arena, min_age == 0);
+    }
+    return bytes;
+}
+
+size_t arena_purge(uint64_t min_age)
+{
+    uint64_t now = pages_clock();
+    size_t bytes = purge_older(now, min_age) + arena_drop_kept_older(now, min_age);
+    if (bytes != 0) PROBE(purge, bytes, min_age);
+    return bytes;
+}
+
+/* --- the thread that purges ------------------------------------------------------------------- */
+
+/* 1: a thread sleeps until there is unused memory. */
+static _Atomic uint32_t arena_watched;
+
+static void tell_of_unused(void)
+{
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
+        return;
+    if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
+}
+
+/* Who frees makes memory unused first and looks at `watched` then; this does it the other way round. */
+void arena_wait_for_unused(void)
+{
+    atomic_store(&arena_watched, 1);
+    while (arena_unused() == 0) {
+        lock_sleep(&arena_watched, 1);
+        atomic_store(&arena_watched, 1);
+    }
+    atomic_store(&arena_watched, 0);
+}
+
+void arena_purge_if_due(void)
+{
+    tell_of_unused();
+    uint64_t now = pages_clock(), delay = options.purge_ms;
+    uint64_t last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
+    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
+    bool is_known = atomic_load_explicit(&arenas.limit_is_known, memory_order_relaxed);
+    if (is_known && atomic_load_explicit(&arenas.held, memory_order_relaxed) > near - near / 4) delay /= 8;
+    if (now - last < delay || !atomic_compare_exchange_strong(&arenas.purged_at, &last, now)) return;
+    arena_purge(delay);
+}
+
+/* --- a limit on memory ----------------------------------------------------------------------- */
+
+static void know_limit(size_t bytes)
+{
+    atomic_store_explicit(&arenas.near, bytes - bytes / 8, memory_order_relaxed);
+    atomic_store_explicit(&arenas.limit_is_known, true, memory_order_relaxed);
+}
+
+void arena_limit(size_t bytes) { know_limit(bytes); }
+
+bool arena_nears_limit(size_t more) { return arena_is_near(more); }
+
+/* The arena whose slots became free longest ago. Huge pages are worth more than a peak. */
+static struct arena *oldest_dirty(void)
+{
+    struct arena *oldest = NULL;
+    uint64_t least = UINT64_MAX;
+    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_DIRTY, arena)) != NULL;) {
+        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
+        if (arena->huge || freed_at > least || (arena->dirty & ~arena->used) == 0) continue;
+        oldest = arena;
+        least = freed_at;
+    }
+    return oldest;
+}
+
+/* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
+ * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
+ * leaves behind. What goes back for it in the life of the process is as much as its peak, and a quarter of
+ * that once slots do, and what passes that last: a program whose spans come and go is near its peak again
+ * and again, and would touch the same memory anew each time. For small spans nothing goes back: each would
+ * cost a system call. */
+static void stay_below_peak(size_t more)
+{
+    size_t held = arenas.held, peak = arenas.peak;
+    if (more < ARENA_SPARE_PEAK || held + more <= peak || arenas.spared >= peak) return;
+    size_t over = held + more - peak, gone = arena_drop_kept(over), bytes;
+    struct arena *arena;
+    while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
+        if ((bytes = purge_slots(arena, over - gone)) == 0) break;
+        gone += bytes;
+    }
+    atomic_fetch_add_explicit(&arenas.spared, gone, memory_order_relaxed);
+}
+
+/* When `more` bytes would come near the limit, what nobody uses goes back; when they are many, and more than
+ * was ever held though some is unused, as much as is needed. May they be had? If not, errno is ENOMEM. */
+static COLD bool make_room(size_t more)
+{
+    stay_below_peak(more);
+    if (!arena_is_near(more)) return true;
+    if (!arenas.limit_is_known)
+        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
+    if (!arena_is_near(more)) return true;
+    uint64_t now = pages_clock();
+    purge_older(now, 0);
+    arena_drop_kept_older(now, 0);
+    if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+/* --- for arena.h: room is made, and what was tried is tried again ------------------------------ */
+
+/* Is it to be tried again? `asked` is what it was tried with. */
+static bool is_made(size_t asked, size_t room) { return room > asked && make_room(room); }
+
+static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
+                               bool *clean)
+{
+    size_t asked, room = 0;
+    struct superblock *first;
+    do asked = room, first = arena_try_take(n, alignment, kind, sparse, clean, &room);
+    while (UNLIKELY(first == NULL) && is_made(asked, room));
+    return first;
+}
+
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
+{
+    return take(n, alignment, kind, false, clean);
+}
+
+struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
+{
+    return take(1, 1, kind, sparse, clean);
+}
+
+bool arena_resize(struct superblock *first, unsigned n, int more)
+{
+    size_t asked, room = 0;
+    bool done;
+    do asked = room, done = arena_try_resize(first, n, more, &room);
+    while (!done && is_made(asked, room));
+    return done;
+}
+
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
+{
+    size_t asked, room = 0;
+    struct arena *arena;
+    do asked = room, arena = arena_try_map(size, alignment, kind, clean, &room);
+    while (arena == NULL && is_made(asked, room));
+    return arena;
+}
+
+bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
+{
+    size_t asked, room = 0;
+    bool done;
+    do asked = room, done = arena_try_remap(arena, size, may_move, &room);
+    while (!done && is_made(asked, room));
+    return done;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/sizeclass.h"
+
+#include <string.h>
+
+struct sizeclass sizeclasses[CLASSES];
+uint8_t sizeclass_by_units[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
+size_t sizeclass_fast_max;
+uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+size_t sizeclass_second_max;
+uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
+
+static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
+
+_Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
+
+_Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
+               "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
+
+/* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none
+ * (false_sharing.h). But a page of SQLite's is 4368 bytes, of which a superblock of 64 KiB holds 15; of the
+ * next class it is 14. */
+static unsigned fitting(unsigned blocks)
+{
+    return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
+}
+
+/* Between a size of which a superblock holds six and one of which it holds five lies a fifth, between those
+ * of four and three a third. There programs have buffers (gawk's of 11200 bytes, gs's of 20048), for which
+ * classes between leave pages at the superblock's end that are never touched: so many sixteenths. */
+static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
+
+/* Small classes: so many to a doubling, at least a unit apart, and two above 128 bytes; then, above 2 KiB if
+ * there are eight to a doubling, by what a superblock holds evenly, leaving out those that would be nearer
+ * than the steps before. */
+static unsigned fill_sizes(unsigned steps)
+{
+    unsigned c = 0, size = 0, doubling = BLOCK_UNIT, most = steps == 8 ? SUPERBLOCK / 32 : SUPERBLOCK / 8;
+    while (size < most) {
+        if (size >= 2 * doubling) doubling *= 2;
+        unsigned least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
+        size += doubling / steps > least ? doubling / steps : least;
+        sizes[++c] = (uint16_t)size;
+    }
+    for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
+        if (blocks > 2 && fitting(blocks - 1) * steps <= size * (steps + 1)) continue;
+        if (steps == 8 && untouched(blocks) != 0)
+            sizes[++c] =
+                (uint16_t)((SUPERBLOCK - untouched(blocks) * SUPERBLOCK / 16) / blocks & ~(LINE - 1u));
+        size = fitting(blocks);
+        sizes[++c] = (uint16_t)size;
+    }
+    return c;
+}
+
+static void set_class(unsigned c)
+{
+    if (sizes[c] == 0) return;
+    uint32_t size = sizes[c], capacity = SUPERBLOCK / size;
+    sizeclasses[c] = (struct sizeclass){
+        .size = size,
+        .capacity = capacity,
+        .carve_step = ((uint64_t)size << 32) - (1u << 16),
+        .carve_run = size < CARVE_RUN ? (CARVE_RUN / size - 1) * size : 0,
+        .carve_limit = (capacity - 1) * size + 8,
+        .inverse = UINT32_MAX / size + 1,
+        .capacity_inverse = UINT32_MAX / capacity + 1,
+    };
+}
+
+void sizeclass_init(unsigned steps)
+{
+    unsigned last = fill_sizes(steps);
+    assert(last < CLASS_CHUNK);
+    for (unsigned c = last + 1; c < CLASS_CHUNK; c++) sizes[c] = 0;
+    for (unsigned i = 0; i < CLASSES - CLASS_CHUNK; i++)
+        sizes[CLASS_CHUNK + i] = (uint16_t)((8 * KIB << i) <= CLASS_SIZE_MAX ? 8 * KIB << i : 0);
+    for (unsigned c = 1; c < CLASSES; c++) set_class(c);
+    for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
+        while (i * BLOCK_UNIT > sizes[c]) c++;
+        sizeclass_by_units[i] = (uint8_t)c;
+    }
+}
+
+void sizeclass_close_fast(void)
+{
+    memcpy(sizeclass_second, sizeclass_fast, sizeof sizeclass_second);
+    sizeclass_second_max = sizeclass_fast_max;
+    memset(sizeclass_fast, 0, sizeof sizeclass_fast);
+    sizeclass_fast_max = 0;
+}
+
+void sizeclass_open_fast(void)
+{
+    memcpy(sizeclass_fast, sizeclass_by_units, sizeof sizeclass_fast);
+    sizeclass_fast_max = CLASS_SIZE_MAX;
+}
+
+unsigned sizeclass_aligned(size_t alignment, size_t size)
+{
+    if (size > CLASS_SIZE_MAX || alignment > CLASS_SIZE_MAX) return 0;
+    for (unsigned c = sizeclass_of(size); c < CLASS_CHUNK; c++)
+        if (sizes[c] != 0 && sizes[c] % alignment == 0) return c;
+    return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/superblock.h"
+
+#include "base/options.h"
+#include "base/report.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+
+uint64_t superblock_cookie;
+
+void superblock_init(void)
+{
+    /* 16 random bytes from the kernel, there before any code runs; some of libc's own guards are
+     * made of them too, so fold and mix instead of showing them. */
+    uint64_t random[2] = {(uintptr_t)&random, 0};
+    const void *kernels = (const void *)getauxval(AT_RANDOM);
+    if (kernels != NULL) memcpy(random, kernels, sizeof random);
+    uint64_t mixed = (random[0] ^ (random[1] >> 7)) * 0x9e3779b97f4a7c15u;
+    mixed ^= mixed >> 29;
+    mixed ^= mixed << 17;
+    /* The last byte 0x80 to 0xaf, the one before it 0x80 to 0xff: not text, no address, and as a double a
+     * negative number next to nothing. */
+    uint64_t last = 0x80 + (mixed & 0xff) % 0x30, before = 0x80 | (mixed >> 8 & 0x7f);
+    superblock_cookie = last << 56 | before << 48 | (mixed >> 16 & 0xffffffff) << 16;
+}
+
+void superblock_format(struct superblock *sb, unsigned class)
+{
+    sb->class = (uint8_t) class;
+    sb->inverse = sb->kind == SLOT_BLOCKS ? sizeclasses[class].inverse : 0;
+    sb->group = GROUP_EMPTY;
+    atomic_store_explicit(&sb->pending, 0, memory_order_relaxed);
+    uint64_t word = (uint64_t)BLOCK_BIAS << 32 | (uint64_t)sizeclasses[class].capacity << 16;
+    __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
+}
+
+void superblock_serve(struct superblock *sb, unsigned class)
+{
+    sb->kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
+    superblock_format(sb, class);
+}
+
+unsigned superblock_group_of(const struct superblock *sb, uint64_t word)
+{
+    return (unsigned)((uint64_t)word_free(word) * GROUP_EMPTY * superblock_class(sb)->capacity_inverse >> 32);
+}
+
+unsigned superblock_regroup_at(const struct superblock *sb, unsigned group)
+{
+    unsigned capacity = superblock_class(sb)->capacity;
+    /* The least count whose group is greater; superblocks of few blocks skip groups. */
+    return group >= GROUP_EMPTY ? capacity + 1 : ((group + 1) * capacity + GROUP_EMPTY - 1) / GROUP_EMPTY;
+}
+
+void *superblock_pop(struct superblock *sb)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    uint64_t word = word_read(sb);
+    char *block;
+    if (word_first(word) != 0) {
+        block = block_at(sb, word_first(word));
+        if (UNLIKELY(!block_looks_free(block))) superblock_written(block);
+        word = (word - 0x10000 - word_first(word)) | (block_link(block) & 0xffff);
+    } else if (word_carve(word) <= class->carve_limit) {
+        block = block_at(sb, word_carve(word));
+        word += class->carve_step;
+    } else {
+        return NULL;
+    }
+    __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
+    return block;
+}
+
+void superblock_written(void *block)
+{
+    report_misuse("malloc", block, "memory was written to after it was freed");
+}
+
+unsigned superblock_push(struct superblock *sb, void *block)
+{
+    uint64_t word = word_read(sb);
+    block_set_link(block, word_first(word));
+    word = (word - word_first(word) + 0x10000) | block_number(sb, block);
+    __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
+    return word_free(word);
+}
+
+/* In the pending word, above the chain. */
+enum { WAITING_SHIFT = 48 };
+static const uint64_t CHAIN_BITS = ((uint64_t)1 << WAITING_SHIFT) - 1;
+
+static struct chain chain_unpack(uint64_t pending)
+{
+    return (struct chain){
+        .first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = pending >> 32 & 0xffff};
+}
+
+static uint64_t chain_pack(const struct chain *chain)
+{
+    return chain->first | (uint64_t)chain->count << 16 | (uint64_t)chain->last << 32;
+}
+
+unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain)
+{
+    uint64_t old = atomic_load_explicit(&sb->pending, memory_order_relaxed);
+    struct chain joined;
+    uint64_t new;
+    do {
+        struct chain there = chain_unpack(old);
+        block_set_link(block_at(sb, chain->last), there.first);
+        joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
+                                there.count + chain->count};
+        new = chain_pack(&joined) | (old & ~CHAIN_BITS);
+    } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, new, memory_order_seq_cst,
+                                                    memory_order_relaxed));
+    return joined.count;
+}
+
+/* Of f at most a quarter: else what waits unseen and what may lie free together were all of a superblock, and
+ * one live block could hold each of them (bound.md). By lines, one block may make a whole line free, and
+ * those of its line count only then: so looks are taken more often. */
+static unsigned pending_step(const struct superblock *sb)
+{
+    unsigned capacity = superblock_class(sb)->capacity;
+    unsigned eighths = options.empty_fraction < 2 ? options.empty_fraction : 2;
+    unsigned step = sb->role.by_lines ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
+    return step != 0 ? step : 1;
+}
+
+bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count)
+{
+    return after % pending_step(sb) < count || superblock_live(sb) == 0;
+}
+
+bool superblock_free_quiet(struct superblock *sb, void *block)
+{
+    if (!sb->role.by_lines) return superblock_push(sb, block) >= sb->role.regroup_at;
+    struct chain chain = chain_of_block(sb, block);
+    return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
+}
+
+bool superblock_has_pending(const struct superblock *sb)
+{
+    return (atomic_load(&sb->pending) & CHAIN_BITS) != 0;
+}
+
+struct chain superblock_take_pending(struct superblock *sb)
+{
+    uint64_t old = atomic_load_explicit(&sb->pending, memory_order_seq_cst);
+    while ((old & CHAIN_BITS) != 0 &&
+           !atomic_compare_exchange_weak_explicit(&sb->pending, &old, old & ~CHAIN_BITS, memory_order_acquire,
+                                                  memory_order_relaxed))
+        continue;
+    return chain_unpack(old);
+}
+
+unsigned superblock_waiting(const struct superblock *sb)
+{
+    return (unsigned)(atomic_load_explicit(&sb->pending, memory_order_relaxed) >> WAITING_SHIFT);
+}
+
+void superblock_add_waiting(struct superblock *sb, int n)
+{
+    if (n != 0) atomic_fetch_add(&sb->pending, (uint64_t)(int64_t)n << WAITING_SHIFT);
+}
+
+uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct chain *chain)
+{
+    block_set_link(block_at(sb, chain->last), word_first(word));
+    return (word - word_first(word) + ((uint64_t)chain->count << 16)) | chain->first;
+}
+
+struct superblock *superblock_take_posted(_Atomic(struct superblock *) *list)
+{
+    if (atomic_load_explicit(list, memory_order_relaxed) == NULL) return NULL;
+    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
+}
+
+unsigned superblock_absorb(struct superblock *sb)
+{
+    struct chain chain = superblock_take_pending(sb);
+    if (chain.count != 0)
+        __atomic_store_n(&sb->word, superblock_spliced(sb, word_read(sb), &chain), __ATOMIC_RELEASE);
+    return chain.count;
+}
+
+/* Follows a list of `count` links from block `number`, noting in *met whether block is on it; false when it
+ * strays, or does not end there, as a list with a circle does not. */
+static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block, bool *met)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    for (; count > 0; count--) {
+        if (number == 0 || number > class->carve_limit) return false;
+        const char *at = block_at(sb, number);
+        if (at == block) *met = true;
+        bool on_grid = (uint32_t)(number - BLOCK_BIAS) * class->inverse < class->inverse;
+        if (!on_grid || !block_looks_free(at)) return false;
+        number = block_link(at) & 0xffff;
+    }
+    return number == 0;
+}
+
+static unsigned uncarved(const struct superblock *sb, uint64_t word)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    return class->capacity - (word_carve(word) - BLOCK_BIAS) / class->size;
+}
+
+bool superblock_has_free(const struct superblock *sb, const void *block)
+{
+    uint64_t word = word_read(sb);
+    struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
+    bool met = false;
+    if (block_number(sb, block) >= word_carve(word)) return true;
+    if (word_free(word) > uncarved(sb, word))
+        follow(sb, word_first(word), word_free(word) - uncarved(sb, word), block, &met);
+    if (!met) follow(sb, pending.first, pending.count, block, &met);
+    return met;
+}
+
+unsigned superblock_live(const struct superblock *sb)
+{
+    unsigned capacity = superblock_class(sb)->capacity;
+    uint64_t pending = atomic_load_explicit(&sb->pending, memory_order_relaxed);
+    unsigned unused =
+        word_free(word_read(sb)) + chain_unpack(pending).count + (unsigned)(pending >> WAITING_SHIFT);
+    return unused < capacity ? capacity - unused : 0;
+}
+
+bool superblock_is_valid(const struct superblock *sb)
+{
+    uint64_t word = word_read(sb);
+    struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
+    bool met = false;
+    unsigned fresh = uncarved(sb, word);
+    if (fresh > word_free(word) ||
+        word_free(word) + pending.count + superblock_waiting(sb) > superblock_class(sb)->capacity)
+        return false;
+    unsigned listed = word_free(word) - fresh;
+    if ((listed == 0) != (word_first(word) == 0)) return false;
+    return follow(sb, word_first(word), listed, NULL, &met) &&
+           follow(sb, pending.first, pending.count, NULL, &met);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bitmap.h: bits in 64-bit words.
+ *
+ * A bitmap is an array of words; bit i is bit i % 64 of word i / 64. Ranges are half open. Nothing
+ * here allocates, locks or knows what a bit stands for.
+ */
+#ifndef BITMAP_H
+#define BITMAP_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline bool bitmap_get(const uint64_t *map, size_t i)
+{
+    return map[i / 64] >> (i % 64) & 1;
+}
+
+static inline void bitmap_set(uint64_t *map, size_t i)
+{
+    map[i / 64] |= (uint64_t)1 << (i % 64);
+}
+
+static inline void bitmap_clear(uint64_t *map, size_t i)
+{
+    map[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+/* Clears the bits in [from, end). */
+static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)
+{
+    if (from >= end) return;
+    size_t i = from / 64, last = (end - 1) / 64;
+    uint64_t mask = ~(uint64_t)0 << (from % 64);
+    for (; i < last; i++, mask = ~(uint64_t)0) map[i] &= ~mask;
+    map[i] &= ~(mask & ~(uint64_t)0 >> (63 - (end - 1) % 64));
+}
+
+/* The first set bit in [from, end); end when there is none. */
+static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
+{
+    if (from >= end) return end;
+    size_t i = from / 64;
+    uint64_t word = map[i] & ~(uint64_t)0 << (from % 64);
+    while (word == 0) {
+        if (++i * 64 >= end) return end;
+        word = map[i];
+    }
+    size_t found = i * 64 + (size_t)__builtin_ctzll(word);
+    return found < end ? found : end;
+}
+
+/* The last set bit in [begin, from]; SIZE_MAX when there is none. */
+static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t begin)
+{
+    size_t i = from / 64;
+    uint64_t word = map[i] & ~(uint64_t)0 >> (63 - from % 64);
+    while (word == 0) {
+        if (i * 64 <= begin) return SIZE_MAX;
+        word = map[--i];
+    }
+    size_t found = i * 64 + 63 - (size_t)__builtin_clzll(word);
+    return found >= begin ? found : SIZE_MAX;
+}
+
+/* The same bits by halves of words, for fast paths: a half and the one behind it are one load, and show
+ * the 32 bits behind any one; and a bit's place in its half needs no masking. */
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bit i of a map is bit i % 32 of half i / 32");
+typedef uint32_t bitmap_half __attribute__((may_alias));
+
+static inline bitmap_half *bitmap_half_of(uint64_t *map, size_t i) { return (bitmap_half *)map + i / 32; }
+static inline uint32_t bitmap_half_set(uint32_t half, size_t i) { return half | (uint32_t)1 << i % 32; }
+static inline uint32_t bitmap_half_clear(uint32_t half, size_t i) { return half & ~((uint32_t)1 << i % 32); }
+
+/* Bit i and, at least, the 32 bits behind it, lowest first. May read up to 8 bytes behind it. */
+static inline uint64_t bitmap_window(const uint64_t *map, size_t i)
+{
+    uint64_t window;
+    memcpy(&window, (const unsigned char *)map + i / 32 * 4, sizeof window);
+    return window >> (i % 32);
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/lock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* About the time of a short critical section; more only burns what the holder needs. */
+enum { SPINS = 100 };
+
+static enum lock_kind lock_kind = LOCK_BOTH;
+static unsigned lock_spins = SPINS;
+
+void lock_configure(enum lock_kind kind, unsigned cpus)
+{
+    lock_kind = kind;
+    lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
+}
+
+/* Who sleeps: any, and those that wait for a lock to be handed over. */
+enum { ANYBODY = FUTEX_BITSET_MATCH_ANY, PATIENT = 1, IMPATIENT = 2 };
+
+static void futex(_Atomic uint32_t *word, int what, uint32_t value, uint32_t who)
+{
+    int saved = errno;
+    syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, who);
+    errno = saved;
+}
+
+void lock_sleep(_Atomic uint32_t *word, uint32_t value) { futex(word, FUTEX_WAIT_BITSET, value, PATIENT); }
+
+void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 1, ANYBODY); }
+
+/* Takes the lock with the given state if it becomes free soon. Looks ever less often: who has the lock and
+ * wants it again soon does its work in its own cache meanwhile. */
+static bool spin(struct lock *lock, uint32_t state)
+{
+    for (unsigned i = 0, wait = 1; i < lock_spins; i += wait, wait *= 2) {
+        uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
+        if (seen == LOCK_FREE && atomic_compare_exchange_strong_explicit(
+                                     &lock->state, &seen, state, memory_order_acquire, memory_order_relaxed))
+            return true;
+        for (unsigned k = 0; k < wait; k++) lock_pause();
+    }
+    return false;
+}
+
+bool lock_try_for_a_while(struct lock *lock)
+{
+    lock_count(1);
+    if (lock_is_got(lock) || spin(lock, LOCK_HELD)) return true;
+    lock_count(-1);
+    return false;
+}
+
+static void yield_until_taken(struct lock *lock)
+{
+    while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this very CPU */
+}
+
+/* Whoever has slept takes the lock as LOCK_WANTED: there may be other sleepers, of whom only the state
+ * tells, and one wake-up too many costs less than one too few. */
+static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&lock->state, &from, to, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static void sleep_until_taken(struct lock *lock)
+{
+    unsigned woken = 0;
+    for (bool impatient = false;;) {
+        uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
+        if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
+            if (impatient) lock_uncount(&lock->impatient);
+            return;
+        }
+        if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;
+        if (seen == LOCK_FREE) continue;
+        if (seen == LOCK_HANDED && impatient) continue;
+        if (!impatient && woken++ == LOCK_PATIENCE) {
+            impatient = true;
+            atomic_fetch_add(&lock->impatient, 1);
+        }
+        futex(&lock->state, FUTEX_WAIT_BITSET, seen == LOCK_HANDED ? seen : (uint32_t)LOCK_WANTED,
+              impatient ? IMPATIENT : PATIENT);
+        if (!impatient && spin(lock, LOCK_WANTED)) return;
+    }
+}
+
+void lock_wait(struct lock *lock)
+{
+    int saved = errno;
+    if (lock_kind == LOCK_SPIN)
+        yield_until_taken(lock);
+    else if (!spin(lock, LOCK_HELD))
+        sleep_until_taken(lock);
+    errno = saved;
+}
+
+/* An impatient one that does not sleep yet sees what the state is before it does. */
+void lock_give_on(struct lock *lock)
+{
+    bool hand = atomic_load(&lock->impatient) != 0;
+    atomic_store(&lock->state, hand ? LOCK_HANDED : LOCK_FREE);
+    futex(&lock->state, FUTEX_WAKE_BITSET, 1, hand ? (uint32_t)IMPATIENT : (uint32_t)ANYBODY);
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+enum {
+    CAUGHT = 1 << 30, /* in lock_depth: the fork that is under way interrupted this thread with locks */
+    PATIENCE = 50     /* yields of the CPU to those who hold a lock that it wants */
+};
+
+__thread unsigned lock_depth;
+
+void lock_fork_begin(void)
+{
+    if (lock_depth != 0) lock_depth |= CAUGHT;
+}
+
+void lock_fork_end(void) { lock_depth &= ~(unsigned)CAUGHT; }
+
+void lock_for_fork(struct lock *lock)
+{
+    if ((lock_depth & CAUGHT) == 0) {
+        lock_take(lock);
+    } else {
+        unsigned left = PATIENCE;
+        while (!lock_try(lock))
+            if (left-- == 0)
+                return;
+            else
+                sched_yield();
+    }
+    lock->forker = &lock_depth;
+}
+
+void lock_after_fork(struct lock *lock)
+{
+    if (lock->forker != &lock_depth) return;
+    lock->forker = NULL;
+    lock_give(lock);
+}
+
+/* One that the interrupted call holds is free too: nobody else is here, and it is given back all the same. */
+void lock_reset(struct lock *lock)
+{
+    if (lock->forker == &lock_depth) lock_count(-1);
+    lock->forker = NULL;
+    atomic_store_explicit(&lock->impatient, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
+}
+
+/* --- gates ------------------------------------------------------------------------------------ */
+
+static void leave(struct gate *gate)
+{
+    bool last = lock_uncount(&gate->passing) == 1;
+    if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
+}
+
+/* Either this sees the gate closed, or who closes it sees this passing. */
+void gate_enter(struct gate *gate)
+{
+    lock_count(LOCK_GATE);
+    while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
+        uint32_t closed = 1;
+        leave(gate);
+        atomic_compare_exchange_strong(&gate->closed, &closed, 2);
+        lock_sleep(&gate->closed, 2);
+    }
+}
+
+void gate_leave(struct gate *gate)
+{
+    leave(gate);
+    lock_count(-LOCK_GATE);
+}
+
+void gate_close(struct gate *gate)
+{
+    uint32_t passing;
+    lock_take(&gate->closers);
+    atomic_store(&gate->closed, 1);
+    while ((passing = atomic_load(&gate->passing)) != 0) lock_sleep(&gate->passing, passing);
+}
+
+static void open_closed(struct gate *gate)
+{
+    if (atomic_exchange(&gate->closed, 0) == 2) futex(&gate->closed, FUTEX_WAKE_BITSET, INT_MAX, ANYBODY);
+}
+
+void gate_open(struct gate *gate)
+{
+    open_closed(gate);
+    lock_give(&gate->closers);
+}
+
+void gate_close_for_fork(struct gate *gate)
+{
+    if ((lock_depth & CAUGHT) == 0) {
+        gate_close(gate);
+        gate->closers.forker = &lock_depth;
+        return;
+    }
+    lock_for_fork(&gate->closers);
+    if (gate->closers.forker != &lock_depth) return;
+    atomic_store(&gate->closed, 1);
+    for (unsigned left = PATIENCE; left != 0 && atomic_load(&gate->passing) != 0; left--) sched_yield();
+}
+
+void gate_open_after_fork(struct gate *gate)
+{
+    if (gate->closers.forker != &lock_depth) return;
+    open_closed(gate);
+    lock_after_fork(&gate->closers);
+}
+
+void gate_reset(struct gate *gate)
+{
+    atomic_store(&gate->passing, 0);
+    atomic_store(&gate->closed, 0);
+    lock_reset(&gate->closers);
+}

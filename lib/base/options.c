@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
+
+#include "base/lock.h"
+#include "base/parse.h"
+#include "base/report.h"
+
+#include <string.h>
+#include <sys/auxv.h>
+
+#define AT(field) offsetof(struct options, field)
+
+/* A word; or, with a greatest N, one that is given as "word:N". */
+struct word {
+    const char *name;
+    unsigned value;
+    size_t at; /* where N goes */
+    unsigned max;
+};
+
+static const struct word heaps_words[] = {{"cid", HEAPS_CID, 0, 0},
+                                          {"cpu", HEAPS_CPU, 0, 0},
+                                          {"core", HEAPS_CORE, 0, 0},
+                                          {"thread", HEAPS_THREAD, 0, 0},
+                                          {"dynamic", HEAPS_DYNAMIC, AT(dynamic), 1000000},
+                                          {"roundrobin", HEAPS_ROUNDROBIN, 0, 0},
+                                          {"single", HEAPS_SINGLE, 0, 0},
+                                          {NULL, 0, 0, 0}};
+static const struct word path_words[] = {
+    {"auto", PATH_AUTO, 0, 0}, {"locked", PATH_LOCKED, 0, 0}, {NULL, 0, 0, 0}};
+static const struct word lock_words[] = {
+    {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
+
+static const struct word class_steps_words[] = {
+    {"1", 1, 0, 0}, {"2", 2, 0, 0}, {"4", 4, 0, 0}, {"8", 8, 0, 0}, {NULL, 0, 0, 0}};
+static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
+                                        {"system", THP_SYSTEM, 0, 0},
+                                        {"never", THP_NEVER, 0, 0},
+                                        {"always", THP_ALWAYS, 0, 0},
+                                        {NULL, 0, 0, 0}};
+static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
+                                                 {"refuse", LIMIT_REFUSE, 0, 0},
+                                                 {"ignore", LIMIT_IGNORE, 0, 0},
+                                                 {NULL, 0, 0, 0}};
+
+bool options_topology(const char *text, size_t size,
+                      void (*each)(unsigned cpu, unsigned core, unsigned cache))
+{
+    const char *end = text + size;
+    size_t core, cache;
+    unsigned cpu = 0;
+    do {
+        if (cpu == OPTION_CPUS || !parse_number(&text, end, OPTION_CPUS, &core)) return false;
+        if (!parse_character(&text, end, '.') || !parse_number(&text, end, OPTION_CACHES, &cache))
+            return false;
+        if (each != NULL) each(cpu, (unsigned)core, (unsigned)cache);
+        cpu++;
+    } while (parse_character(&text, end, ':'));
+    return text == end;
+}
+
+static bool is_topology(const char *text, size_t size) { return options_topology(text, size, NULL); }
+
+static bool is_path(const char *text, size_t size)
+{
+    (void)text;
+    return size > 0;
+}
+
+/* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning. */
+static const struct option {
+    const char *name;
+    size_t at;
+    const struct word *words;
+    bool (*is_text)(const char *text, size_t size);
+    unsigned min, max, preset;
+    const char *meaning;
+} table[] = {
+    {"stats", AT(stats), NULL, NULL, 0, 1, 0, "report on standard error at exit"},
+    {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses"},
+    {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO, "locked: no restartable sequences"},
+    {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how contended locks wait"},
+    {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU"},
+    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)"},
+    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
+    {"class_steps", AT(class_steps), class_steps_words, NULL, 0, 0, 8, "size classes to a doubling"},
+    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
+    {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},
+    {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},
+    {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
+     "near the cgroup's limit"},
+    {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a file for a line on each reap that begins and ends"},
+    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "a line at exit for each reap not destroyed"},
+    {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "each object of a reap from malloc"},
+    {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
+    {"harden", AT(harden), NULL, NULL, 0, 1, 0, "red zones, and freed objects looked through"},
+};
+
+enum { OPTIONS = sizeof table / sizeof table[0] };
+
+struct options options;
+
+static unsigned *number_at(struct options *to, size_t at) { return (unsigned *)((char *)to + at); }
+
+static const char **text_at(struct options *to, size_t at) { return (const char **)((char *)to + at); }
+
+static void preset_all(struct options *to)
+{
+    memset(to, 0, sizeof *to);
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (table[i].is_text == NULL) *number_at(to, table[i].at) = table[i].preset;
+}
+
+/* A text that is a number, of min to max, and nothing else. */
+static bool number_of(const char *text, size_t size, unsigned min, unsigned max, unsigned *value)
+{
+    const char *end = text + size;
+    size_t number;
+    if (!parse_number(&text, end, (size_t)max + 1, &number) || text != end || number < min) return false;
+    *value = (unsigned)number;
+    return true;
+}
+
+static const struct word *find_word(const struct word *words, const char *text, size_t size)
+{
+    for (; words->name != NULL; words++)
+        if (parse_is(text, size, words->name)) return words;
+    return NULL;
+}
+
+static const struct option *find(const char *text, size_t size)
+{
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (parse_is(text, size, table[i].name)) return &table[i];
+    return NULL;
+}
+
+static bool complain(const char *what, const char *text, size_t size)
+{
+    char item[64];
+    size = size < sizeof item - 1 ? size : sizeof item - 1;
+    memcpy(item, text, size);
+    item[size] = '\0';
+    report_line("REAP_OPTIONS: %s '%s' ignored", what, item);
+    return false;
+}
+
+/* Whole values only are written to `to`; a reason is written over `what` where there is a better one. */
+static bool parse_words(const struct option *option, const char *text, size_t size, struct options *to,
+                        const char **what)
+{
+    const char *colon = memchr(text, ':', size);
+    size_t name_size = colon != NULL ? (size_t)(colon - text) : size;
+    const struct word *word = find_word(option->words, text, name_size);
+    if (word == NULL || (word->max == 0 && colon != NULL)) return false;
+    if (word->max != 0) {
+        unsigned n = 0;
+        *what = "N of dynamic:N is 1 to 1000000:";
+        if (colon == NULL || !number_of(colon + 1, size - name_size - 1, 1, word->max, &n)) return false;
+        *number_at(to, word->at) = n;
+    }
+    *number_at(to, option->at) = word->value;
+    return true;
+}
+
+static bool parse_value(const struct option *option, const char *text, size_t size, struct options *to,
+                        const char **what)
+{
+    if (option->words != NULL) return parse_words(option, text, size, to, what);
+    if (option->is_text != NULL) {
+        if (!option->is_text(text, size)) return false;
+        *text_at(to, option->at) = text;
+        return true;
+    }
+    return number_of(text, size, option->min, option->max, number_at(to, option->at));
+}
+
+/* All names, for who asks; as a complaint, since nothing is set. */
+static bool help(void)
+{
+    char names[400];
+    size_t n = 0;
+    for (unsigned i = 0; i < OPTIONS; i++)
+        n += report_format(names + n, sizeof names - n, " %s", table[i].name);
+    report_line("REAP_OPTIONS: name=value,... of%s; libreap-malloc(7) has their meaning", names);
+    return false;
+}
+
+/* One "name=value"; a name alone means 1. */
+static bool parse_item(const char *text, size_t size, struct options *to)
+{
+    const char *equals = memchr(text, '=', size);
+    size_t name_size = equals != NULL ? (size_t)(equals - text) : size;
+    const char *value_text = equals != NULL ? equals + 1 : "1";
+    size_t value_size = equals != NULL ? size - name_size - 1 : 1;
+
+    if (parse_is(text, name_size, "help")) return help();
+    const struct option *option = find(text, name_size);
+    if (option == NULL) return complain("unknown option", text, size);
+    const char *what = "bad value";
+    return parse_value(option, value_text, value_size, to, &what) || complain(what, text, size);
+}
+
+unsigned options_parse(const char *list, struct options *to)
+{
+    unsigned complaints = 0;
+    while (*list != '\0') {
+        size_t size = strcspn(list, ",");
+        if (size != 0) complaints += !parse_item(list, size, to);
+        list += size + (list[size] == ',');
+    }
+    return complaints;
+}
+
+/* Before libc has run its own start-up code there is no environ (a preloaded malloc is called by
+ * ld.so that early); then it is found where the kernel put it: above the arguments, which start where the
+ * stack did. */
+static char **early_environ(void)
+{
+    extern void *__libc_stack_end __attribute__((weak));
+    if (&__libc_stack_end == NULL) return NULL;
+    const long *argc = __libc_stack_end;
+    return (char **)(argc + 1) + *argc + 1;
+}
+
+void options_read(void)
+{
+    extern char **environ;
+    static const char name[] = "REAP_OPTIONS";
+
+    preset_all(&options);
+    if (getauxval(AT_SECURE) != 0) return;
+    const char *list = NULL;
+    char **e = environ != NULL ? environ : early_environ();
+    for (; e != NULL && *e != NULL && list == NULL; e++)
+        if (strncmp(*e, name, sizeof name - 1) == 0 && (*e)[sizeof name - 1] == '=') list = *e + sizeof name;
+    if (list != NULL) options_parse(list, &options);
+}
+
+bool options_show(unsigned i, char *buffer, size_t size)
+{
+    if (i >= OPTIONS) return false;
+    const char *name = table[i].name;
+    if (table[i].is_text != NULL) { /* the environment's own text may be overwritten by now */
+        bool given = *text_at(&options, table[i].at) != NULL;
+        const char *absent = table[i].is_text == is_path ? "none" : "read";
+        report_format(buffer, size, "%s=%s", name, given ? "given" : absent);
+        return true;
+    }
+    unsigned value = *number_at(&options, table[i].at);
+    const struct word *w = table[i].words;
+    while (w != NULL && w->value != value) w++;
+    if (w != NULL && w->max != 0)
+        report_format(buffer, size, "%s=%s:%u", name, w->name, *number_at(&options, w->at));
+    else if (w != NULL)
+        report_format(buffer, size, "%s=%s", name, w->name);
+    else
+        report_format(buffer, size, "%s=%u", name, value);
+    return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse.h: numbers and words in text that others wrote: options, and files of the kernel.
+ *
+ * Text need not be terminated; it ends at `end`. What is read is moved behind. Nothing here allocates or
+ * depends on the locale. Threads: any.
+ */
+#ifndef PARSE_H
+#define PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Reads a decimal number at *text. false where there is none, or none below `limit`; *text is where the
+ * digits, or those that were read, end. */
+static inline bool parse_number(const char **text, const char *end, size_t limit, size_t *number)
+{
+    const char *first = *text;
+    size_t n = 0;
+    for (; *text < end && **text >= '0' && **text <= '9'; ++*text) {
+        size_t digit = (size_t)(**text - '0');
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n) || n >= limit)
+            return false;
+    }
+    *number = n;
+    return *text != first;
+}
+
+static inline bool parse_character(const char **text, const char *end, char c)
+{
+    bool is = *text < end && **text == c;
+    *text += is;
+    return is;
+}
+
+/* Is the text just this word? */
+static inline bool parse_is(const char *text, size_t size, const char *word)
+{
+    return strlen(word) == size && memcmp(text, word, size) == 0;
+}
+
+#endif

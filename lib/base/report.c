@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/report.h"
+
+#include "base/probe.h"
+#include "base/sanitizer.h"
+#include "base/small_file.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sink {
+    char *at;
+    char *end; /* one byte before it is kept for the terminator */
+};
+
+static void put(struct sink *sink, char c)
+{
+    if (sink->at < sink->end) *sink->at++ = c;
+}
+
+static void put_string(struct sink *sink, const char *s)
+{
+    for (s = s != NULL ? s : "(null)"; *s != '\0'; s++) put(sink, *s);
+}
+
+static void put_number(struct sink *sink, unsigned long long n, unsigned base)
+{
+    char digits[24];
+    unsigned count = 0;
+    do {
+        digits[count++] = "0123456789abcdef"[n % base];
+        n /= base;
+    } while (n != 0);
+    while (count > 0) put(sink, digits[--count]);
+}
+
+/* "%.Ns": the first N bytes of a string. */
+static const char *put_start(struct sink *sink, const char *format, const char *s)
+{
+    unsigned n = 0;
+    for (format++; *format >= '0' && *format <= '9'; format++) n = n * 10 + (unsigned)(*format - '0');
+    for (; n > 0 && *s != '\0'; n--) put(sink, *s++);
+    return format;
+}
+
+/* One conversion, format standing on the character after '%'; returns the last one it used. */
+static const char *put_conversion(struct sink *sink, const char *format, va_list *args)
+{
+    if (strncmp(format, "llu", 3) == 0) {
+        put_number(sink, va_arg(*args, unsigned long long), 10);
+        return format + 2;
+    }
+    if (strncmp(format, "zu", 2) == 0) {
+        put_number(sink, va_arg(*args, size_t), 10);
+        return format + 1;
+    }
+    switch (*format) {
+    case '.':
+        return put_start(sink, format, va_arg(*args, const char *));
+    case 's':
+        put_string(sink, va_arg(*args, const char *));
+        break;
+    case 'u':
+        put_number(sink, va_arg(*args, unsigned), 10);
+        break;
+    case 'p':
+        put_string(sink, "0x");
+        put_number(sink, (uintptr_t)va_arg(*args, void *), 16);
+        break;
+    default:
+        put(sink, *format);
+        break;
+    }
+    return format;
+}
+
+size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
+{
+    struct sink sink = {buffer, buffer + size - 1};
+    va_list copy;
+    va_copy(copy, args);
+    for (; *format != '\0'; format++) {
+        if (*format == '%' && format[1] != '\0')
+            format = put_conversion(&sink, format + 1, &copy);
+        else
+            put(&sink, *format);
+    }
+    va_end(copy);
+    *sink.at = '\0';
+    return (size_t)(sink.at - buffer);
+}
+
+size_t report_format(char *buffer, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    size_t n = report_vformat(buffer, size, format, args);
+    va_end(args);
+    return n;
+}
+
+static int kept_stderr = -1;
+
+void report_keep_stderr(void) { kept_stderr = file_keep(STDERR_FILENO); }
+
+static void write_all(const char *text, size_t size)
+{
+    int fd = STDERR_FILENO;
+    while (size > 0) {
+        ssize_t n = file_write(fd, text, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
+            fd = kept_stderr;
+            continue;
+        }
+        if (n <= 0) return;
+        text += n;
+        size -= (size_t)n;
+    }
+}
+
+void report_line(const char *format, ...)
+{
+    int saved = errno;
+    char line[512] = "reap: ";
+    size_t n = strlen(line);
+    va_list args;
+    va_start(args, format);
+    n += report_vformat(line + n, sizeof line - n - 1, format, args);
+    va_end(args);
+    line[n++] = '\n';
+    write_all(line, n);
+    errno = saved;
+}
+
+void report_end(void)
+{
+    static unsigned said_by;
+    unsigned me = (unsigned)getpid();
+    if (said_by == me) return;
+    said_by = me;
+    report_line("at the end of %.100s, process %u", program_invocation_short_name, me);
+}
+
+void report_misuse(const char *call, const void *pointer, const char *what)
+{
+    PROBE(misuse, call, pointer, what);
+    report_line("%s(%p): %s", call, pointer, what);
+    memtool_describe(pointer);
+    abort();
+}
+
+void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
+{
+    PROBE(misuse, call, pointer, what);
+    report_line("%s(%p): %s %.100s", call, pointer, what, name);
+    memtool_describe(pointer);
+    abort();
+}

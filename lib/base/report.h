@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h: saying one thing on standard error without allocating.
+ *
+ * Lines are formatted into a buffer on the stack and written with one write(2); formats know
+ * %s, %.Ns (N digits), %p, %zu, %u, %llu and %% and nothing else. Used by every layer, in any state of the
+ * process.
+ */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+/* Formats as above into buffer, always terminated; returns the length, cut to size - 1. */
+size_t report_format(char *buffer, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* Writes "reap: " and the formatted line to standard error. errno is kept. */
+void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes, once in a process, whose lines follow: "reap: at the end of PROGRAM, process NUMBER". */
+void report_end(void);
+
+/* Keeps a duplicate of standard error for lines that come after the program has closed it, as many do
+ * before they exit. */
+void report_keep_stderr(void);
+
+/* Misuse by the caller: one line "reap: CALL(POINTER): WHAT" on standard error, then abort().
+ * `call` is the public name, as in "reapFree". */
+void report_misuse(const char *call, const void *pointer, const char *what) __attribute__((noreturn, cold));
+
+/* The same with a name in it: "reap: CALL(POINTER): WHAT NAME"; for an object of another reap. */
+void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
+    __attribute__((noreturn, cold));
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/global_heap.h"
+
+#include "arena/arena.h"
+#include "arena/false_sharing.h"
+#include "base/lock.h"
+#include "base/probe.h"
+#include "heap/fullness.h"
+#include "os/rseq.h"
+#include "os/topology.h"
+
+struct level {
+    struct lock lock;
+    _Atomic(struct list_node *) arrived; /* along link.next, to be filed */
+    _Atomic unsigned detours;            /* visits that found the lock taken, since it was had */
+    struct bin bins[CLASSES];
+    struct list empty;  /* of a cache's heap only */
+    size_t superblocks; /* in bins and empty */
+    unsigned hand;      /* the class that was last to give one up; 0: the empty ones */
+};
+
+static struct level top;
+static struct level near[TOPOLOGY_CACHES]; /* by cache; never touched where there is only one */
+
+_Atomic(struct superblock *) global_posted;
+
+_Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
+
+/* --- which one ------------------------------------------------------------------------------- */
+
+/* Where this thread trades: by the CPU that it runs on now, also where heaps go by concurrency ids. Such an
+ * id stands for no CPU, but may come to any cache with the next thread; and what is given now was last
+ * touched, and what is taken will next be touched, on this one. */
+static struct level *level_here(void)
+{
+    if (LIKELY(topology_caches_now() == 1)) return &top;
+    return &near[topology_cache(cpu_now())];
+}
+
+static unsigned id_of(const struct level *level)
+{
+    return level == &top ? (unsigned)HEAP_GLOBAL : HEAP_CACHES + (unsigned)(level - near);
+}
+
+static struct level *level_of(unsigned id) { return id >= HEAP_CACHES ? &near[id - HEAP_CACHES] : &top; }
+
+/* Locks the level that a superblock is on; the top one if it is on none. */
+static struct level *lock_level_of(const struct superblock *sb)
+{
+    for (;;) {
+        unsigned id = superblock_role(sb).heap;
+        struct level *level = level_of(id);
+        lock_take(&level->lock);
+        if (level == level_of(superblock_role(sb).heap)) return level;
+        lock_give(&level->lock);
+    }
+}
+
+/* Under the level's lock. Another heap may be taking it just now; but that it is here does not change. */
+static bool is_on(const struct level *level, const struct superblock *sb)
+{
+    return superblock_role(sb).heap == id_of(level);
+}
+
+/* The levels in their order: those of the caches, if there are several, then the top one; NULL behind it. */
+static struct level *level_at(unsigned i)
+{
+    unsigned caches = topology_caches_now() > 1 ? topology_caches_now() : 0;
+    return i < caches ? &near[i] : i == caches ? &top : NULL;
+}
+
+/* --- one level, locked ----------------------------------------------------------------------- */
+
+/* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
+static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at, unsigned by_lines)
+{
+    superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
+                                                    .heap = (uint16_t)heap,
+                                                    .regroup_at = (uint16_t)regroup_at,
+                                                    .by_lines = (uint16_t)by_lines});
+}
+
+static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
+{
+    set_role_by_lines(sb, heap, regroup_at, sb->role.by_lines);
+}
+
+static void file_empty(struct level *level, struct superblock *sb)
+{
+    if (level == &top) {
+        set_role(sb, HEAP_NONE, 0);
+        arena_give(sb, 1);
+        return;
+    }
+    set_role(sb, id_of(level), 0);
+    list_push(&level->empty, &sb->link);
+    sb->group = GROUP_EMPTY;
+    level->superblocks++;
+}
+
+/* Files a quiet superblock that is on no list. The last of its blocks may come back while others are held
+ * back, whose free then does not see that it is the last: so the look at the end. */
+static void file(struct level *level, struct superblock *sb)
+{
+    do {
+        superblock_absorb(sb);
+        if (superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY) {
+            file_empty(level, sb);
+            return;
+        }
+        if (sb->role.by_lines == BY_LINES_GLOBAL) lines_hold_back(sb);
+    } while (superblock_live(sb) == 0);
+    unsigned group = superblock_group_of(sb, word_read(sb));
+    set_role(sb, id_of(level), superblock_regroup_at(sb, group));
+    bin_add(&level->bins[sb->class], sb, group);
+    level->superblocks++;
+}
+
+static void unfile(struct level *level, struct superblock *sb)
+{
+    if (sb->group == GROUP_EMPTY)
+        list_remove(&sb->link);
+    else
+        bin_remove(&level->bins[sb->class], sb);
+    level->superblocks--;
+}
+
+static void refile(struct level *level, struct superblock *sb)
+{
+    unfile(level, sb);
+    file(level, sb);
+}
+
+static struct superblock *first_empty(const struct level *level)
+{
+    return level->empty.first != NULL ? LIST_ENTRY(level->empty.first, struct superblock, link) : NULL;
+}
+
+/* --- from level to level --------------------------------------------------------------------- */
+
+/* Is it fit for a heap as it is? Lines are held back only when another heap wants it than the one that gave
+ * it and owned all of it: mostly that one does, and in a process of one heap always. */
+static bool is_fit(const struct superblock *sb, unsigned id)
+{
+    unsigned by_lines = sb->role.by_lines;
+    return by_lines == 0 || by_lines == BY_LINES_GLOBAL || by_lines == global_left_by(id);
+}
+
+static void hold_back(struct level *level, struct superblock *sb)
+{
+    unfile(level, sb);
+    set_role_by_lines(sb, id_of(level), 0, BY_LINES_GLOBAL);
+    file(level, sb);
+}
+
+static void file_arrived(struct level *level)
+{
+    struct list_node *next, *node = atomic_exchange(&level->arrived, NULL);
+    for (; node != NULL; node = next) {
+        next = node->next;
+        node->next = NULL;
+        file(level, LIST_ENTRY(node, struct superblock, link));
+    }
+}
+
+/* Locks it, unless its lock is held by a thread that does not run: then it may be false. */
+static bool lock_soon(struct level *level)
+{
+    if (cpu.ids == 0 || !lock_try_for_a_while(&level->lock)) {
+        if (cpu.ids != 0 && atomic_fetch_add(&level->detours, 1) < GLOBAL_DETOURS) return false;
+        lock_take(&level->lock);
+    }
+    if (atomic_load_explicit(&level->detours, memory_order_relaxed) != 0) atomic_store(&level->detours, 0);
+    return true;
+}
+
+static void unlock(struct level *level);
+
+static struct superblock *take(struct level *level, unsigned class, unsigned id)
+{
+    struct superblock *sb;
+    if (!lock_soon(level)) return NULL;
+    file_arrived(level);
+    while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
+    if (sb == NULL) sb = first_empty(level);
+    if (sb != NULL) {
+        unfile(level, sb);
+        set_role(sb, HEAP_NONE, 0);
+    }
+    unlock(level);
+    return sb;
+}
+
+/* What a locked level has beyond `keeps`, one at a time, off its list. The hand goes round the classes, so
+ * that what nobody near asks for goes up. */
+static struct superblock *surplus(struct level *level, size_t keeps)
+{
+    struct superblock *sb = NULL;
+    if (level->superblocks <= keeps) return NULL;
+    while (sb == NULL) {
+        level->hand = (level->hand + 1) % CLASSES;
+        sb = level->hand != 0 ? bin_emptiest(&level->bins[level->hand]) : first_empty(level);
+    }
+    unfile(level, sb);
+    set_role(sb, HEAP_NONE, 0);
+    return sb;
+}
+
+static void push_arrival(struct level *level, struct superblock *sb)
+{
+    struct list_node *first = atomic_load(&level->arrived);
+    do sb->link.next = first;
+    while (!atomic_compare_exchange_weak(&level->arrived, &first, &sb->link));
+}
+
+/* Files what has arrived, and pushes up what a cache's heap has too much. Who pushes an arrival tries for the
+ * lock afterwards; who gives it back looks for arrivals afterwards: of the two, one sees the other. */
+static void settle(struct level *level)
+{
+    while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
+        struct superblock *over;
+        file_arrived(level);
+        while (level != &top && (over = surplus(level, GLOBAL_NEAR)) != NULL) push_arrival(&top, over);
+        lock_give(&level->lock);
+    }
+    if (level != &top) settle(&top);
+}
+
+static void unlock(struct level *level)
+{
+    lock_give(&level->lock);
+    settle(level);
+}
+
+/* For who waits for a superblock that has arrived somewhere: who gave it may run on the CPUs of another cache
+ * by now, and have settled there. */
+static void settle_all(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle(level);
+}
+
+static void drain(struct level *level)
+{
+    for (;;) {
+        lock_take(&level->lock);
+        file_arrived(level);
+        struct superblock *sb = surplus(level, 0);
+        lock_give(&level->lock);
+        if (sb == NULL) return;
+        push_arrival(&top, sb);
+    }
+}
+
+/* False: with blocks pending it is somewhere else, or its lock is held by another just now. */
+static bool refile_soon(struct superblock *sb)
+{
+    struct level *level = level_of(superblock_role(sb).heap);
+    if (!lock_try(&level->lock)) return !superblock_has_pending(sb);
+    bool here = is_on(level, sb);
+    if (here) refile(level, sb);
+    unlock(level);
+    return here || !superblock_has_pending(sb);
+}
+
+/* While one was on a list here it could not be posted to a heap that it went to: that is made up for. */
+static void take_posted(void (*forward)(struct superblock *sb))
+{
+    struct superblock *next, *sb = superblock_take_posted(&global_posted);
+    for (; sb != NULL; sb = next) {
+        next = superblock_unpost(sb);
+        if (!refile_soon(sb)) forward(sb);
+    }
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+void global_give(struct superblock *sb, unsigned id)
+{
+    PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
+    bool owned = sb->role.by_lines == 0 && id < HEAP_NONE;
+    lines_forget(sb);
+    unsigned by_lines = sb->role.by_lines;
+    if (lines_are_shared(sb->class)) by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
+    set_role_by_lines(sb, HEAP_NONE, 0, by_lines);
+    push_arrival(level_here(), sb);
+}
+
+void global_settle(void)
+{
+    struct level *here = level_here();
+    if (atomic_load_explicit(&here->arrived, memory_order_relaxed) != NULL ||
+        atomic_load_explicit(&top.arrived, memory_order_relaxed) != NULL)
+        settle(here);
+}
+
+struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
+{
+    take_posted(forward);
+    struct level *here = level_here();
+    struct superblock *sb = take(here, class, id);
+    if (sb == NULL && here != &top) sb = take(&top, class, id);
+    if (sb == NULL) return NULL;
+    if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
+    PROBE(superblock_from_global, sb, class, superblock_live(sb));
+    return sb;
+}
+
+bool global_free(struct superblock *sb, void *block)
+{
+    struct level *level = lock_level_of(sb);
+    bool here = is_on(level, sb);
+    if (here && superblock_free_quiet(sb, block)) refile(level, sb);
+    unlock(level);
+    if (!here) settle_all();
+    return here;
+}
+
+void global_collect(void (*forward)(struct superblock *sb))
+{
+    take_posted(forward);
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
+    lock_take(&top.lock);
+    file_arrived(&top);
+    for (unsigned class = 1; class < CLASSES; class ++)
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            struct list_node *next, *node = top.bins[class].groups[group].first;
+            for (; node != NULL; node = next) {
+                next = node->next;
+                struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (superblock_has_pending(sb)) refile(&top, sb);
+            }
+        }
+    unlock(&top);
+}
+
+bool global_has_free(struct superblock *sb, const void *block)
+{
+    struct level *level = lock_level_of(sb);
+    bool has = superblock_has_free(sb, block);
+    unlock(level);
+    return has;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+size_t global_superblocks(void)
+{
+    size_t superblocks = 0;
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+        superblocks += __atomic_load_n(&level->superblocks, __ATOMIC_RELAXED);
+    return superblocks;
+}
+
+static bool is_valid(const struct level *level)
+{
+    size_t superblocks = 0;
+    for (unsigned class = 1; class < CLASSES; class ++)
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = level->bins[class].groups[group].first;
+            for (; node != NULL; node = node->next, superblocks++) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (!is_on(level, sb) || sb->class != class || !superblock_is_valid(sb)) return false;
+            }
+        }
+    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next, superblocks++) {
+        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+        if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
+    }
+    return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_NEAR);
+}
+
+bool global_is_valid(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+        if (!is_valid(level)) return false;
+    return true;
+}
+
+/* heap_table.c sees to it that no cache is found between the first call and the others. */
+void global_fork_prepare(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_for_fork(&level->lock);
+}
+
+void global_fork_parent(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_after_fork(&level->lock);
+}
+
+void global_fork_child(void)
+{
+    struct level *level;
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_reset(&level->lock);
+}

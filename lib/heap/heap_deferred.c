@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_deferred.c: what is done when a heap's lock is given back: what others left to do meanwhile. */
+#include "arena/arena.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+
+/* --- what was posted to this thread's heap --------------------------------------------------- */
+
+static bool is_on(const struct heap *heap, const struct superblock *sb)
+{
+    return superblock_role(sb).heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
+}
+
+bool heap_collect_posted(struct heap *heap)
+{
+    bool mine = true;
+    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
+    for (; sb != NULL; sb = next) {
+        next = superblock_unpost(sb);
+        if (!is_on(heap, sb))
+            heap_forward(sb);
+        else if (mine && (mine = heap_collect(heap, sb)))
+            heap_regroup_locked(heap, sb);
+        else
+            heap_post(sb);
+    }
+    return mine;
+}
+
+/* --- the lock is given back -------------------------------------------------------------------- */
+
+/* What was given may have made slots unused. Who defers something does so before a last try for the lock: of
+ * the two, one sees the other. */
+COLD void heap_unlocked(struct heap *heap, bool given)
+{
+    for (;;) {
+        if (given) {
+            global_settle();
+            arena_purge_if_due();
+        }
+        if (!atomic_load(&heap->deferred)) return;
+        if (cpu.ids != 0 && cpu_id() != heap->id) return; /* the next slow path of the heap's own will look */
+        if (!lock_try(&heap->lock)) return;
+        atomic_store(&heap->deferred, false);
+        heap_file_displaced(heap);
+        heap_collect_posted(heap);
+        given = heap->given;
+        heap->given = false;
+        lock_give(&heap->lock);
+    }
+}
+
+/* The thread that holds the lock looks at it when it gives the lock back. If it has just done so, this one
+ * can have the lock. */
+void heap_defer(struct heap *heap)
+{
+    atomic_store(&heap->deferred, true);
+    if (lock_try(&heap->lock)) heap_unlock(heap);
+}
+
+void heap_regroup(struct superblock *sb)
+{
+    unsigned id = superblock_role(sb).heap;
+    struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
+    if (heap == NULL) return;
+    if (!lock_try(&heap->lock)) {
+        heap_post(sb);
+        heap_defer(heap);
+        return;
+    }
+    heap->counts.slow_frees++;
+    if (superblock_role(sb).heap == id) heap_regroup_locked(heap, sb);
+    heap_unlock(heap);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/false_sharing.h"
+#include "base/options.h"
+#include "base/probe.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+
+/* --- restartable edits ----------------------------------------------------------------------- */
+
+enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
+{
+    if (cpu.ids != 0) return cpu_store(heap->id, at, expected, value);
+    __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
+    return CPU_DONE;
+}
+
+/* Changes the role of an owned superblock. Without the heap's id there may be a section or a free under way
+ * on another CPU that has seen the old one: it is over after the fence, and its count is seen here. */
+static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
+{
+    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
+    superblock_set_role(sb, role);
+    cpu_fence();
+}
+
+/* Makes an owned superblock quiet. */
+static void detach(struct heap *heap, struct superblock *sb)
+{
+    union superblock_role role = sb->role;
+    role.owner = OWNER_NONE;
+    change_role(heap, sb, role);
+}
+
+static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
+{
+    union superblock_role role = sb->role;
+    role.regroup_at = (uint16_t)at;
+    change_role(heap, sb, role);
+}
+
+/* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
+static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
+{
+    enum cpu_result result;
+    do {
+        uint64_t word = word_read(sb);
+        result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, chain));
+    } while (result == CPU_CHANGED);
+    return result == CPU_DONE;
+}
+
+/* When the last foreign block is freed, a superblock that came here partly used is as any other: its frees
+ * take the fast path from now on. Not if this thread has another id now; then the next look does it. */
+static void own(struct heap *heap, struct superblock *sb)
+{
+    union superblock_role role = sb->role, owned = role;
+    owned.by_lines = 0;
+    owned.owner = (uint16_t)heap_owner(heap);
+    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == CPU_DONE) lines_end(sb, role.by_lines);
+}
+
+/* A block that is freed while others are between two lists does not see that it was the last that lived. */
+bool heap_collect(struct heap *heap, struct superblock *sb)
+{
+    struct chain chain = superblock_take_pending(sb);
+    if (sb->role.by_lines) chain = lines_free(sb, &chain);
+    bool done = chain.count == 0 || splice(heap, sb, &chain);
+    PROBE(pending_collected, sb, chain.count, done);
+    if (!done) superblock_put_pending(sb, &chain);
+    if (done && sb->role.by_lines && lines_are_own(sb)) own(heap, sb);
+    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_post(sb);
+    return done;
+}
+
+/* --- bins, accounts, the invariant ----------------------------------------------------------- */
+
+static void bin_in(struct heap *heap, struct superblock *sb, unsigned group)
+{
+    bin_add(&heap->bins[sb->class], sb, group);
+    heap->with[group] |= (uint64_t)1 << sb->class;
+    heap->free_eighths += group;
+}
+
+void heap_bin_out(struct heap *heap, struct superblock *sb)
+{
+    struct bin *bin = &heap->bins[sb->class];
+    bin_remove(bin, sb);
+    if ((bin->mask >> sb->group & 1) == 0) heap->with[sb->group] &= ~((uint64_t)1 << sb->class);
+    heap->free_eighths -= sb->group;
+}
+
+static void empty_in(struct heap *heap, struct superblock *sb)
+{
+    lines_forget(sb);
+    superblock_absorb(sb);
+    list_push(&heap->empty, &sb->link);
+    sb->group = GROUP_EMPTY;
+    heap->free_eighths += GROUP_EMPTY;
+}
+
+struct superblock *heap_empty_out(struct heap *heap)
+{
+    struct list_node *node = list_pop(&heap->empty);
+    if (node == NULL) return NULL;
+    heap->free_eighths -= GROUP_EMPTY;
+    return LIST_ENTRY(node, struct superblock, link);
+}
+
+/* Files an owned superblock that is neither active nor on a list by what is free in it now. A free
+ * that comes between the look at the word and the new threshold sees either itself above the
+ * threshold or is seen by the second look. */
+void heap_file(struct heap *heap, struct superblock *sb)
+{
+    unsigned group, at;
+    do {
+        group = superblock_group_of(sb, word_read(sb));
+        if (group == GROUP_EMPTY) {
+            detach(heap, sb);
+            empty_in(heap, sb);
+            return;
+        }
+        at = superblock_regroup_at(sb, group);
+        set_threshold(heap, sb, at);
+    } while (word_free(word_read(sb)) >= at);
+    bin_in(heap, sb, group);
+}
+
+bool heap_holds_too_much(const struct heap *heap)
+{
+    return heap->free_eighths > GROUP_EMPTY * options.slack &&
+           heap->free_eighths > options.empty_fraction * heap->superblocks;
+}
+
+/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. One that is partly used
+ * stays with a heap that is alone: it serves nobody else, and its frees would go the way of others'. */
+static struct superblock *take_emptiest(struct heap *heap)
+{
+    struct superblock *sb = heap_empty_out(heap);
+    if (sb == NULL && heap_is_alone()) return NULL;
+    for (unsigned group = GROUP_EMPTY; sb == NULL && group-- > options.empty_fraction;) {
+        if (heap->with[group] == 0) continue;
+        sb = bin_emptiest(&heap->bins[__builtin_ctzll(heap->with[group])]);
+        heap_bin_out(heap, sb);
+        detach(heap, sb);
+    }
+    return sb;
+}
+
+size_t heap_keep_invariant(struct heap *heap)
+{
+    size_t n = 0;
+    for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
+        atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+        __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+        heap->given = true;
+        global_give(sb, heap->id);
+    }
+    return n;
+}
+
+/* One at a time: who has the lock may change hands between. */
+struct superblock *heap_displaced_out(struct heap *heap)
+{
+    struct list_node *node = atomic_load(&heap->displaced);
+    while (node != NULL && !atomic_compare_exchange_weak(&heap->displaced, &node, node->next)) continue;
+    if (node == NULL) return NULL;
+    node->next = NULL;
+    return LIST_ENTRY(node, struct superblock, link);
+}
+
+void heap_file_displaced(struct heap *heap)
+{
+    if (LIKELY(atomic_load_explicit(&heap->displaced, memory_order_relaxed) == NULL)) return;
+    for (struct superblock *sb; (sb = heap_displaced_out(heap)) != NULL;) heap_file(heap, sb);
+    heap_keep_invariant(heap);
+}
+
+void heap_regroup_locked(struct heap *heap, struct superblock *sb)
+{
+    if (!list_holds(&sb->link) || sb->group == GROUP_EMPTY) return;
+    unsigned group = superblock_group_of(sb, word_read(sb));
+    if (group <= sb->group) return;
+    heap_bin_out(heap, sb);
+    heap_file(heap, sb);
+    heap_keep_invariant(heap);
+}
+
+static bool accounts_add_up(const struct heap *heap)
+{
+    uint32_t superblocks = 0, eighths = 0;
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        superblocks += heap_active(heap, class) != NULL;
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = heap->bins[class].groups[group].first;
+            if ((node != NULL) != (heap->with[group] >> class & 1)) return false;
+            for (; node != NULL; node = node->next) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (sb->group != group || sb->class != class || sb->role.heap != heap->id) return false;
+                if (!superblock_is_valid(sb)) return false;
+                superblocks++;
+                eighths += group;
+            }
+        }
+    }
+    for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next) {
+        superblocks++;
+        eighths += GROUP_EMPTY;
+    }
+    const struct list_node *displaced = atomic_load(&heap->displaced);
+    for (; displaced != NULL; displaced = displaced->next) superblocks++;
+    return superblocks == heap->superblocks && eighths == heap->free_eighths &&
+           (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty)));
+}
+
+bool heap_is_valid(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+        if (!accounts_add_up(heap)) return false;
+    return global_is_valid();
+}

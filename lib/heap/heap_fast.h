@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_fast.h: malloc and free in one restartable section each.
+ *
+ * Rows are read by the fast path and changed by slow paths as heap.h tells. No section may be
+ * entered where cpu.ids is 0.
+ *
+ *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
+ *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
+ *     free:  owner = id? -> link into the block                                            commit: word
+ *     take:  id -> outbox of the class -> its first block -> the next one                  commit: outbox
+ *
+ * An outbox's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
+ * one on a list of its superblock does; its second eight bytes lead to the next block, disguised.
+ */
+#ifndef HEAP_FAST_H
+#define HEAP_FAST_H
+
+#include "heap/heap.h"
+#include "os/rseq.h"
+
+struct heap_row {
+    struct superblock *active[CLASSES]; /* by class */
+};
+
+/* Blocks of other heaps that were freed here, by class. */
+struct heap_outboxes {
+    uint64_t of[CLASSES];
+};
+
+extern HIDDEN struct heap_row heap_rows[IDS_MAX];
+extern HIDDEN struct heap_outboxes heap_outboxes[IDS_MAX];
+
+#define HEAP_OUTBOX_CLOSED ((uint64_t)1 << 48)
+#define HEAP_OUTBOX_ONE ((uint64_t)1 << 49)
+
+#if CPU_HAS_RSEQ
+
+/* NULL, which the compiler must load: gcc before 12.4 and 13.3 loses a constant that is due on the way
+ * out of an `asm goto` by a label, where the fall-through gives an output to the same variable
+ * (PR 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
+static ALWAYS_INLINE void *heap_none(void)
+{
+    void *none = NULL;
+    __asm__ volatile("" : "+r"(none));
+    return none;
+}
+
+#ifdef __x86_64__
+#include "heap/heap_fast_x86_64.h"
+#else
+#include "heap/heap_fast_aarch64.h"
+#endif
+
+#else
+
+static inline void *heap_pop(unsigned class)
+{
+    (void)class;
+    return NULL;
+}
+
+static inline void *heap_carve(unsigned class)
+{
+    (void)class;
+    return NULL;
+}
+
+static inline void *heap_outbox_pop(unsigned class)
+{
+    (void)class;
+    return NULL;
+}
+
+static inline void heap_free(struct superblock *sb, void *block) { heap_free_slow(sb, block); }
+
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_fast_x86_64.h: the sections of heap_fast.h in the instructions of x86-64.
+ *
+ * The last thing that heap_fast.h includes; nobody else does.
+ */
+#ifndef HEAP_FAST_X86_64_H
+#define HEAP_FAST_X86_64_H
+
+/* clang-format off */
+
+/* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
+#define HEAP_SECTION_ACTIVE                                                                                  \
+    CPU_SECTION_BEGIN                                                                                        \
+    "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
+    "movq (%[row], %[t]), %[sb]\n\t"                                                                         \
+    "testq %[sb], %[sb]\n\tjz %l[none]\n\t"                                                                 \
+    "movq (%[sb]), %[word]\n\t"                                                                              \
+    "movq 8(%[sb]), %[block]\n\t"
+
+/* Takes the first free block of this heap's active superblock of the class, or NULL. From one pop to the next
+ * leads a chain through word, first and link; what else depends on them is kept off it: the link's 16 bits
+ * are plain in what free stored, and the cookie is looked at last. (Loading `first` by itself is slower: a
+ * store is forwarded at no cost only to a load of its own width.) */
+static ALWAYS_INLINE void *heap_pop(unsigned class)
+{
+    uint64_t t, word, link;
+    struct superblock *sb;
+    char *block;
+again:
+    __asm__ volatile goto(
+        HEAP_SECTION_ACTIVE
+        "movzwl %w[word], %k[t]\n\t"
+        "testl %k[t], %k[t]\n\tjz %l[none]\n\t"
+        "movq (%[block], %[t]), %[link]\n\t"
+        "addq %[t], %[block]\n\t"
+        "subq $0x10000, %[word]\n\tmovw %w[link], %w[word]\n\t"
+        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\tjnz %l[written]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
+        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, none, written);
+    *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
+    return block;
+none:
+    return heap_none();
+written:
+    superblock_written(block);
+}
+
+/* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
+ * carved before; the first is the caller's, the others, linked from the last to the second, are the new
+ * list. Or NULL. What is being linked is nobody's before the commit, and who is interrupted starts again, so
+ * that no link is written after it. */
+static inline void *heap_carve(unsigned class)
+{
+    const struct sizeclass *k = &sizeclasses[class];
+    uint64_t t, word, last, number, next, link;
+    struct superblock *sb;
+    char *block;
+again:
+    __asm__ volatile goto(
+        HEAP_SECTION_ACTIVE
+        "testw %w[word], %w[word]\n\tjnz %l[none]\n\t"
+        "movq %[word], %[t]\n\tshrq $32, %[t]\n\t"
+        "movl %[limit], %k[last]\n\t"
+        "cmpl %k[last], %k[t]\n\tja %l[none]\n\t"
+        "movl %[run], %k[number]\n\taddl %k[t], %k[number]\n\t"
+        "cmpl %k[last], %k[number]\n\tcmovbl %k[number], %k[last]\n\t" /* the last one of the run */
+        "movl %k[last], %k[number]\n\tmovq %[cookie], %[link]\n\txorl %k[next], %k[next]\n\t"
+        "cmpl %k[t], %k[number]\n\tje 6f\n\t" /* a run of one */
+        "movq %[link], (%[block], %[number])\n\taddq %[number], %[link]\n"
+        "5:\n\tmovl %k[number], %k[next]\n\tsubl %k[size], %k[number]\n\t"
+        "cmpl %k[t], %k[number]\n\tje 6f\n\t"
+        "movq %[link], (%[block], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
+        "6:\n\taddl %k[size], %k[last]\n\tshlq $32, %[last]\n\t"
+        "subl $0x10000, %k[word]\n\t" /* what is free, without its carve */
+        "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
+        "addq %[t], %[block]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
+          [number] "=&r"(number), [next] "=&r"(next), [link] "=&r"(link)
+        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
+          [run] "m"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, none);
+    *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
+    return block;
+none:
+    return heap_none();
+}
+
+/* Takes the block that was last put into this heap's outbox of the class, or NULL. */
+static inline void *heap_outbox_pop(unsigned class)
+{
+    uint64_t t, word, next;
+    char *block;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN
+        "shlq $9, %[t]\n\t" /* sizeof(struct heap_outboxes) */
+        "movq (%[outbox], %[t]), %[word]\n\t"
+        "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */
+        "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
+        "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
+        "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
+        "shrq $48, %[next]\n\tjnz %l[written]\n\t"
+        "movq %[word], (%[outbox], %[t])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
+        : CPU_SECTION_INPUTS, [outbox] "r"(&heap_outboxes[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
+          [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, none, written);
+    return block;
+none:
+    return heap_none();
+written:
+    superblock_written(block);
+}
+
+/* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
+ * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out. */
+static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
+{
+    uint64_t number = block_number(sb, block), t, word;
+again:
+    __asm__ volatile goto(
+        CPU_SECTION_BEGIN
+        "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
+        "movq (%[sb]), %[word]\n\t"
+        "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"
+        "addq $0x10000, %[word]\n\tmovw %w[number], %w[word]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        CPU_SECTION_END
+        : [t] "=&r"(t), [word] "=&r"(word)
+        : CPU_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+          [number] "r"(number), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, remote);
+    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
+    return;
+remote:
+    heap_free_slow(sb, block);
+}
+
+/* clang-format on */
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
+
+void heap_fork_prepare(void)
+{
+    gate_close_for_fork(&heap_transit);
+    lock_for_fork(&heap_table_lock);
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
+    global_fork_prepare();
+}
+
+void heap_fork_parent(void)
+{
+    global_fork_parent();
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
+    lock_after_fork(&heap_table_lock);
+    gate_open_after_fork(&heap_transit);
+}
+
+void heap_fork_child(void)
+{
+    global_fork_child();
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        lock_reset(&heap->lock);
+        heap->orphan = true;
+        heap->visited = 0; /* by threads of the parent */
+    }
+    lock_reset(&heap_table_lock);
+    gate_reset(&heap_transit);
+    heap_outbox_fork_child();
+    assign_fork_child();
+    heap_post_fork_child();
+}

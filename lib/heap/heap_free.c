@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_free.c: what the fast path of free leaves: blocks of other heaps, and the locked path. */
+#include "arena/false_sharing.h"
+#include "base/probe.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+
+#include <sched.h>
+
+static void free_locked(struct superblock *sb, void *block)
+{
+    for (;;) {
+        struct heap *heap = heap_lock_of(sb);
+        if (heap == NULL) {
+            if (global_free(sb, block)) return;
+            sched_yield(); /* it is on its way to a heap */
+            continue;
+        }
+        bool due = superblock_free_quiet(sb, block);
+        if (due && sb->role.by_lines) heap_collect(heap, sb);
+        if (due) heap_regroup_locked(heap, sb);
+        heap->counts.slow_frees += due;
+        if (superblock_live(sb) == 0 && heap_is_active(heap, sb) && heap != heap_mine()) heap_post(sb);
+        heap_unlock(heap);
+        return;
+    }
+}
+
+void heap_free_slow(struct superblock *sb, void *block)
+{
+    if (cpu.ids == 0) {
+        free_locked(sb, block);
+        return;
+    }
+    PROBE(remote_free, block, sb);
+    struct heap *mine = heap_mine();
+    if (mine != NULL) {
+        mine->counts.remote_frees++;
+        if (heap_outbox_put(sb, block)) return;
+    }
+    struct chain chain = chain_of_block(sb, block);
+    heap_make_pending(sb, &chain);
+}
+
+/* The heap is locked, and visited. */
+static bool has_free_block(struct heap *heap, struct superblock *sb, void *block)
+{
+    unsigned owner = sb->role.owner;
+    if (owner != OWNER_NONE) {
+        superblock_set_owner(sb, OWNER_NONE);
+        cpu_fence();
+    }
+    struct superblock **slot = heap_slot(heap, sb->class);
+    bool active = heap_is_active(heap, sb);
+    if (active && cpu.ids != 0) { /* mallocs go on in the row */
+        __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
+        cpu_fence();
+    }
+    bool has = superblock_has_free(sb, block) || lines_hold(sb, block);
+    if (owner != OWNER_NONE) superblock_set_owner(sb, owner);
+    if (active) __atomic_store_n(slot, sb, __ATOMIC_RELEASE);
+    return has;
+}
+
+/* The superblock may go from heap to heap meanwhile. */
+bool heap_block_is_free(struct superblock *sb, void *block)
+{
+    heap_deliver_all();
+    for (;;) {
+        unsigned id = superblock_role(sb).heap;
+        if (id >= HEAP_NONE) return global_has_free(sb, block);
+        struct heap *heap = heap_get(id);
+        heap_visit(heap);
+        lock_take(&heap->lock);
+        bool is_here = superblock_role(sb).heap == id;
+        bool has = is_here && has_free_block(heap, sb, block);
+        heap_unlock(heap);
+        heap_visit_ends(heap);
+        if (is_here) return has;
+    }
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/heap_policy.h"
+
+#include "base/options.h"
+#include "heap/heap_internal.h"
+#include "os/topology.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+__thread uint16_t heap_of_thread;
+static __thread uint32_t left
+    __attribute__((tls_model("initial-exec"))); /* allocations until the next heap */
+
+_Static_assert((int)TOPOLOGY_CPUS <= (int)IDS_MAX, "a core's number is a heap's id");
+
+static unsigned use(unsigned id)
+{
+    heap_of_thread = (uint16_t)(id + 1);
+    return id;
+}
+
+/* --- in turn --------------------------------------------------------------------------------- */
+
+static unsigned next_in_turn(void)
+{
+    static _Atomic unsigned turn;
+    unsigned heaps = 2 * cpu.count < IDS_MAX ? 2 * cpu.count : IDS_MAX;
+    return atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % heaps;
+}
+
+static unsigned dealt_once(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : use(next_in_turn()); }
+
+static unsigned dealt_for(unsigned allocations)
+{
+    if (left == 0) {
+        use(next_in_turn());
+        left = allocations;
+    }
+    left--;
+    return heap_of_thread - 1u;
+}
+
+/* --- a thread's own -------------------------------------------------------------------------- */
+
+/* A thread holds the robust mutex of its heap to its very end: the kernel marks what a thread leaves locked,
+ * after all destructors, however it ended. So there is no hook to be run at the end of a thread, after which
+ * others would still allocate, and no call of one that allocates. Those of ids from `used` on never were
+ * taken. */
+enum { COMMON = 0 };
+
+static pthread_mutex_t owners[IDS_MAX];
+static _Atomic unsigned used;
+
+static void make_owners(unsigned end)
+{
+    pthread_mutexattr_t robust;
+    pthread_mutexattr_init(&robust);
+    pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    for (unsigned id = 0; id < end; id++) pthread_mutex_init(&owners[id], &robust);
+    pthread_mutexattr_destroy(&robust);
+}
+
+/* Takes an id that nobody has, or whose thread has ended; *ended tells which. */
+static bool take(unsigned id, bool *ended)
+{
+    int result = pthread_mutex_trylock(&owners[id]);
+    *ended = result == EOWNERDEAD;
+    if (*ended) pthread_mutex_consistent(&owners[id]);
+    return result == 0 || *ended;
+}
+
+/* The least id that is to be had; COMMON if there is none. */
+static unsigned claim(void)
+{
+    bool ended;
+    for (unsigned id = COMMON + 1; id < IDS_MAX; id++) {
+        if (!take(id, &ended)) continue;
+        unsigned seen = atomic_load(&used);
+        while (seen <= id && !atomic_compare_exchange_weak(&used, &seen, id + 1)) continue;
+        return id;
+    }
+    return COMMON;
+}
+
+static unsigned own(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : use(claim()); }
+
+bool assign_has_ended(unsigned id)
+{
+    bool ended;
+    if (options.heaps != HEAPS_THREAD || id == COMMON || !take(id, &ended)) return false;
+    pthread_mutex_unlock(&owners[id]);
+    return ended;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+bool assign_needs_locks(void) { return options.heaps != HEAPS_CID && options.heaps != HEAPS_CPU; }
+
+void assign_init(void)
+{
+    if (options.heaps == HEAPS_THREAD) make_owners(IDS_MAX);
+}
+
+unsigned assign_next(void)
+{
+    switch (options.heaps) {
+    case HEAPS_CORE:
+        return use(topology_core(cpu_now()));
+    case HEAPS_THREAD:
+        return own();
+    case HEAPS_DYNAMIC:
+        return dealt_for(options.dynamic);
+    case HEAPS_ROUNDROBIN:
+        return dealt_for(1);
+    case HEAPS_SINGLE:
+        return use(0);
+    default:
+        return dealt_once();
+    }
+}
+
+unsigned assign_last(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : (unsigned)ASSIGN_NONE; }
+
+/* The kernel knows nothing of a child's mutexes. */
+void assign_fork_child(void)
+{
+    bool ended;
+    if (options.heaps != HEAPS_THREAD) return;
+    make_owners(atomic_load(&used));
+    if (heap_of_thread > COMMON + 1) take(heap_of_thread - 1u, &ended);
+}

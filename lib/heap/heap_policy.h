@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_policy.h: which heap a thread allocates from, where heaps have locks.
+ *
+ * The policies of McDowell, Eggers and Gribble (PPoPP 2003, 2.2 and table 1), and some more; 2P is twice the
+ * number of CPUs, as in Hoard (ASPLOS 2000, section 3.3).
+ *
+ *     heaps=        the heap of an allocation
+ *     cid, cpu      one of 2P, dealt to threads in turn; on the rseq paths it is the id, and not asked here
+ *     core          that of the core on which the thread runs: SMT siblings share it
+ *     thread        the thread's own (StaticHeap)
+ *     dynamic:N     one of 2P, and after N allocations the next in turn (DynamicHeap)
+ *     roundrobin    one of 2P, the next in turn for each allocation (RoundRobin)
+ *     single        the only one (BaseAlloc, with one lock)
+ *
+ * Frees are not assigned: a block goes back to the superblock that it came from, whoever has that.
+ *
+ * heaps=thread: ids of threads that have ended are given to new ones, the least first; meanwhile others may
+ * take what lies on their heaps. A thread has its heap until the kernel has seen its end, so whatever runs
+ * last in it, it allocates as before. When there are more threads than ids, the last share heap 0.
+ *
+ * Threads: any; no lock is waited for. What is kept per thread is thread-local, the rest one atomic each.
+ */
+#ifndef HEAP_POLICY_H
+#define HEAP_POLICY_H
+
+#include "base/base.h"
+
+enum { ASSIGN_NONE = UINT16_MAX }; /* no heap yet */
+
+/* Does the policy of the options need heaps with locks? */
+bool assign_needs_locks(void);
+
+/* Before the first allocation, and after the options. */
+void assign_init(void);
+
+/* The heap id for this thread's next allocation. */
+unsigned assign_next(void);
+
+/* The heap id that this thread allocated from last, or ASSIGN_NONE. */
+unsigned assign_last(void);
+
+/* Has the thread ended whose own heap this was, since the last call, and no other has taken it? */
+bool assign_has_ended(unsigned id);
+
+/* In a forked child, where this thread is the only one. */
+void assign_fork_child(void);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
+
+/* --- taking back from the heaps of others ---------------------------------------------------- */
+
+/* From here on nothing changes the heap's row but under its lock. Before the lock is taken: the fence is the
+ * kernel's. */
+void heap_visit(struct heap *heap)
+{
+    if (cpu.ids == 0) return;
+    atomic_fetch_add(&heap->visited, 1);
+    cpu_fence();
+}
+
+void heap_visit_ends(struct heap *heap)
+{
+    if (cpu.ids != 0) lock_uncount(&heap->visited);
+}
+
+/* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
+ * cpu_fence. From now on it is on its way. */
+static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
+{
+    union superblock_role role = sb->role;
+    if (heap_is_active(heap, sb))
+        __atomic_store_n(heap_slot(heap, sb->class), NULL, __ATOMIC_RELEASE);
+    else if (list_holds(&sb->link))
+        heap_bin_out(heap, sb);
+    role.owner = OWNER_NONE;
+    role.heap = HEAP_NONE;
+    superblock_set_role(sb, role);
+    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+    list_push(pulled, &sb->link);
+}
+
+/* Without a lock: the fence is the kernel's. */
+static size_t give_pulled(struct heap *heap, struct list *pulled)
+{
+    size_t n = 0;
+    if (!list_is_empty(pulled) && cpu.ids != 0) cpu_fence(); /* one for all */
+    for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
+        global_give(LIST_ENTRY(node, struct superblock, link), heap->id);
+    global_settle();
+    return n;
+}
+
+/* Every superblock of a heap that is locked, and visited. */
+static void pull_all(struct heap *heap, struct list *pulled)
+{
+    struct superblock *sb;
+    while ((sb = heap_displaced_out(heap)) != NULL) pull(heap, sb, pulled);
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        if ((sb = heap_active(heap, class)) != NULL) pull(heap, sb, pulled);
+        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
+    }
+    while ((sb = heap_empty_out(heap)) != NULL) pull(heap, sb, pulled);
+}
+
+static size_t give_all(struct heap *heap)
+{
+    struct list pulled = {NULL};
+    heap_visit(heap);
+    lock_take(&heap->lock);
+    pull_all(heap, &pulled);
+    heap->orphan = heap->was_alone = false;
+    heap_unlock(heap);
+    heap_visit_ends(heap);
+    return give_pulled(heap, &pulled);
+}
+
+/* Posted to a locked heap, and on it, but on no list: an active one is worth taking if nothing lives in it.
+ * Without a visit a thread of the heap may displace it at any time, so the row is looked at once. What is
+ * displaced is not to be had. True: it is worth it, and the heap is not visited. */
+static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited, struct list *pulled)
+{
+    if (!heap_is_active(heap, sb)) {
+        heap_forward(sb);
+        return false;
+    }
+    if (superblock_live(sb) != 0) return false;
+    if (visited)
+        pull(heap, sb, pulled);
+    else
+        heap_post(sb);
+    return !visited;
+}
+
+/* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
+ */
+static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
+{
+    bool left = false;
+    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
+    for (; sb != NULL; sb = next) {
+        next = superblock_unpost(sb);
+        if (superblock_role(sb).heap != heap->id)
+            heap_forward(sb);
+        else if (!list_holds(&sb->link))
+            left |= pull_unlisted(heap, sb, visited, pulled);
+        else if (sb->group != GROUP_EMPTY)
+            pull(heap, sb, pulled);
+    }
+    return left;
+}
+
+/* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a
+ * fraction of, so the invariant has to be looked at. */
+static size_t give_posted(struct heap *heap)
+{
+    size_t n = 0;
+    struct list pulled = {NULL};
+    bool left = false;
+    if (lock_try(&heap->lock)) {
+        left = pull_posted(heap, cpu.ids == 0, &pulled);
+        n = heap_keep_invariant(heap);
+        heap->was_alone = false;
+        heap_unlock(heap);
+    }
+    if (left) {
+        heap_visit(heap);
+        if (lock_try(&heap->lock)) {
+            pull_posted(heap, true, &pulled);
+            n += heap_keep_invariant(heap);
+            heap_unlock(heap);
+        }
+        heap_visit_ends(heap);
+    }
+    return n + give_pulled(heap, &pulled);
+}
+
+/* Before memory is asked of the OS: what lies idle on other heaps. Only tries the locks of those that have
+ * threads. */
+bool heap_scavenge(const struct heap *mine)
+{
+    if (cpu.ids != 0) heap_outbox_deliver();
+    size_t n = 0;
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        if (heap == mine) continue;
+        if (assign_has_ended(heap->id)) heap->orphan = true;
+        bool has_posted = atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL;
+        if (!heap->orphan && !heap->was_alone && !has_posted) continue;
+        if (heap->orphan) heap_outbox_take(heap);
+        n += heap->orphan ? give_all(heap) : give_posted(heap);
+    }
+    return n != 0;
+}
+
+void heap_give_idle(void)
+{
+    gate_enter(&heap_transit);
+    heap_scavenge(NULL);
+    gate_leave(&heap_transit);
+}
+
+void heap_give_all(void)
+{
+    struct heap *heap;
+    gate_enter(&heap_transit);
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        heap_outbox_take(heap);
+        give_all(heap);
+    }
+    global_collect(heap_post);
+    gate_leave(&heap_transit);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena.h"
+#include "arena/false_sharing.h"
+#include "base/probe.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+
+#include <errno.h>
+
+/* --- superblocks that come to a heap ------------------------------------------------------------ */
+
+/* Makes a quiet superblock this heap's. One with notes has no owner: its frees go to the pending list, and
+ * heap_collect sees which of them may go. */
+static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
+{
+    atomic_fetch_add_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    superblock_set_role(
+        sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
+                                    .heap = heap->id,
+                                    .regroup_at = HEAP_NEVER,
+                                    .by_lines = (uint16_t)notes});
+    return sb;
+}
+
+/* Most classes never fill one superblock. So the first one of a class has no memory but what is carved: an
+ * earlier life would have left it 64 KiB. */
+static bool is_first(struct heap *heap, unsigned class)
+{
+    uint64_t bit = (uint64_t)1 << class;
+    if ((atomic_load_explicit(&heap->met, memory_order_relaxed) & bit) != 0) return false;
+    return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
+}
+
+/* It is sparse, too, as long as the class has no second one; and so are chunks: of a reap's first one, if the
+ * reap is idle, one page is touched. */
+static struct superblock *from_arena(struct heap *heap, unsigned class)
+{
+    bool clean, first = is_first(heap, class);
+    enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
+    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, &clean);
+    if (sb == NULL) return NULL;
+    if (!clean && first) arena_refresh(sb);
+    if (clean) arena_touch(sb);
+    superblock_format(sb, class);
+    PROBE(superblock_new, sb, class);
+    return adopt(heap, sb, 0);
+}
+
+/* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
+static struct superblock *from_global(struct heap *heap, unsigned class)
+{
+    struct superblock *sb = global_take(class, heap->id, heap_post);
+    if (sb == NULL) return NULL;
+    bool needs_notes = sb->role.by_lines == BY_LINES_GLOBAL && superblock_live(sb) != 0;
+    unsigned notes = needs_notes ? lines_begin(sb) : 0;
+    if (needs_notes && notes == 0) {
+        global_give(sb, HEAP_NONE);
+        global_settle();
+        return NULL;
+    }
+    __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+    return adopt(heap, sb, notes);
+}
+
+/* A superblock that the heap does not have yet. While the arenas have slots whose memory nobody uses, no heap
+ * is visited for one: nothing is asked of the OS. */
+static struct superblock *obtain(struct heap *heap, unsigned class)
+{
+    struct superblock *sb = from_global(heap, class);
+    if (sb == NULL && !arena_has_dirty() && heap_scavenge(heap)) sb = from_global(heap, class);
+    return sb != NULL ? sb : from_arena(heap, class);
+}
+
+static bool has_free(const struct superblock *sb)
+{
+    uint64_t word = word_read(sb);
+    return word_first(word) != 0 || word_carve(word) <= superblock_class(sb)->carve_limit;
+}
+
+/* Leaves one that is in no row and on no list to who has the lock. */
+static void displace(struct heap *heap, struct superblock *sb)
+{
+    struct list_node *first = atomic_load(&heap->displaced);
+    do sb->link.next = first;
+    while (!atomic_compare_exchange_weak(&heap->displaced, &first, &sb->link));
+    heap_defer(heap);
+}
+
+/* Puts one that was adopted into the row, if this thread still has the heap's id and what is there is used
+ * up. That one, or else the new one, is to be filed. */
+static void place_locked(struct heap *heap, struct superblock *sb)
+{
+    lock_take(&heap->lock);
+    struct superblock *old = heap_active(heap, sb->class), *rest = sb;
+    bool wanted = old == NULL || !has_free(old);
+    if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
+                             (uint64_t)(uintptr_t)sb) == CPU_DONE)
+        rest = old;
+    if (rest != NULL) heap_file(heap, rest);
+    heap_keep_invariant(heap);
+    heap_unlock(heap);
+}
+
+/* The same without the lock, if no visitor needs the row as it is. */
+static void place(struct heap *heap, struct superblock *sb)
+{
+    struct superblock *old = heap_active(heap, sb->class);
+    enum cpu_result result = CPU_CHANGED;
+    if (cpu.ids != 0 && (old == NULL || !has_free(old)))
+        result = cpu_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
+                                  (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+    if (result == CPU_CHANGED)
+        place_locked(heap, sb);
+    else if (result == CPU_MOVED)
+        displace(heap, sb);
+    else if (old != NULL)
+        displace(heap, old);
+}
+
+/* --- malloc ---------------------------------------------------------------------------------- */
+
+enum refill {
+    REFILLED,
+    RETRY,
+    NOTHING,  /* the heap has none */
+    EXHAUSTED /* nor has anybody */
+};
+
+/* Exchanges the active superblock. The old one has no threshold until heap_file gives it one, and then looks
+ * for what was freed into it meanwhile. */
+static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
+{
+    superblock_set_regroup_at(sb, HEAP_NEVER);
+    enum cpu_result result =
+        heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+    struct superblock *rest = result == CPU_DONE ? old : sb;
+    if (rest != NULL) heap_file(heap, rest);
+    heap_keep_invariant(heap);
+    return result == CPU_DONE ? REFILLED : RETRY;
+}
+
+/* A superblock with free blocks that is on no list: owned (from the bin), or quiet and to be adopted. */
+static struct superblock *choose(struct heap *heap, unsigned class)
+{
+    struct superblock *sb = bin_fullest(&heap->bins[class], 1);
+    if (sb != NULL) {
+        heap_bin_out(heap, sb);
+        return sb;
+    }
+    sb = heap_empty_out(heap);
+    if (sb == NULL) return NULL;
+    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    superblock_serve(sb, class);
+    return adopt(heap, sb, 0);
+}
+
+static enum refill refill(struct heap *heap, unsigned class)
+{
+    struct superblock *old = heap_active(heap, class);
+    if (old != NULL) {
+        if (!has_free(old) && !heap_collect(heap, old)) return RETRY;
+        if (has_free(old)) return REFILLED; /* by others' frees, or by another thread of this id */
+    }
+    heap_file_displaced(heap);
+    if (!heap_collect_posted(heap)) return RETRY;
+    struct superblock *sb = choose(heap, class);
+    return sb != NULL ? install(heap, old, sb) : NOTHING;
+}
+
+static void *pop_active(struct heap *heap, unsigned class)
+{
+    if (cpu.ids == 0) return superblock_pop(heap_active(heap, class));
+    void *block = heap_pop(class);
+    return block != NULL ? block : heap_carve(class);
+}
+
+/* On the locked path: not only when there is nothing left. */
+static void *pop_locked(struct heap *heap, unsigned class)
+{
+    struct superblock *sb = cpu.ids == 0 ? heap_active(heap, class) : NULL;
+    return sb != NULL ? superblock_pop(sb) : NULL;
+}
+
+/* From what the heap has; the lock is held meanwhile. */
+static enum refill from_heap(struct heap *heap, unsigned class, void **block)
+{
+    enum refill result = REFILLED;
+    if (!heap_lock_soon(heap)) return NOTHING;
+    *block = pop_locked(heap, class);
+    if (*block == NULL) {
+        heap->counts.slow_mallocs++;
+        PROBE(slow_malloc, heap->id, class, sizeclasses[class].size);
+        result = refill(heap, class);
+        if (result == REFILLED) *block = pop_active(heap, class);
+    }
+    heap_unlock(heap);
+    return result;
+}
+
+/* From elsewhere; no lock is held meanwhile. */
+static enum refill from_elsewhere(struct heap *heap, unsigned class)
+{
+    gate_enter(&heap_transit);
+    struct superblock *sb = obtain(heap, class);
+    if (sb != NULL) place(heap, sb);
+    gate_leave(&heap_transit);
+    arena_purge_if_due();
+    return sb != NULL ? REFILLED : EXHAUSTED;
+}
+
+void *heap_malloc_slow(unsigned class)
+{
+    void *block = cpu.ids != 0 ? heap_outbox_get(class) : NULL;
+    if (block == NULL && cpu.ids != 0) block = heap_carve(class);
+    struct heap *heap = NULL;
+    for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {
+        if (heap == NULL || cpu.ids != 0) heap = heap_for_malloc();
+        if (heap == NULL) break;
+        result = from_heap(heap, class, &block);
+        if (result != NOTHING) continue;
+        result = from_elsewhere(heap, class);
+        if (result == REFILLED && cpu.ids != 0) block = pop_active(heap, class);
+    }
+    if (block == NULL)
+        errno = ENOMEM;
+    else if (cpu.ids == 0)
+        *(uint64_t *)block = 0;
+    return block;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena.h"
+#include "base/options.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
+#include "os/cgroup.h"
+#include "os/metadata.h"
+#include "os/topology.h"
+
+#include <errno.h>
+
+_Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
+_Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
+struct lock heap_table_lock;
+struct gate heap_transit;
+
+static _Atomic(struct heap *) heap_table[IDS_MAX];
+static _Atomic unsigned heap_made; /* ids below this may have a heap */
+static _Atomic unsigned heap_count;
+
+_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_outboxes) == 1 << 9,
+               "the fast path shifts ids by 9");
+_Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
+_Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
+               "the fast path knows where these are");
+
+/* --- heaps and their locks ------------------------------------------------------------------- */
+
+/* Now that there are two heaps to trade, and threads to wait for each other: on less than two processors'
+ * time there is no use in spinning. Files are read for this, so no lock is held. */
+static unsigned know_the_machine(void)
+{
+    unsigned cpus = cgroup_mine().cpus;
+    if (cpus < cpu.count) lock_configure(options.lock, cpus);
+    return topology_find_caches();
+}
+
+bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
+
+/* Memory for a heap that another thread has made meanwhile serves for the next one. */
+static _Atomic(struct heap *) heap_memory;
+
+static struct heap *memory_for_heap(void)
+{
+    struct heap *memory = atomic_exchange(&heap_memory, NULL);
+    return memory != NULL ? memory : metadata_alloc(sizeof *memory);
+}
+
+static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memory); }
+
+static struct heap *enter_heap(unsigned id, struct heap *memory)
+{
+    memory->id = (uint16_t)id;
+    if (heap_is_alone()) {
+        heap_next(0)->was_alone = true;
+        arena_begin_sharing();
+    }
+    atomic_fetch_add(&heap_count, 1);
+    atomic_store(&heap_table[id], memory);
+    if (atomic_load(&heap_made) <= id) atomic_store(&heap_made, id + 1);
+    return memory;
+}
+
+/* errno is kept: free may come here, and who allocates sets it himself. The lock keeps out fork, and another
+ * thread of the same id. */
+static COLD struct heap *heap_create(unsigned id)
+{
+    int saved = errno;
+    unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
+    struct heap *memory = memory_for_heap();
+    lock_take(&heap_table_lock);
+    if (caches != 0) topology_use_caches(caches);
+    struct heap *heap = atomic_load(&heap_table[id]);
+    if (heap == NULL && memory != NULL) {
+        heap = enter_heap(id, memory);
+        memory = NULL;
+    }
+    lock_give(&heap_table_lock);
+    if (memory != NULL) leave_memory(memory);
+    errno = saved;
+    return heap;
+}
+
+struct heap *heap_get(unsigned id)
+{
+    struct heap *heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    return LIKELY(heap != NULL) ? heap : heap_create(id);
+}
+
+struct heap *heap_next(unsigned id)
+{
+    unsigned made = atomic_load_explicit(&heap_made, memory_order_acquire);
+    struct heap *heap = NULL;
+    for (; heap == NULL && id < made; id++)
+        heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    return heap;
+}
+
+struct heap *heap_mine(void)
+{
+    unsigned id = cpu.ids != 0 ? cpu_id() : assign_last();
+    return id != ASSIGN_NONE ? heap_get(id) : NULL;
+}
+
+struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? cpu_id() : assign_next()); }
+
+/* A store would be an atomic instruction each time. */
+static void begin(struct heap *heap)
+{
+    if (heap->orphan) heap->orphan = false;
+    if (atomic_load_explicit(&heap->detours, memory_order_relaxed) != 0) atomic_store(&heap->detours, 0);
+}
+
+bool heap_lock_soon(struct heap *heap)
+{
+    if (cpu.ids == 0 || !lock_try_for_a_while(&heap->lock)) {
+        if (cpu.ids != 0 && atomic_fetch_add(&heap->detours, 1) < HEAP_DETOURS) return false;
+        lock_take(&heap->lock);
+    }
+    begin(heap);
+    return true;
+}
+
+/* Locks the heap that a superblock is on; NULL (nothing is locked) when that is the global heap. As in the
+ * paper's free, what was read before the lock is read again under it. */
+struct heap *heap_lock_of(struct superblock *sb)
+{
+    for (;;) {
+        unsigned id = superblock_role(sb).heap;
+        if (id >= HEAP_NONE) return NULL;
+        struct heap *heap = heap_get(id);
+        lock_take(&heap->lock);
+        if (superblock_role(sb).heap == id) return heap;
+        lock_give(&heap->lock);
+    }
+}
+
+/* --- totals and checks ----------------------------------------------------------------------- */
+
+static void add_counts(struct heap_counts *sum, const struct heap_counts *counts)
+{
+    sum->slow_mallocs += counts->slow_mallocs;
+    sum->slow_frees += counts->slow_frees;
+    sum->remote_frees += counts->remote_frees;
+    sum->transfers += counts->transfers;
+}
+
+struct heap_totals heap_totals(void)
+{
+    struct heap_totals totals = {0};
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        totals.heaps++;
+        totals.superblocks += heap->superblocks;
+        add_counts(&totals.counts, &heap->counts);
+    }
+    return totals;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/chunk_provider.h"
+
+#include "arena/large.h"
+#include "base/probe.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
+#include "hoard/owner.h"
+
+void chunk_start(void) { hoard_start(); }
+
+static void *small(size_t size, size_t *got, bool *zeroed)
+{
+    hoard_start();
+    unsigned class = sizeclass_of_chunk(size);
+    if (got != NULL) *got = sizeclasses[class].size;
+    if (zeroed != NULL) *zeroed = false;
+    void *chunk = hoard_block(class);
+    PROBE(chunk_alloc, chunk, sizeclasses[class].size);
+    return chunk;
+}
+
+void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
+{
+    if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
+    hoard_start();
+    void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
+    if (chunk != NULL && got != NULL) *got = large_size(map_find(chunk), chunk);
+    PROBE(chunk_alloc, chunk, size);
+    return chunk;
+}
+
+void chunk_free(void *chunk)
+{
+    PROBE(chunk_free, chunk);
+    struct arena *arena = map_find(chunk);
+    struct superblock *sb = arena_slot(arena, chunk);
+    if (LIKELY(sb->kind == SLOT_CHUNKS)) {
+        if (LIKELY(cpu.ids != 0))
+            heap_free(sb, chunk);
+        else
+            heap_free_slow(sb, chunk);
+        return;
+    }
+    int saved = errno;
+    large_free(arena, chunk);
+    errno = saved;
+}
+
+bool chunk_resize(void *chunk, size_t size, size_t *got)
+{
+    struct arena *arena = map_find(chunk);
+    struct superblock *sb = arena_slot(arena, chunk);
+    if (arena->mapping == 0 && sb->kind == SLOT_CHUNKS) {
+        *got = superblock_class(sb)->size;
+        return size <= *got;
+    }
+    bool done = large_resize(arena, chunk, size);
+    *got = large_size(arena, chunk);
+    return done || size <= *got;
+}
+
+void *chunk_of(const void *pointer, size_t *got)
+{
+    return owner_chunk(map_find(pointer), pointer, got);
+}
+
+static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    unsigned carved = word_carve(word_read(sb));
+    for (unsigned number = BLOCK_BIAS; number < carved; number += class->size) {
+        void *chunk = block_at(sb, number);
+        if (block_looks_free(chunk)) continue;
+        int result = fn(chunk, class->size, arg);
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), void *arg)
+{
+    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
+    for (unsigned i = 0; i < slots; i++) {
+        const struct superblock *slot = &arena->slots[i];
+        int result = 0;
+        if (slot->kind == SLOT_CHUNKS) result = walk_blocks(slot, fn, arg);
+        if (slot->kind == SLOT_SPAN_CHUNK)
+            result = fn(slot_start(slot), large_size(arena, slot_start(slot)), arg);
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+void chunk_freeze(void)
+{
+    arena_freeze();
+    lent_freeze();
+}
+
+void chunk_thaw(void)
+{
+    lent_thaw();
+    arena_thaw();
+}
+
+static bool is_within(const void *start, size_t size, const char *piece, size_t bytes)
+{
+    size_t before = (size_t)((const char *)start - piece);
+    return piece != NULL && before <= bytes && size <= bytes - before;
+}
+
+/* Behind a mapping's end, in its last 4 MiB of the map, there may be memory of the user's. */
+bool chunk_is_readable(const void *start, size_t size)
+{
+    size_t bytes = 0;
+    const struct arena *arena = map_find(start);
+    if (arena != NULL) bytes = arena->mapping != 0 ? arena->mapping : ARENA;
+    if (arena != NULL && is_within(start, size, arena->base, bytes)) return true;
+    const char *piece = lent_find(start, &bytes);
+    return is_within(start, size, piece, bytes);
+}
+
+int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
+{
+    int result = 0;
+    for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
+        if (arena->base != NULL) result = walk_arena(arena, fn, arg);
+    return result != 0 ? result : lent_walk(fn, arg);
+}

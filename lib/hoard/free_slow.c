@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/malloc_fast.h"
+
+#include "arena/large.h"
+#include "base/report.h"
+#include "hoard/owner.h"
+#include "hoard/reap_hooks.h"
+
+static void free_block(struct superblock *sb, void *block, const char *call)
+{
+    if (block_looks_free(block) && heap_block_is_free(sb, block)) report_misuse(call, block, "freed twice");
+    if (cpu.ids != 0)
+        heap_free(sb, block);
+    else
+        heap_free_slow(sb, block);
+}
+
+static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)
+{
+    int saved = errno;
+    if (owner_beside_chunks(arena, block, call) == OWNER_LARGE) {
+        large_free(arena, block);
+    } else {
+        if (cpu.ids != 0) arena_learn(arena, block); /* the locked path has its checks here */
+        free_block(arena_slot(arena, block), block, call);
+    }
+    errno = saved;
+}
+
+void hoard_free_slow(void *block, const char *call)
+{
+    if (block == NULL) return;
+    struct arena *arena = map_find(block);
+    void *chunk = owner_chunk(arena, block, NULL);
+    if (chunk != NULL)
+        chunk_client->free_object(chunk, block, call);
+    else
+        free_beside_chunks(arena, block, call);
+}

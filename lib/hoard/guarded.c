@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/guarded.h"
+
+#include "base/options.h"
+#include "base/report.h"
+#include "base/sanitizer.h"
+#include "hoard/guarded_map.h"
+#include "hoard/malloc_fast.h"
+#include "hoard/redirect.h"
+#include "hoard/user_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEAD_MAX = 16384,           /* headers of freed objects */
+    KEPT_MAX = 4 * 1024 * 1024, /* bytes of freed objects */
+    NAME_MAX_KEPT = 48,         /* bytes of a reap's name, its end included */
+    HARDENED_ZONE = 16,         /* bytes; harden has a zone */
+    ZONE_BYTE = 0xa5,
+    FREED_BYTE = 0xdf
+};
+
+struct apart {
+    char header[APART_HEADER];
+    struct apart_node node; /* the object */
+    char *block;
+    size_t size;      /* bytes that were asked for */
+    const void *reap; /* whose it is, or was: for a line only */
+    char reap_name[NAME_MAX_KEPT];
+};
+
+bool apart_on;
+static bool foreign; /* the process's malloc */
+static bool keep;    /* freed objects for a while */
+static size_t zone;  /* bytes behind each object */
+static bool watched; /* by a tool */
+
+/* libreap-malloc is the process's malloc itself: then there is nobody to show blocks to. */
+void apart_start(void)
+{
+    zone = align_up(options.redzone, BLOCK_UNIT);
+    if (options.harden && zone < HARDENED_ZONE) zone = HARDENED_ZONE;
+    apart_on = options.bypass || zone != 0;
+    foreign = options.bypass && !ambient_on;
+    watched = memtool_running();
+    keep = watched ? !foreign : options.harden; /* tools keep what is theirs themselves */
+    if (apart_on) lent_begin_apart();
+}
+
+bool apart_is_foreign(void) { return foreign; }
+
+static struct apart *of_node(struct apart_node *node)
+{
+    return (struct apart *)((char *)node - offsetof(struct apart, node));
+}
+
+static char *object_of(const struct apart *apart) { return (char *)apart->node.start; }
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static void *take_block(size_t alignment, size_t size)
+{
+    if (!foreign) return hoard_aligned(alignment, size, NULL);
+    return alignment <= BLOCK_UNIT ? malloc(size) : aligned_alloc(alignment, align_up(size, alignment));
+}
+
+static void give_block(char *block)
+{
+    if (foreign)
+        free(block);
+    else
+        hoard_free_fast(block, "reapFree");
+}
+
+/* Bytes before an object. */
+static size_t front(size_t alignment)
+{
+    if (foreign && zone == 0) return 0;
+    return align_up(zone > BLOCK_UNIT ? zone : BLOCK_UNIT, alignment);
+}
+
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+size_t apart_room(const void *header)
+{
+    const struct apart *apart = header;
+    return apart->node.end - apart->node.start;
+}
+
+/* --- zones ----------------------------------------------------------------------------------- */
+
+static bool is_filled(const char *at, size_t size, int byte)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)at[i] != byte) return false;
+    return true;
+}
+
+/* Does something with each zone of an object of so many bytes; false: it was false for one. */
+static bool each_zone(const struct apart *apart, size_t size, bool (*fn)(char *at, size_t size))
+{
+    char *object = object_of(apart), *end = object + size;
+    bool done = object == apart->block || fn(apart->block, (size_t)(object - apart->block));
+    return fn(end, (size_t)((char *)apart->node.end + zone - end)) && done;
+}
+
+static bool fill(char *at, size_t size)
+{
+    memset(at, ZONE_BYTE, size);
+    return true;
+}
+
+static bool hide(char *at, size_t size)
+{
+    memtool_hide(at, size);
+    return true;
+}
+
+static bool show(char *at, size_t size)
+{
+    memtool_show(at, size);
+    return true;
+}
+
+static bool is_untouched(char *at, size_t size) { return is_filled(at, size, ZONE_BYTE); }
+
+void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
+{
+    size_t before = front(alignment);
+    if (size > SIZE_LIMIT - zone - before - alignment) return no_memory();
+    struct apart *apart = hoard_malloc_fast(sizeof *apart);
+    char *block = apart ? take_block(alignment, before + size + zone) : NULL;
+    if (!block) {
+        if (apart) hoard_free_fast(apart, "reapMalloc");
+        return no_memory();
+    }
+    *apart = (struct apart){.block = block, .size = size};
+    apart->node.start = (uintptr_t)block + before;
+    apart->node.end = apart->node.start + size;
+    apart->node.chunk = apart->header;
+    if (zone != 0) each_zone(apart, size, fill);
+    apart_map_add(&apart->node);
+    *object = block + before;
+    *held = before + size + zone;
+    return apart->header;
+}
+
+/* The zones are as the size says at any moment: the child of a fork may look at an object of a thread that it
+ * does not have. */
+static void set_size(struct apart *apart, size_t size)
+{
+    if (size > apart->size) __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
+    if (zone != 0) each_zone(apart, size, fill);
+    __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
+}
+
+void apart_set_size(void *header, size_t size)
+{
+    struct apart *apart = header;
+    if (watched) each_zone(apart, size, show);
+    set_size(apart, size);
+    if (watched) each_zone(apart, size, hide);
+}
+
+bool apart_is_intact(const void *header)
+{
+    const struct apart *apart = header;
+    if (zone == 0) return true;
+    if (watched) each_zone(apart, apart->size, show);
+    bool intact = each_zone(apart, apart->size, is_untouched);
+    if (watched) each_zone(apart, apart->size, hide);
+    return intact;
+}
+
+/* --- what a line says of an object ------------------------------------------------------------ */
+
+void apart_note(void *header, const void *reap, const char *name)
+{
+    struct apart *apart = header;
+    if (reap) apart->reap = reap;
+    if (!name) return;
+    size_t length = strnlen(name, sizeof apart->reap_name - 1);
+    memcpy(apart->reap_name, name, length);
+    apart->reap_name[length] = '\0';
+}
+
+/* NULL: none of [from, to) was changed. */
+static const char *first_changed(const char *from, const char *to, int byte)
+{
+    while (from < to && (unsigned char)*from == byte) from++;
+    return from < to ? from : NULL;
+}
+
+/* In a zone of a live object, or in a freed one. */
+static const char *first_written(const struct apart *apart)
+{
+    const char *object = object_of(apart), *end = (char *)apart->node.end;
+    if (watched) memtool_show(object_of(apart), apart->node.dead ? apart->node.kept : 0);
+    if (apart->node.dead) return first_changed(object, object + apart->node.kept, FREED_BYTE);
+    if (watched) each_zone(apart, apart->size, show);
+    const char *before = first_changed(apart->block, object, ZONE_BYTE);
+    return before ? before : first_changed(object + apart->size, end + zone, ZONE_BYTE);
+}
+
+void apart_tell(const void *header, const char *what, char *line, size_t room)
+{
+    const struct apart *apart = header;
+    const char *object = object_of(apart), *written = zone != 0 ? first_written(apart) : NULL;
+    bool is_before = written && written < object;
+    size_t n = report_format(line, room, "%s", what);
+    if (zone == 0) return;
+    n += report_format(line + n, room - n, "; object of %zu bytes", apart->size);
+    if (written)
+        n += report_format(line + n, room - n, ", first changed byte at offset %s%zu", is_before ? "-" : "",
+                           (size_t)(is_before ? object - written : written - object));
+    if (apart->reap)
+        report_format(line + n, room - n, ", reap %p%s%s", apart->reap, *apart->reap_name ? " " : "",
+                      apart->reap_name);
+}
+
+/* --- the dead -------------------------------------------------------------------------------- */
+
+static void check_kept(const struct apart *apart)
+{
+    char line[APART_LINE];
+    if (watched) memtool_show(object_of(apart), apart->node.kept);
+    if (is_filled(object_of(apart), apart->node.kept, FREED_BYTE)) return;
+    apart_tell(apart->header, "memory was written to after it was freed", line, sizeof line);
+    report_misuse("reapFree", object_of(apart), line);
+}
+
+static void give_up(struct apart *apart)
+{
+    if (apart->node.kept) {
+        check_kept(apart);
+        if (watched) each_zone(apart, apart->size, show);
+        give_block(apart->block);
+    }
+    hoard_free_fast(apart, "reapFree");
+}
+
+static void give_up_more_than(size_t count, size_t bytes)
+{
+    struct apart_node *node;
+    while ((node = apart_map_exhume(count, bytes)) != NULL) give_up(of_node(node));
+}
+
+void apart_free(void *header)
+{
+    struct apart *apart = header;
+    size_t room = apart_room(header), kept = keep && room <= KEPT_MAX / 4 ? room : 0;
+    if (kept) {
+        if (watched) memtool_show(object_of(apart), room);
+        memset(object_of(apart), FREED_BYTE, room);
+        if (watched) memtool_hide(object_of(apart), room);
+    } else {
+        if (watched && !foreign) each_zone(apart, apart->size, show);
+        if (watched && !foreign) memtool_show(object_of(apart), room);
+        give_block(apart->block);
+    }
+    apart_map_bury(&apart->node, kept);
+    give_up_more_than(DEAD_MAX, KEPT_MAX);
+}
+
+void apart_check_freed(void) { give_up_more_than(0, 0); }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard.h"
+
+#include "hoard/account.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
+
+EXPORT void *hoard_malloc(size_t size) { return hoard_malloc_fast(size); }
+
+EXPORT void hoard_free(void *block) { hoard_free_fast(block, "hoard_free"); }
+
+EXPORT void *hoard_calloc(size_t n, size_t size) { return hoard_calloc_any(n, size, NULL); }
+
+EXPORT void *hoard_realloc(void *block, size_t size)
+{
+    return hoard_realloc_any(block, size, "hoard_realloc");
+}
+
+EXPORT void *hoard_aligned_alloc(size_t alignment, size_t size)
+{
+    if (is_power_of_two(alignment)) return hoard_aligned(alignment, size, NULL);
+    errno = EINVAL;
+    return NULL;
+}
+
+EXPORT int hoard_posix_memalign(void **block, size_t alignment, size_t size)
+{
+    return block ? hoard_posix_memalign_any(block, alignment, size, NULL) : EINVAL;
+}
+
+EXPORT size_t hoard_usable_size(const void *block)
+{
+    return hoard_usable_size_any(block, "hoard_usable_size");
+}
+
+EXPORT int hoard_trim(size_t keep)
+{
+    hoard_start();
+    struct arena_held held = arena_held();
+    if (held.now <= keep) return 0;
+    heap_give_all();
+    return arena_purge(0) != 0;
+}
+
+EXPORT int hoard_stats(struct hoard_stats *stats)
+{
+    if (stats == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    hoard_start();
+    account_fill(stats);
+    return 0;
+}
+
+EXPORT void hoard_report(FILE *out)
+{
+    hoard_start();
+    account_report(out);
+}

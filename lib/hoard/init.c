@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/init.h"
+
+#include "arena/arena.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "heap/heap.h"
+#include "heap/heap_policy.h"
+#include "hoard/account.h"
+#include "hoard/reap_hooks.h"
+#include "hoard/user_memory.h"
+#include "os/rseq.h"
+#include "os/topology.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const struct chunk_client *chunk_client;
+
+void chunk_set_client(const struct chunk_client *client)
+{
+    __atomic_store_n(&chunk_client, client, __ATOMIC_RELEASE);
+}
+
+static _Atomic pid_t starter;            /* the process whose thread is in start */
+static _Atomic(const void *) starter_is; /* this thread, by its lock_depth's address */
+static _Atomic bool started;
+static bool registered; /* the fork handlers */
+
+static void fork_prepare(void)
+{
+    lock_fork_begin();
+    if (chunk_client != NULL) chunk_client->fork_prepare();
+    heap_fork_prepare();
+    arena_fork_prepare();
+    lent_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+    lent_fork_parent();
+    arena_fork_parent();
+    heap_fork_parent();
+    if (chunk_client != NULL) chunk_client->fork_parent();
+    lock_fork_end();
+}
+
+/* Where this runs, all was done that start does before it registers it. */
+static void fork_child(void)
+{
+    registered = true;
+    atomic_store(&started, true);
+    lent_fork_child();
+    arena_fork_child();
+    heap_fork_child();
+    if (chunk_client != NULL) chunk_client->fork_child();
+    lock_fork_end();
+    atomic_store(&purger_is_due, options.purge_thread != 0);
+}
+
+/* Nothing here minds being done twice. */
+static void start_all(void)
+{
+    options_read();
+    sizeclass_init(options.class_steps);
+    superblock_init();
+    cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || assign_needs_locks());
+    topology_init(options.topology, options.heaps == HEAPS_CORE);
+    assign_init();
+    lock_configure(options.lock, cpu.count);
+    if (cpu.ids != 0) sizeclass_open_fast();
+}
+
+/* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
+ * constructor does the rest. */
+static bool libc_is_up(void)
+{
+    extern char **environ;
+    return environ != NULL;
+}
+
+static void report_at_exit(void)
+{
+    report_end();
+    account_report(NULL);
+}
+
+/* libc may have no memory for the handlers; then the next slow path tries again. */
+static void register_handlers(void)
+{
+    int saved = errno;
+    registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+    errno = saved;
+}
+
+static void start_late(void)
+{
+    register_handlers();
+    atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
+    if (!options.stats) return;
+    report_keep_stderr();
+    atexit(report_at_exit);
+}
+
+static void start_here(void)
+{
+    atomic_store(&starter_is, &lock_depth);
+    start_all();
+    if (libc_is_up()) start_late();
+    atomic_store(&started, true);
+}
+
+/* No lock: a child whose parent was just starting in another thread has to start by itself, unless the fork
+ * handlers were registered already and have run. Registering them may call malloc. */
+static COLD void start(void)
+{
+    pid_t me = getpid(), other = 0;
+    while (!atomic_load(&started)) {
+        if (atomic_compare_exchange_strong(&starter, &other, me))
+            start_here();
+        else if (other == me && atomic_load(&starter_is) == &lock_depth)
+            return;
+        else if (other == me)
+            sched_yield();
+        if (other == me) other = 0;
+    }
+}
+
+void hoard_start(void)
+{
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+}
+
+void hoard_start_late(void)
+{
+    hoard_start();
+    if (!registered) start_late();
+}
+
+/* Registering allocates too, and does not come here again, since nothing is due meanwhile. */
+COLD void hoard_start_what_is_due(void)
+{
+    if (!registered && atomic_exchange(&purger_is_due, false)) {
+        register_handlers();
+        atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
+    }
+    if (registered && options.purge_thread != 0) purger_start();
+}

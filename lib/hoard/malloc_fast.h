@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* malloc_fast.h: the general allocator's calls, to be inlined under their public names.
+ *
+ * hoard_malloc and malloc are the same code under two names, each with the fast path in it:
+ *
+ *     malloc: size -> class -> heap_pop                             | hoard_malloc_slow
+ *     free:   address -> map -> descriptor -> is a start -> heap_push | hoard_free_slow
+ *
+ * `call` is the public name for messages, `caller` where malloc returns to, for reaps that are entered (NULL:
+ * no reap takes this); they cost nothing on the fast path.
+ */
+#ifndef MALLOC_FAST_H
+#define MALLOC_FAST_H
+
+#include "arena/arena.h"
+#include "heap/heap_fast.h"
+#include "hoard/redirect.h"
+
+#include <errno.h>
+
+void *hoard_malloc_slow(size_t size, const void *caller);
+void *hoard_malloc_heap(size_t size);   /* the same, for no reap */
+void *hoard_malloc_medium(size_t size); /* the same above CLASS_SMALL_MAX */
+void hoard_free_slow(void *block, const char *call);
+
+/* A block of a class; an object that is too large for one, or a chunk of a reap, *zeroed if all of it reads
+ * as zero. NULL and ENOMEM when the OS refuses although it was given what is unused. After the start. */
+void *hoard_block_slow(unsigned class);
+void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
+
+/* Near the limit on memory what is unused goes back first: heaps give what they do not use, arenas see to
+ * theirs. Before `more` bytes are asked for that no class serves. */
+void hoard_make_room_near_limit(size_t more);
+
+static inline void *hoard_no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+static ALWAYS_INLINE void *hoard_block(unsigned class)
+{
+    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
+    return LIKELY(block != NULL) ? block : hoard_block_slow(class);
+}
+
+void *hoard_malloc_any(size_t size, const void *caller); /* any size */
+void *hoard_calloc_any(size_t n, size_t size, const void *caller);
+void *hoard_realloc_any(void *block, size_t size, const char *call);
+void *hoard_aligned(size_t alignment, size_t size, const void *caller); /* alignment is a power of two */
+int hoard_posix_memalign_any(void **block, size_t alignment, size_t size, const void *caller);
+size_t hoard_usable_size_any(const void *block, const char *call);
+
+/* The class of a size in steps of BLOCK_UNIT that the first table does not know: not started, no rseq, or a
+ * reap was entered, by this thread or another. */
+static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
+{
+    return ambient_reap == NULL ? sizeclass_second[step] : 0;
+}
+
+/* May a size above CLASS_SMALL_MAX be popped? */
+static ALWAYS_INLINE bool hoard_is_medium(size_t size)
+{
+    if (LIKELY(size <= sizeclass_fast_max)) return cpu.ids != 0;
+    return size <= sizeclass_second_max && ambient_reap == NULL && cpu.ids != 0;
+}
+
+/* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast
+ * one. */
+static ALWAYS_INLINE void *hoard_malloc_with(size_t size, void *(*slow)(size_t), void *(*medium)(size_t))
+{
+    if (UNLIKELY(size > CLASS_SMALL_MAX)) return medium(size);
+    size_t step = (size + BLOCK_UNIT - 1) / BLOCK_UNIT;
+    unsigned class = sizeclass_fast[step];
+    if (UNLIKELY(class == 0) && (class = hoard_second_class(step)) == 0) return slow(size);
+    void *block = heap_pop(class);
+    return LIKELY(block != NULL) ? block : slow(size);
+}
+
+/* The same for sizes above CLASS_SMALL_MAX. */
+static ALWAYS_INLINE void *hoard_medium_with(size_t size, void *(*slow)(size_t))
+{
+    if (UNLIKELY(!hoard_is_medium(size))) return slow(size);
+    void *block = heap_pop(sizeclass_of(size));
+    return LIKELY(block != NULL) ? block : slow(size);
+}
+
+static ALWAYS_INLINE void *hoard_malloc_fast(size_t size)
+{
+    return hoard_malloc_with(size, hoard_malloc_heap, hoard_malloc_medium);
+}
+
+static ALWAYS_INLINE void hoard_free_fast(void *block, const char *call)
+{
+    struct superblock *sb = arena_guess(block);
+    if (UNLIKELY(!superblock_starts_at(sb, block) || block_may_be_free(block)))
+        hoard_free_slow(block, call);
+    else
+        heap_free(sb, block);
+}
+
+#endif

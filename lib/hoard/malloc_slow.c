@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/malloc_fast.h"
+
+#include "arena/large.h"
+#include "hoard/init.h"
+#include "hoard/reap_hooks.h"
+
+#include <string.h>
+
+/* Near the limit on memory what is unused goes back first. Arenas see to theirs, heaps are above them; and a
+ * block's slow path looks at other heaps anyway. */
+void hoard_make_room_near_limit(size_t more)
+{
+    if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
+}
+
+/* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
+static COLD void make_room(void)
+{
+    heap_give_all();
+    arena_purge(0); /* also what it unmaps without having been dirty makes room */
+}
+
+void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
+{
+    hoard_start_due();
+    if (size > SIZE_LIMIT) return hoard_no_memory();
+    hoard_make_room_near_limit(size);
+    void *object = large_alloc(size, alignment, is_chunk, zeroed);
+    if (object != NULL) return object;
+    make_room();
+    return large_alloc(size, alignment, is_chunk, zeroed);
+}
+
+void *hoard_block_slow(unsigned class)
+{
+    hoard_start_due();
+    void *block = heap_malloc_slow(class);
+    if (block != NULL) return block;
+    make_room();
+    return heap_malloc_slow(class);
+}
+
+/* The fast path where no table says. */
+static void *pop(size_t size)
+{
+    return LIKELY(size <= CLASS_SIZE_MAX) && cpu.ids != 0 ? heap_pop(sizeclass_of(size)) : NULL;
+}
+
+static void *from_reap(size_t alignment, size_t size)
+{
+    return chunk_client->alloc(ambient_reap, alignment, size);
+}
+
+static bool is_ambient(const void *caller) { return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller); }
+
+void *hoard_malloc_slow(size_t size, const void *caller)
+{
+    hoard_start();
+    if (UNLIKELY(ambient_reap != NULL)) {
+        if (ambient_takes(caller)) return from_reap(BLOCK_UNIT, size);
+        void *block = pop(size);
+        if (LIKELY(block != NULL)) return block;
+    }
+    if (size <= CLASS_SIZE_MAX) return hoard_block_slow(sizeclass_of(size));
+    return hoard_large(size, BLOCK_UNIT, false, NULL);
+}
+
+void *hoard_malloc_heap(size_t size) { return hoard_malloc_slow(size, NULL); }
+
+void *hoard_malloc_medium(size_t size) { return hoard_medium_with(size, hoard_malloc_heap); }
+
+void *hoard_malloc_any(size_t size, const void *caller)
+{
+    bool is_heaps =
+        size != 0 && hoard_is_medium(size); /* or smaller; 0 is none of a heap's where a reap was entered */
+    void *block = is_heaps ? heap_pop(sizeclass_of(size)) : NULL;
+    return LIKELY(block != NULL) ? block : hoard_malloc_slow(size, caller);
+}
+
+void *hoard_calloc_any(size_t n, size_t size, const void *caller)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) return hoard_no_memory();
+    if (bytes <= CLASS_SIZE_MAX) {
+        void *block = hoard_malloc_any(bytes, caller);
+        return block != NULL ? memset(block, 0, bytes) : NULL;
+    }
+    hoard_start();
+    bool zeroed = false;
+    void *object =
+        is_ambient(caller) ? from_reap(BLOCK_UNIT, bytes) : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
+    return object == NULL || zeroed ? object : memset(object, 0, bytes);
+}
+
+void *hoard_aligned(size_t alignment, size_t size, const void *caller)
+{
+    if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
+    hoard_start();
+    if (is_ambient(caller)) return from_reap(alignment, size);
+    unsigned class = sizeclass_aligned(alignment, size);
+    return class != 0 ? hoard_block(class) : hoard_large(size, alignment, false, NULL);
+}
+
+int hoard_posix_memalign_any(void **block, size_t alignment, size_t size, const void *caller)
+{
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) return EINVAL;
+    int saved = errno;
+    void *p = hoard_aligned(alignment, size, caller);
+    errno = saved;
+    if (p == NULL) return ENOMEM;
+    *block = p;
+    return 0;
+}

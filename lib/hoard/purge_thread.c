@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/purge_thread.h"
+
+#include "arena/arena.h"
+#include "base/options.h"
+#include "base/report.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+_Atomic bool purger_is_due;
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
+}
+
+static void *purge(void *unused)
+{
+    (void)unused;
+    unsigned ms = options.purge_ms != 0 ? options.purge_ms : 1;
+    for (;;) {
+        arena_wait_for_unused();
+        sleep_ms(ms);
+        arena_purge(options.purge_ms);
+    }
+    return NULL;
+}
+
+/* On a small stack, unless the program's thread-local storage does not leave enough of it. */
+static int create(pthread_t *thread)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, 64 * KIB);
+    int error = pthread_create(thread, &attributes, purge, NULL);
+    if (error == EINVAL) {
+        pthread_attr_setstacksize(&attributes, 8 * MIB);
+        error = pthread_create(thread, &attributes, purge, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* pthread_create allocates, and comes here again: it is due no more by then. */
+COLD void purger_start(void)
+{
+    if (!atomic_exchange(&purger_is_due, false)) return;
+    int saved = errno;
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = create(&thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_setname_np(thread, "reap-purge");
+    else
+        report_line("REAP_OPTIONS: purge_thread: error %u of pthread_create", (unsigned)error);
+    errno = saved;
+}

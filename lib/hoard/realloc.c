@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* realloc.c: how large a block is, and another size for it. */
+#include "hoard/malloc_fast.h"
+
+#include "arena/large.h"
+#include "base/report.h"
+#include "hoard/owner.h"
+#include "hoard/reap_hooks.h"
+
+#include <string.h>
+
+size_t hoard_usable_size_any(const void *block, const char *call)
+{
+    if (block == NULL) return 0;
+    void *chunk;
+    struct arena *arena = map_find(block);
+    switch (owner_of(arena, block, call, &chunk)) {
+    case OWNER_BLOCKS:
+        if (block_looks_free(block)) break;
+        return superblock_class(arena_slot(arena, block))->size;
+    case OWNER_LARGE:
+        return large_size(arena, block);
+    case OWNER_CHUNK:
+        return chunk_client->usable_size(chunk, block, call);
+    }
+    if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
+        report_misuse(call, block, "used after it was freed");
+    return superblock_class(arena_slot(arena, block))->size;
+}
+
+/* Stays where it is unless more than half would be wasted. */
+static bool fits(size_t size, size_t usable) { return size <= usable && size >= usable / 2; }
+
+/* A new block, a copy, and the old one freed. */
+static void *replace(void *block, size_t usable, size_t size, const char *call)
+{
+    void *moved = hoard_malloc_fast(size);
+    if (moved == NULL) return NULL;
+    memcpy(moved, block, size < usable ? size : usable);
+    hoard_free_fast(block, call);
+    return moved;
+}
+
+static void *realloc_block(void *block, size_t size, size_t usable, const char *call)
+{
+    if (fits(size, usable) || (size <= CLASS_SIZE_MAX && sizeclasses[sizeclass_of(size)].size == usable))
+        return block;
+    void *moved = replace(block, usable, size, call);
+    return moved != NULL || size > usable ? moved : block; /* shrinking does not fail */
+}
+
+static void *realloc_large(struct arena *arena, void *object, size_t size, const char *call)
+{
+    size_t now = large_size(arena, object);
+    if (size > now) hoard_make_room_near_limit(size - now);
+    if (large_resize(arena, object, size)) return object;
+    void *moved = large_move(arena, object, size);
+    return moved != NULL ? moved : realloc_block(object, size, large_size(arena, object), call);
+}
+
+void *hoard_realloc_any(void *block, size_t size, const char *call)
+{
+    if (block == NULL) return hoard_malloc_fast(size);
+    struct arena *arena = map_find(block);
+    void *chunk;
+    enum owner owner = owner_of(arena, block, call, &chunk);
+    if (size > SIZE_LIMIT) return hoard_no_memory();
+    switch (owner) {
+    case OWNER_LARGE:
+        return realloc_large(arena, block, size, call);
+    case OWNER_CHUNK:
+        return chunk_client->realloc_object(chunk, block, size, call);
+    case OWNER_BLOCKS:
+        break;
+    }
+    return realloc_block(block, size, hoard_usable_size_any(block, call), call);
+}

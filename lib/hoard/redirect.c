@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redirect.c: a thread's malloc that comes from a reap for a while. */
+#include "hoard/redirect.h"
+
+#include "arena/sizeclass.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+__thread void *ambient_reap;
+bool ambient_on;
+
+/* --- whose text is it? ----------------------------------------------------------------------- */
+
+enum { TEXTS = 128 }; /* what is behind them is asked for each time */
+
+/* Those of libc come first, then others in the order in which they have called malloc. One that is unloaded
+ * stays: should libc load a module at its place, this counts as the program's. */
+static struct text {
+    uintptr_t start, end;
+    bool is_system;
+} texts[TEXTS];
+static _Atomic unsigned text_count;
+static _Atomic bool adding;
+
+static bool begins(const char *name, const char *word) { return strncmp(name, word, strlen(word)) == 0; }
+
+/* libc, ld.so, and the modules that libc loads by itself, for names and for character sets. */
+static bool is_system(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    return begins(name, "libc.so.") || begins(name, "ld-linux") || begins(name, "libnss_") ||
+           begins(name, "libresolv.so.") || strstr(path, "/gconv/") != NULL;
+}
+
+static bool is_in(const struct text *text, uintptr_t at)
+{
+    return at - text->start < text->end - text->start;
+}
+
+/* Of threads that come at once one adds what it has found; the others will ask again. */
+static void add(struct text text)
+{
+    if (atomic_exchange_explicit(&adding, true, memory_order_acquire)) return;
+    unsigned count = atomic_load_explicit(&text_count, memory_order_relaxed);
+    if (count < TEXTS) {
+        texts[count] = text;
+        atomic_store_explicit(&text_count, count + 1, memory_order_release);
+    }
+    atomic_store_explicit(&adding, false, memory_order_release);
+}
+
+static int note_system(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size, (void)arg;
+    bool is_loader = info->dlpi_addr != 0 && info->dlpi_addr == getauxval(AT_BASE);
+    if (!is_loader && !is_system(info->dlpi_name)) return 0;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X)) continue;
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        add((struct text){start, start + segment->p_memsz, true});
+    }
+    return 0;
+}
+
+/* Asks ld.so, which takes no lock for it. Code that it does not know, a JIT's, is the program's. */
+static COLD bool ask(uintptr_t at)
+{
+    struct dl_find_object found;
+    if (_dl_find_object((void *)at, &found) != 0) return false;
+    bool is = is_system(found.dlfo_link_map->l_name);
+    add((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is});
+    return is;
+}
+
+static bool in_system(uintptr_t at)
+{
+    unsigned count = atomic_load_explicit(&text_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; i++)
+        if (is_in(&texts[i], at)) return texts[i].is_system;
+    return ask(at);
+}
+
+bool ambient_takes(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
+
+/* --- start ----------------------------------------------------------------------------------- */
+
+static void start(void)
+{
+    dl_iterate_phdr(note_system, NULL);
+    sizeclass_close_fast();
+}
+
+void ambient_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (ambient_on) pthread_once(&once, start);
+}
+
+/* --- functions of the user's ----------------------------------------------------------------- */
+
+unsigned ambient_forks;
+void (*ambient_in_child)(void);
+
+struct ambient_pause ambient_pause(void)
+{
+    struct ambient_pause pause = {ambient_reap, ambient_forks};
+    ambient_reap = NULL;
+    return pause;
+}
+
+void ambient_resume(struct ambient_pause pause)
+{
+    ambient_reap = pause.reap;
+    if (UNLIKELY(pause.forks != ambient_forks) && ambient_in_child != NULL) ambient_in_child();
+}

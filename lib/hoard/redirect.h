@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redirect.h: a thread's malloc that comes from a reap for a while.
+ *
+ * Between reapEnter and reapLeave a thread's malloc goes to the reap. Nobody else is to pay for it: the first
+ * reapEnter of a process empties the fast path's table of classes. Before, malloc asks nothing; from then on
+ * it finds no class, looks it up in a second table where `ambient_reap` is NULL, and goes on as before; a
+ * thread that is in a reap takes the slow path, which asks here.
+ *
+ * Not everything that calls malloc is to be taken along: what libc and ld.so allocate for themselves (a
+ * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc says who
+ * has called it, and calls from their text go to the heap, all of them: libc's functions that allocate what
+ * their caller gets (strdup, getline) are defined by libreap-malloc once more (libc_calls.c). libc's own
+ * calls of strdup do not come to these.
+ *
+ * Threads: `ambient_reap` is the thread's own. The rest is written once.
+ */
+#ifndef REDIRECT_H
+#define REDIRECT_H
+
+#include "base/base.h"
+
+/* The innermost reap that this thread is in, or NULL. */
+extern HIDDEN __thread void *ambient_reap __attribute__((tls_model("initial-exec")));
+
+/* Is malloc this library's? Set by libreap-malloc's constructor; in libreap it is another's. */
+extern HIDDEN bool ambient_on;
+
+/* Done by each reapEnter. */
+void ambient_start(void);
+
+/* Is this malloc the reap's, in a thread that is in one? caller is where it returns to; NULL for calls that
+ * never are. */
+bool ambient_takes(const void *caller);
+
+/* Around each function of the user's that is called on the way to memory (a source's, a limit's): its thread
+ * is in no reap meanwhile. A child that it forks is told of the reaps once it is in them again. */
+struct ambient_pause {
+    void *reap;
+    unsigned forks;
+};
+struct ambient_pause ambient_pause(void);
+void ambient_resume(struct ambient_pause pause);
+extern HIDDEN unsigned ambient_forks;
+extern HIDDEN void (*ambient_in_child)(void);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* user_memory.h: memory of the user that reaps live in: buffers, and chunks of sources.
+ *
+ * It may lie anywhere, in a block of ours too, so the map of arenas does not tell. A small table does, sorted
+ * by address: read without a lock by a search that is repeated when the table has changed meanwhile, and not
+ * at all while it is empty. It is asked first, because a buffer may lie in a reap's object.
+ *
+ * That reap may be in a buffer too, so pieces may lie in one another. The table has them as runs of
+ * addresses, each with the innermost piece that it is in:
+ *
+ *     pieces    |a                               |       |d      |
+ *                      |b           |c    |
+ *     runs      |a     |b           |c    |a     |       |d      |
+ *
+ * Threads: any. Lock rank: concurrency.md; taken alone but by lent_freeze and fork.
+ */
+#ifndef USER_MEMORY_H
+#define USER_MEMORY_H
+
+#include "base/base.h"
+
+enum {
+    LENT_MAX = 4096,  /* pieces of memory at once */
+    LENT_ALIGN = 1024 /* bytes; what a piece must be aligned to */
+};
+
+/* Enters a piece. 0; or ENOMEM: the table is full; or EINVAL: it lies partly in another one, around one, or
+ * where one begins. */
+int lent_add(void *start, size_t size);
+
+/* Takes it out. */
+void lent_remove(const void *start);
+
+/* Objects may be apart from now on: they are looked for in their map (guarded_map.h) as well. */
+void lent_begin_apart(void);
+
+/* 0: there is nothing to search. */
+extern HIDDEN _Atomic unsigned lent_any;
+
+/* The piece that holds a pointer, and its bytes; NULL for any other value. Of an object apart its chunk's
+ * header, which lies elsewhere, and the object's bytes. */
+void *lent_search(const void *pointer, size_t *size);
+static inline void *lent_find(const void *pointer, size_t *size)
+{
+    if (LIKELY(atomic_load_explicit(&lent_any, memory_order_relaxed) == 0)) return NULL;
+    return lent_search(pointer, size);
+}
+
+/* Between the two no piece is entered or taken out. */
+void lent_freeze(void);
+void lent_thaw(void);
+
+/* Frozen: calls fn for each piece; stops when fn is not 0 and returns that. */
+int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
+
+void lent_fork_prepare(void);
+void lent_fork_parent(void);
+void lent_fork_child(void);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libc_calls.c: libc's functions that allocate what their caller gets.
+ *
+ * Within a reap this is the reap's, and what libc allocates for itself is not. By where malloc returns to
+ * both look alike, and libc calls its own strdup for a time zone's name and asprintf for a message of
+ * dlerror. But it calls them directly: a call that comes here is the program's. So malloc sends whatever
+ * libc's text asks for to the heap, and these give their caller memory that they have asked for in its name:
+ * what libc made on the heap they move.
+ *
+ * Names that programs built with optimization or _FORTIFY_SOURCE call instead are defined too.
+ */
+#include "hoard/malloc_fast.h"
+#include "hoard/redirect.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+char *__strdup(const char *text);
+char *__strndup(const char *text, size_t size);
+ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *stream);
+int __asprintf(char **made, const char *format, ...);
+int __asprintf_chk(char **made, int flag, const char *format, ...);
+int __vasprintf_chk(char **made, int flag, const char *format, va_list args);
+char *__realpath_chk(const char *path, char *buffer, size_t size);
+char *__getcwd_chk(char *buffer, size_t size, size_t room);
+
+#define CALLER __builtin_return_address(0)
+
+/* libc's own; a name that it does not have is NULL, and is not asked for. */
+#define REAL(function)                                                                                       \
+    __extension__({                                                                                          \
+        static __typeof__(&(function)) real_;                                                                \
+        __typeof__(&(function)) now_ = __atomic_load_n(&real_, __ATOMIC_RELAXED);                            \
+        if (UNLIKELY(now_ == NULL)) {                                                                        \
+            now_ = (__typeof__(&(function)))dlsym(RTLD_NEXT, #function);                                     \
+            __atomic_store_n(&real_, now_, __ATOMIC_RELAXED);                                                \
+        }                                                                                                    \
+        now_;                                                                                                \
+    })
+
+static inline bool is_entered(const void *caller)
+{
+    return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller);
+}
+
+/* What libc has made on the heap for a caller that is in a reap; `size` bytes of it count. NULL: there is no
+ * memory in the reap. */
+static COLD void *move(void *made, size_t size, const void *caller)
+{
+    void *moved = hoard_malloc_any(size, caller);
+    if (moved != NULL) memcpy(moved, made, size);
+    hoard_free_fast(made, "free");
+    return moved;
+}
+
+static inline char *given(char *made, const void *caller)
+{
+    return made != NULL && is_entered(caller) ? move(made, strlen(made) + 1, caller) : made;
+}
+
+/* --- copies ---------------------------------------------------------------------------------- */
+
+static inline char *copy(const char *text, size_t length, const void *caller)
+{
+    char *made = hoard_malloc_any(length + 1, caller);
+    if (made == NULL) return NULL;
+    made[length] = '\0';
+    return memcpy(made, text, length);
+}
+
+char *strdup(const char *text) { return copy(text, strlen(text), CALLER); }
+
+char *__strdup(const char *text) { return copy(text, strlen(text), CALLER); }
+
+char *strndup(const char *text, size_t size) { return copy(text, strnlen(text, size), CALLER); }
+
+char *__strndup(const char *text, size_t size) { return copy(text, strnlen(text, size), CALLER); }
+
+wchar_t *wcsdup(const wchar_t *text)
+{
+    size_t bytes = (wcslen(text) + 1) * sizeof *text;
+    wchar_t *made = hoard_malloc_any(bytes, CALLER);
+    return made != NULL ? memcpy(made, text, bytes) : NULL;
+}
+
+/* --- formats --------------------------------------------------------------------------------- */
+
+static int printed(char **made, int length, const void *caller)
+{
+    if (length < 0 || !is_entered(caller)) return length;
+    *made = move(*made, (size_t)length + 1, caller);
+    return *made != NULL ? length : -1;
+}
+
+int vasprintf(char **made, const char *format, va_list args)
+{
+    return printed(made, REAL(vasprintf)(made, format, args), CALLER);
+}
+
+int __vasprintf_chk(char **made, int flag, const char *format, va_list args)
+{
+    return printed(made, REAL(__vasprintf_chk)(made, flag, format, args), CALLER);
+}
+
+/* The three that take arguments. */
+#define PRINT(call)                                                                                          \
+    do {                                                                                                     \
+        va_list args;                                                                                        \
+        va_start(args, format);                                                                              \
+        int length = call;                                                                                   \
+        va_end(args);                                                                                        \
+        return printed(made, length, CALLER);                                                                \
+    } while (0)
+
+int asprintf(char **made, const char *format, ...) { PRINT(REAL(vasprintf)(made, format, args)); }
+
+int __asprintf(char **made, const char *format, ...) { PRINT(REAL(vasprintf)(made, format, args)); }
+
+int __asprintf_chk(char **made, int flag, const char *format, ...)
+{
+    PRINT(REAL(__vasprintf_chk)(made, flag, format, args));
+}
+
+/* --- lines ----------------------------------------------------------------------------------- */
+
+enum { FIRST_LINE = 120 }; /* bytes that libc begins with */
+
+/* libc allocates for a line that has no memory yet; realloc stays with the owner. */
+static ssize_t read_line(char **line, size_t *size, int delimiter, FILE *stream, const void *caller)
+{
+    bool begins = line != NULL && size != NULL && (*line == NULL || *size == 0);
+    if (begins && is_entered(caller) && !ferror(stream)) {
+        *line = hoard_malloc_any(FIRST_LINE, caller);
+        *size = FIRST_LINE;
+        if (*line == NULL) return -1;
+    }
+    return REAL(__getdelim)(line, size, delimiter, stream);
+}
+
+ssize_t getdelim(char **line, size_t *size, int delimiter, FILE *stream)
+{
+    return read_line(line, size, delimiter, stream, CALLER);
+}
+
+ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *stream)
+{
+    return read_line(line, size, delimiter, stream, CALLER);
+}
+
+ssize_t getline(char **line, size_t *size, FILE *stream)
+{
+    return read_line(line, size, '\n', stream, CALLER);
+}
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+char *realpath(const char *path, char *buffer)
+{
+    char *made = REAL(realpath)(path, buffer);
+    return buffer != NULL ? made : given(made, CALLER);
+}
+
+char *__realpath_chk(const char *path, char *buffer, size_t size)
+{
+    char *made = REAL(__realpath_chk)(path, buffer, size);
+    return buffer != NULL ? made : given(made, CALLER);
+}
+
+char *canonicalize_file_name(const char *path) { return given(REAL(canonicalize_file_name)(path), CALLER); }
+
+/* With no buffer and a size, so many bytes are allocated. */
+static char *directory(char *made, const char *buffer, size_t size, const void *caller)
+{
+    if (buffer != NULL || made == NULL || size == 0) return buffer != NULL ? made : given(made, caller);
+    return is_entered(caller) ? move(made, size, caller) : made;
+}
+
+char *getcwd(char *buffer, size_t size)
+{
+    return directory(REAL(getcwd)(buffer, size), buffer, size, CALLER);
+}
+
+char *__getcwd_chk(char *buffer, size_t size, size_t room)
+{
+    return directory(REAL(__getcwd_chk)(buffer, size, room), buffer, size, CALLER);
+}
+
+char *get_current_dir_name(void) { return given(REAL(get_current_dir_name)(), CALLER); }

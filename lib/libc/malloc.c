@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* malloc.c: the libc names, nothing else. */
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
+#include "hoard/redirect.h"
+#include "hoard.h"
+#include "arena/large.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* libc's own header declares neither; C23 7.24.3. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t alignment, size_t size);
+void cfree(void *block);
+
+/* Runs before the constructors of all other libraries (-z initfirst), so that our fork handlers
+ * enclose theirs: prepare handlers run last registered first. */
+__attribute__((constructor)) static void malloc_start(void)
+{
+    ambient_on = true;
+    hoard_start_late();
+}
+
+/* Where this call returns to. */
+#define CALLER __builtin_return_address(0)
+
+/* These are where malloc returns to, because it ends in them. */
+static NOINLINE void *malloc_slow(size_t size) { return hoard_malloc_slow(size, CALLER); }
+static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_slow); }
+
+void *malloc(size_t size) { return hoard_malloc_with(size, malloc_slow, malloc_medium); }
+
+void free(void *block) { hoard_free_fast(block, "free"); }
+
+void cfree(void *block) { hoard_free_fast(block, "cfree"); }
+
+void free_sized(void *block, size_t size)
+{
+    (void)size;
+    hoard_free_fast(block, "free_sized");
+}
+
+void free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+    (void)alignment, (void)size;
+    hoard_free_fast(block, "free_aligned_sized");
+}
+
+void *calloc(size_t n, size_t size) { return hoard_calloc_any(n, size, CALLER); }
+
+void *realloc(void *block, size_t size)
+{
+    if (UNLIKELY(block == NULL)) return hoard_malloc_any(size, CALLER);
+    return hoard_realloc_any(block, size, "realloc");
+}
+
+void *reallocarray(void *block, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (UNLIKELY(block == NULL)) return hoard_malloc_any(bytes, CALLER);
+    return hoard_realloc_any(block, bytes, "reallocarray");
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (is_power_of_two(alignment)) return hoard_aligned(alignment, size, CALLER);
+    errno = EINVAL;
+    return NULL;
+}
+
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    return hoard_posix_memalign_any(block, alignment, size, CALLER);
+}
+
+/* memalign rounds other alignments up to a power of two, as glibc does. */
+void *memalign(size_t alignment, size_t size)
+{
+    size_t power = BLOCK_UNIT;
+    while (power < alignment && power <= SIZE_LIMIT / 2) power *= 2;
+    if (power >= alignment) return hoard_aligned(power, size, CALLER);
+    errno = EINVAL;
+    return NULL;
+}
+
+static size_t system_page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+void *valloc(size_t size) { return hoard_aligned(system_page(), size, CALLER); }
+
+void *pvalloc(size_t size)
+{
+    size_t page = system_page(), rounded = align_up(size, page);
+    if (rounded < size) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return hoard_aligned(page, rounded, CALLER);
+}
+
+size_t malloc_usable_size(void *block) { return hoard_usable_size_any(block, "malloc_usable_size"); }
+
+int malloc_trim(size_t keep) { return hoard_trim(keep); }
+
+/* Hints on time and room are taken as followed: their programs may insist on 1. What would change what a
+ * program sees (M_PERTURB, M_CHECK_ACTION) is refused. */
+int mallopt(int parameter, int value)
+{
+    (void)value;
+    switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+void malloc_stats(void) { hoard_report(stderr); }
+
+/* Figures are taken one after the other while threads allocate: a difference may come out below 0. */
+static size_t less(size_t all, size_t part) { return all > part ? all - part : 0; }
+
+/* glibc's names: arena and hblkhd are what the OS was asked for, for small and for large objects; uordblks
+ * and fordblks what of it is used and not; keepcost what malloc_trim gives back without looking into
+ * superblocks. */
+struct mallinfo2 mallinfo2(void)
+{
+    struct hoard_stats s;
+    hoard_stats(&s);
+    return (struct mallinfo2){
+        .arena = less(s.held_bytes, s.large_bytes),
+        .hblks = large_totals().objects,
+        .hblkhd = s.large_bytes,
+        .usmblks = s.peak_held_bytes,
+        .uordblks = less(s.live_bytes, s.large_bytes),
+        .fordblks = less(s.held_bytes, s.live_bytes),
+        .keepcost = arena_held().unused,
+    };
+}
+
+/* Too much for an int is INT_MAX, where glibc's figures begin again at 0. */
+static int clamp(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
+
+struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return (struct mallinfo){
+        .arena = clamp(m.arena),
+        .hblks = clamp(m.hblks),
+        .hblkhd = clamp(m.hblkhd),
+        .usmblks = clamp(m.usmblks),
+        .uordblks = clamp(m.uordblks),
+        .fordblks = clamp(m.fordblks),
+        .keepcost = clamp(m.keepcost),
+    };
+}
+
+/* The manual has -1 and errno for bad options, glibc the number itself: both can be seen. */
+int malloc_info(int options, FILE *out)
+{
+    if (options != 0) {
+        errno = EINVAL;
+        return EINVAL;
+    }
+    struct hoard_stats s;
+    hoard_stats(&s);
+    int n = fprintf(out,
+                    "<malloc version=\"reap-1\">\n"
+                    "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
+                    "<live size=\"%zu\" large=\"%zu\"/>\n<unused size=\"%zu\"/>\n"
+                    "<heaps count=\"%zu\" superblocks=\"%zu\" global=\"%zu\" path=\"%s\"/>\n</malloc>\n",
+                    s.held_bytes, s.peak_held_bytes, s.live_bytes, s.large_bytes, arena_held().unused,
+                    s.heaps, s.superblocks, s.global_superblocks, s.path);
+    return n < 0 ? -1 : 0;
+}
+
+/* A vfork child runs on its parent's memory, but not under its parent's restartable sequences; a forked one
+ * has memory of its own. (What programs see of that is in libreap-malloc.7.) */
+pid_t vfork(void) { return fork(); }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/metadata.h"
+
+#include "os/pages.h"
+
+enum { METADATA_STEP = 256 * 1024 }; /* bytes mapped at a time */
+
+struct metadata {
+    _Atomic size_t used; /* bytes, these too; beyond METADATA_STEP: nothing is left */
+    _Alignas(64) char bytes[];
+};
+
+static _Atomic(struct metadata *) metadata;
+
+/* The rest of the one before is lost. Of two threads that map one, the later gives its own back. */
+static bool metadata_map(struct metadata *before)
+{
+    struct metadata *more = pages_map(METADATA_STEP, PAGE);
+    if (more == NULL) return false;
+    atomic_store_explicit(&more->used, sizeof *more, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&metadata, &before, more)) pages_unmap(more, METADATA_STEP);
+    return true;
+}
+
+void *metadata_alloc(size_t size)
+{
+    size = align_up(size, 64);
+    if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map(align_up(size, PAGE), PAGE);
+    for (;;) {
+        struct metadata *now = atomic_load_explicit(&metadata, memory_order_acquire);
+        size_t at = now != NULL ? atomic_fetch_add(&now->used, size) : METADATA_STEP;
+        if (at + size <= METADATA_STEP) return (char *)now + at;
+        if (!metadata_map(now)) return NULL;
+    }
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/pages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static void *map(void *hint, size_t size)
+{
+    void *p = mmap(hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* --- what the OS does not take back ----------------------------------------------------------- */
+
+/* A process may have so many mappings (vm.max_map_count), and to cut one in two fails beyond. What cannot be
+ * unmapped then has no memory at least, and serves again. So does what a sandbox lets nobody unmap or empty.
+ * No lock: who looks at a piece has it for himself for a moment, and others do without it. */
+enum { STUCK_MAX = 256 };
+enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_THERE };
+
+static struct piece {
+    _Atomic enum piece_state state;
+    bool is_dirty; /* it may not read as zero */
+    char *start;
+    size_t size; /* bytes */
+} stuck[STUCK_MAX];
+
+static _Atomic unsigned stuck_count;
+
+static bool seize(struct piece *piece, enum piece_state state)
+{
+    if (atomic_load_explicit(&piece->state, memory_order_relaxed) != state) return false;
+    return atomic_compare_exchange_strong(&piece->state, &state, PIECE_BUSY);
+}
+
+static void release(struct piece *piece)
+{
+    atomic_store(&piece->state, piece->size != 0 ? PIECE_THERE : PIECE_NONE);
+}
+
+static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
+{
+    bool is_behind = piece->start + piece->size == start;
+    if (piece->is_dirty != is_dirty || (!is_behind && start + size != piece->start)) return false;
+    if (!is_behind) piece->start = start;
+    piece->size += size;
+    return true;
+}
+
+/* More than there is room for is lost: addresses, mostly no memory. */
+static void stick(char *start, size_t size, bool is_dirty)
+{
+    bool done = false;
+    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
+        if (!seize(&stuck[i], PIECE_THERE)) continue;
+        done = join(&stuck[i], start, size, is_dirty);
+        release(&stuck[i]);
+    }
+    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
+        if (!seize(&stuck[i], PIECE_NONE)) continue;
+        stuck[i].is_dirty = is_dirty;
+        stuck[i].start = start;
+        stuck[i].size = size;
+        atomic_fetch_add_explicit(&stuck_count, 1, memory_order_relaxed);
+        release(&stuck[i]);
+        done = true;
+    }
+}
+
+/* From a piece that this thread has. */
+static char *take_from(struct piece *piece, size_t size, size_t alignment)
+{
+    char *start = (char *)align_up((uintptr_t)piece->start, alignment);
+    size_t before = (size_t)(start - piece->start), all = piece->size;
+    if (start < piece->start || before > all || all - before < size) return NULL;
+    piece->size = before;
+    if (before == 0) atomic_fetch_sub_explicit(&stuck_count, 1, memory_order_relaxed);
+    if (all - before != size) stick(start + size, all - before - size, piece->is_dirty);
+    return start;
+}
+
+static COLD char *take_stuck(size_t size, size_t alignment)
+{
+    char *start = NULL;
+    bool is_dirty = false;
+    for (unsigned i = 0; i < STUCK_MAX && start == NULL; i++) {
+        if (!seize(&stuck[i], PIECE_THERE)) continue;
+        is_dirty = stuck[i].is_dirty;
+        start = take_from(&stuck[i], size, alignment);
+        release(&stuck[i]);
+    }
+    if (start != NULL && is_dirty && madvise(start, size, MADV_DONTNEED) != 0) memset(start, 0, size);
+    return start;
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+static void *map_aligned(size_t size, size_t alignment)
+{
+    /* The kernel mostly puts a mapping below the last one: often aligned by itself. */
+    char *start = map(NULL, size);
+    if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
+    pages_unmap(start, size);
+
+    if (size + alignment < size) return NULL;
+    start = map(NULL, size + alignment);
+    if (start == NULL) return NULL;
+    char *aligned = (char *)align_up((uintptr_t)start, alignment);
+    size_t before = (size_t)(aligned - start);
+    if (before != 0) pages_unmap(start, before);
+    pages_unmap(aligned + size, alignment - before);
+    return aligned;
+}
+
+void *pages_map(size_t size, size_t alignment)
+{
+    bool any_stuck = atomic_load_explicit(&stuck_count, memory_order_relaxed) != 0;
+    char *start = UNLIKELY(any_stuck) ? take_stuck(size, alignment) : NULL;
+    if (start == NULL) start = map_aligned(size, alignment);
+    if (start == NULL) errno = ENOMEM; /* EAGAIN where memory is locked, or what a sandbox says */
+    return start;
+}
+
+void pages_huge(void *start, size_t size, bool may)
+{
+    int saved = errno; /* a kernel without huge pages says EINVAL */
+    madvise(start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    errno = saved;
+}
+
+static uint64_t cpu_clock(void)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t pages_touch(void *start)
+{
+    int saved = errno; /* a sandbox may refuse the clock: then it stands still */
+    uint64_t before = cpu_clock();
+    *(volatile char *)start = 0;
+    uint64_t after = cpu_clock();
+    errno = saved;
+    return after - before;
+}
+
+bool pages_try_unmap(void *start, size_t size)
+{
+    int saved = errno;
+    bool done = munmap(start, size) == 0;
+    errno = saved;
+    return done;
+}
+
+void pages_unmap(void *start, size_t size)
+{
+    int saved = errno;
+    if (!pages_try_unmap(start, size)) stick(start, size, madvise(start, size, MADV_DONTNEED) != 0);
+    errno = saved;
+}
+
+bool pages_purge(void *start, size_t size)
+{
+    int saved = errno;
+    bool done = madvise(start, size, MADV_DONTNEED) == 0;
+    errno = saved;
+    return done;
+}
+
+bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
+{
+    if (mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
+    if (errno == EPERM || errno == ENOSYS)
+        pages_unmap(place, new_size); /* a sandbox's word: nothing was done */
+    return false;
+}
+
+bool pages_resize(void *start, size_t old_size, size_t new_size)
+{
+    int saved = errno;
+    bool done = mremap(start, old_size, new_size, 0) != MAP_FAILED;
+    errno = saved;
+    return done;
+}
+
+uint64_t pages_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/rseq.h"
+
+#include "base/parse.h"
+#include "base/report.h"
+#include "base/small_file.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
+
+static bool is_registered; /* for fences; a forked child is, too */
+
+static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
+/* The kernel may want some memory for it, and have none for the moment. */
+static bool fence(void)
+{
+    enum { PATIENCE = 1000 /* yields of the CPU */ };
+    for (unsigned left = PATIENCE; membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0; left--) {
+        if (left == 0 || (errno != ENOMEM && errno != EAGAIN && errno != EINTR)) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+void cpu_fence(void)
+{
+    int saved = errno;
+    if (!fence() && is_registered) {
+        report_line("the kernel has allowed membarrier before, and refuses it now");
+        abort(); /* a sandbox that was entered since; two threads would take one block */
+    }
+    errno = saved;
+}
+
+unsigned cpu_now(void)
+{
+    const char *thread = __builtin_thread_pointer();
+    if (cpu.now_at != 0) return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
+    int now = sched_getcpu();
+    return now >= 0 ? (unsigned)now : 0;
+}
+
+static unsigned allowed_cpus(void)
+{
+    unsigned char mask[1024]; /* 8192 CPUs; more is EINVAL, and then two is as good a guess as any */
+    long n = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    if (n <= 0) return 2;
+    unsigned count = 0;
+    for (long i = 0; i < n; i++) count += (unsigned)__builtin_popcount(mask[i]);
+    return count != 0 ? count : 1;
+}
+
+#if CPU_HAS_RSEQ
+
+/* Possible CPUs, from the last number in the list "0-127" or "0,2-3". */
+static unsigned possible_cpus(void)
+{
+    char text[256];
+    const char *at = text, *end = text + file_read("/sys/devices/system/cpu/possible", text, sizeof text);
+    size_t last = IDS_MAX - 1;
+    while (at < end)
+        if (!parse_number(&at, end, UINT32_MAX, &last)) at++;
+    return (unsigned)last + 1;
+}
+
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+enum { ID_CPU = offsetof(struct rseq, cpu_id), ID_CID = 24 /* mm_cid, which glibc 2.36's struct has not */ };
+
+/* Why there is no fast path here, or NULL. */
+static const char *obstacle(bool want_locked)
+{
+    if (want_locked) return "asked for by REAP_OPTIONS";
+    if (__rseq_size == 0)
+        return "rseq is not registered (old kernel, Valgrind, qemu or glibc.pthread.rseq=0)";
+    if (possible_cpus() > IDS_MAX) return "more CPUs than the table of heaps has rows";
+    is_registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) == 0;
+    return is_registered ? NULL : "membarrier has no rseq command";
+}
+
+static void choose(bool want_cpu, bool want_locked)
+{
+    if (__rseq_size != 0) cpu.now_at = __rseq_offset + ID_CPU;
+    cpu.reason = obstacle(want_locked);
+    if (cpu.reason != NULL) return;
+    bool has_cid = getauxval(AT_RSEQ_FEATURE_SIZE) >= ID_CID + sizeof(uint32_t);
+    bool cid = has_cid && !want_cpu;
+    cpu.area_at = __rseq_offset;
+    cpu.id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
+    cpu.path = cid ? "rseq cid" : "rseq cpu";
+    cpu.reason = cid       ? "the kernel has concurrency ids"
+                 : has_cid ? "asked for by REAP_OPTIONS"
+                           : "the kernel has no concurrency ids (before 6.3)";
+    cpu_fence(); /* whoever sees ids, or the fast path opened, sees what was stored before: see rseq.h */
+    cpu.ids = IDS_MAX;
+}
+
+#else
+
+static void choose(bool want_cpu, bool want_locked)
+{
+    (void)want_cpu, (void)want_locked;
+    cpu.reason = "no restartable sequences on this architecture or libc";
+}
+
+#endif
+
+void cpu_init(bool want_cpu, bool want_locked)
+{
+    int saved = errno;
+    cpu.count = allowed_cpus();
+    choose(want_cpu, want_locked);
+    errno = saved;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rseq.h: which heap this thread uses, and the restartable sequences on it.
+ *
+ * A restartable sequence (rseq) is a stretch of code that the kernel restarts when the thread is
+ * preempted, migrated or signalled inside it. Its effect is one store, its last instruction. So
+ * data that only the holder of a heap id writes needs neither lock nor atomic instruction:
+ *
+ *     id := this thread's, from the rseq area      |
+ *     look at id's data, prepare                   |  any interruption: from the top
+ *     commit: one store                            |
+ *
+ * The id is the kernel's concurrency id (mm_cid, Linux 6.3): exclusive to a running thread and
+ * compact in the process, so that a process of one thread has one heap wherever it runs; or the
+ * CPU's number on older kernels. glibc 2.35 registers the area; we never do.
+ *
+ * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are
+ * locked. No section may be entered then, nor before cpu_init.
+ *
+ * Anybody may call; cpu_init once, before all others. Threads that read cpu.ids, or tables that are filled
+ * after cpu_init, without a lock see in what they read next all that was stored before cpu_init: it has a
+ * barrier run on every processor first, since the fast path has none.
+ */
+#ifndef RSEQ_H
+#define RSEQ_H
+
+#include "base/base.h"
+
+#if (defined(__x86_64__) || defined(__aarch64__)) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define CPU_HAS_RSEQ 1
+#else
+#define CPU_HAS_RSEQ 0
+#endif
+
+enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked path */
+
+struct cpu {
+    uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
+    uint32_t count;     /* CPUs that this process may run on, at start */
+    intptr_t area_at;   /* the rseq area, from the thread pointer; not first: gcc then loads its address */
+    intptr_t id_at;     /* the id, from the thread pointer */
+    intptr_t now_at;    /* the CPU's number, from the thread pointer; 0: ask the kernel */
+    const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
+    const char *reason; /* why this one */
+};
+
+extern HIDDEN struct cpu cpu;
+
+/* Chooses the path. want_cpu: CPU numbers even where there are concurrency ids; want_locked: no rseq. */
+void cpu_init(bool want_cpu, bool want_locked);
+
+/* The CPU that this thread runs on now, or ran on just before. On every path. */
+unsigned cpu_now(void);
+
+/* Restarts every sequence that runs in this process: what a sequence may have read before, none
+ * still acts on after. Only on the rseq paths. Aborts with one line when a sandbox has forbidden it since. */
+void cpu_fence(void);
+
+enum cpu_result {
+    CPU_DONE,
+    CPU_CHANGED /* *at was not expected */,
+    CPU_MOVED /* this thread has another id */
+};
+
+#if CPU_HAS_RSEQ && defined(__x86_64__)
+#include "os/rseq_x86_64.h"
+#elif CPU_HAS_RSEQ
+#include "os/rseq_aarch64.h"
+#else
+
+static inline uint32_t cpu_id(void) { return 0; }
+
+static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+{
+    (void)id, (void)at, (void)expected, (void)value;
+    return CPU_MOVED; /* never called: cpu.ids is 0 */
+}
+
+static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+                                               uint64_t expected, uint64_t value)
+{
+    (void)flag;
+    return cpu_store(id, at, expected, value);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle.c: how reaps begin, go back, change their parent, and end. */
+#include "reap.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/report.h"
+#include "reap/cleanup.h"
+#include "reap/instrument.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
+#include "reap/reap_enter.h"
+#include "reap/reap_mark.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_stats.h"
+#include "reap/reap_trace.h"
+#include "reap/reap_tree.h"
+#include "reap/remote_free.h"
+#include "region/region.h"
+
+/* --- creating -------------------------------------------------------------------------------- */
+
+/* Never, where each reap that begins is traced. */
+static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
+
+static void start_once(void)
+{
+    reap_watch_start();
+    reap_stats_start();
+    reap_trace_start();
+    reap_remote_start();
+}
+
+/* Without what is done in forked children there are no reaps: the child would wait there for threads that it
+ * does not have. false: no memory for it, errno ENOMEM. */
+static NOINLINE bool start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_once);
+    if (!reap_entered_start()) {
+        errno = ENOMEM;
+        return false;
+    }
+    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
+    return true;
+}
+
+static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
+{
+    unsigned flags = reap_tree_add(reap, parent);
+    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_limit_begin(reap, parent);
+}
+
+static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
+{
+    struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    *handle = reap;
+    if (LIKELY(reap != NULL)) attach(reap, parent);
+    return reap;
+}
+
+static void trace(struct reap *reap)
+{
+    if (!reap || !reap_trace_on) return;
+    reap->flags |= REAP_WATCHED;
+    reap_trace_create(reap);
+}
+
+static NOINLINE void create_first(void **handle, struct reap *parent)
+{
+    *handle = NULL;
+    if (start()) trace(create_started(handle, parent));
+}
+
+static ALWAYS_INLINE void create(void **handle, struct reap *parent)
+{
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)))
+        create_first(handle, parent);
+    else
+        create_started(handle, parent);
+}
+
+static NOINLINE void create_below_shared(void **handle, void **parent_handle)
+{
+    HELD struct reap *parent = reap_hold(parent_handle, "reapCreate");
+    create(handle, parent);
+}
+
+ALIGNED void reapCreate(void **handle, void **parent_handle)
+{
+    REAP_NOT_NULL(handle, "reapCreate");
+    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    if (parent && UNLIKELY(!reap_is_plain(parent)))
+        create_below_shared(handle, parent_handle);
+    else
+        create(handle, parent);
+}
+
+/* --- with options ---------------------------------------------------------------------------- */
+
+static const size_t CHUNK_MAX = (size_t)1 << 30;
+
+/* A power of two at most that much, and enough for a chunk. */
+static size_t chunk_limit(size_t asked)
+{
+    if (asked == 0) return REAP_MAX_SIZE;
+    return asked < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : (size_t)1 << (63 - __builtin_clzll(asked));
+}
+
+static struct reap *create_backed(const struct reap_options *options)
+{
+    struct reap_backing backing = {.take = options->source.take,
+                                   .give = options->source.give,
+                                   .arg = options->source.arg,
+                                   .buffer = options->buffer,
+                                   .max_chunk = chunk_limit(options->max_chunk)};
+    size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
+    return reap_first_create_backed(&backing, options->buffer ? options->buffer_size : first);
+}
+
+static bool are_valid(const struct reap_options *options)
+{
+    __asm__("" : "+r"(options)); /* reap.h says nonnull of it */
+    if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
+    if (!options->source.take != !options->source.give) return false;
+    if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
+    if (options->buffer && options->buffer_size > UINTPTR_MAX - (uintptr_t)options->buffer) return false;
+    if (options->buffer && options->buffer_size >> REAP_BUFFER_LOG > 0) return false;
+    return options->first_chunk <= CHUNK_MAX && options->max_chunk <= CHUNK_MAX;
+}
+
+int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
+{
+    REAP_NOT_NULL(handle, "reapCreateWith");
+    HELD struct reap *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
+    *handle = NULL;
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return -1;
+    if (!are_valid(options)) {
+        errno = EINVAL;
+        return -1;
+    }
+    struct reap *reap = create_backed(options);
+    if (!reap) return -1;
+    if (options->flags & REAP_SHARED) reap_shared_begin(reap);
+    attach(reap, parent);
+    *handle = reap_handle(reap);
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) {
+        trace(reap);
+        return 0;
+    }
+    int saved = errno;
+    reapDestroy(handle);
+    errno = saved;
+    return -1;
+}
+
+/* --- going back and ending ------------------------------------------------------------------- */
+
+static COLD _Noreturn void misused(struct reap *reap, const char *call, const char *what)
+{
+    report_misuse(call, reap_handle(reap), what);
+}
+
+/* A function of a reap that is being destroyed must not take it away from who destroys it; who was left
+ * behind by a fork destroys nothing. */
+static bool is_going(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
+}
+
+static void check_going(struct reap *reap, const char *call)
+{
+    if (is_going(reap)) misused(reap, call, "reap is being destroyed");
+}
+
+static void check_entered(struct reap *reap, const char *call)
+{
+    if (reap_is_entered(reap)) misused(reap, call, "reap is entered");
+}
+
+/* What keeps a reap from being cleared or destroyed. */
+static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
+{
+    check_going(reap, call);
+    check_entered(reap, call);
+    reap_watch_check(reap, call);
+    if (clears) reap_stats_trace(reap, false);
+}
+
+static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, bool clears)
+{
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
+}
+
+/* Before functions run, its own or those of reaps below it. One that has neither is gone before anybody could
+ * ask. */
+static void set_going(struct reap *reap, unsigned depth)
+{
+    reap->flags |= REAP_ENDING;
+    reap->ending_in = reap_tree_generation;
+    reap->going_to = (uint16_t)depth;
+}
+
+/* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
+ * tree any more. One of its functions may have entered it, and left it to others to leave. */
+static NOINLINE void end_special(struct reap *reap, const char *call)
+{
+    check_entered(reap, call);
+    if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
+    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_gone(reap);
+    if (!reap_is_shared(reap)) return;
+    reap_tree_remove(reap);
+    reap->parent = NULL;
+    reap_shared_end(reap);
+}
+
+/* Ends one reap that has no children any more. */
+static ALIGNED void end_one(struct reap *reap, const char *call)
+{
+    struct reap *parent = reap->parent;
+    if (parent) reap_first_learn(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED | REAP_ENTERED)))
+        end_special(reap, call);
+    reap_tree_remove(reap);
+    reap_first_destroy(reap);
+    struct reap_chunk *first = reap_first_chunk(reap);
+    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
+}
+
+static bool run_latest(struct reap *reap, unsigned depth)
+{
+    set_going(reap, depth);
+    return reap_cleanup_run_latest(reap, depth);
+}
+
+/* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
+ * instead of recursing, because trees may be deep; looks at the newest child anew each time, because
+ * functions may create and destroy. */
+static void empty_tree(struct reap *top, unsigned depth, const char *call)
+{
+    struct reap *reap = top, *child;
+    if (LIKELY(!reap_tree_has_children(reap) && !reap->cleanups)) return;
+    for (;;) {
+        while ((child = reap_tree_newest(reap, reap == top ? depth : 0)) != NULL) {
+            check_may_end(child, call, false);
+            set_going(reap, reap == top ? depth : 0);
+            reap = child;
+        }
+        if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
+        if (reap == top) return;
+        struct reap *parent = reap->parent;
+        end_one(reap, call);
+        reap = parent;
+    }
+}
+
+void reapMark(void **handle, reap_mark *mark)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapMark");
+    REAP_NOT_NULL(mark, "reapMark");
+    reap_alloc_drain(reap);
+    reap_mark_open(reap, mark);
+}
+
+void reapRewind(void **handle, const reap_mark *mark)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapRewind");
+    reap_mark_check(reap, mark, "reapRewind");
+    const reap_mark to = *mark; /* a function may end what it lies in */
+    check_going(reap, "reapRewind");
+    if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
+    empty_tree(reap, to.depth, "reapRewind");
+    reap_alloc_drain(reap);
+    reap_mark_rewind(reap, &to);
+    reap_limit_freed(reap);
+    reap->flags &= (uint8_t)~REAP_ENDING;
+}
+
+void reapUnmark(void **handle, const reap_mark *mark)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapUnmark");
+    reap_mark_check(reap, mark, "reapUnmark");
+    if (UNLIKELY(is_going(reap)) && mark->depth <= reap->going_to)
+        report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
+    reap_mark_close(reap, mark);
+}
+
+/* What others count of it, or look after. */
+static NOINLINE void clear_special(struct reap *reap)
+{
+    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
+    reap_limit_freed(reap);
+}
+
+static ALWAYS_INLINE void clear(struct reap *reap)
+{
+    check_may_end(reap, "reapFreeAll", true);
+    empty_tree(reap, 0, "reapFreeAll");
+    if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
+    reap_first_clear(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
+    reap->flags &= (uint8_t)~REAP_ENDING;
+}
+
+static NOINLINE void clear_shared(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapFreeAll");
+    clear(reap);
+}
+
+void reapFreeAll(void **handle)
+{
+    REAP_NOT_NULL(handle, "reapFreeAll");
+    struct reap *reap = *handle;
+    if (reap_is_plain(reap))
+        clear(reap);
+    else
+        clear_shared(handle);
+}
+
+/* Does an address lie in a reap, or in one below it? */
+static bool is_within(const void *address, const struct reap *reap)
+{
+    const struct reap_chunk *chunk = chunk_of(address, NULL);
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner == reap->parent) return false;
+    if (chunk->owner == reap) return true;
+    reap_tree_adopt_begin();
+    bool is = reap_tree_is_below(chunk->owner, reap);
+    reap_tree_adopt_end();
+    return is;
+}
+
+/* Destroys what is below a reap, and calls its functions, to which the handle is good; then clears it, unless
+ * it has gone with a child, or may have been freed by a function. */
+static NOINLINE void empty_whole(struct reap *reap, void **handle)
+{
+    bool goes = is_within(handle, reap);
+    empty_tree(reap, 0, "reapDestroy");
+    if (!goes) *handle = NULL;
+}
+
+/* The handle may lie in the reap itself: it is cleared before that goes. */
+static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
+{
+    check_may_end(reap, "reapDestroy", false);
+    if (UNLIKELY(reap->children || reap->cleanups))
+        empty_whole(reap, handle);
+    else
+        *handle = NULL;
+    end_one(reap, "reapDestroy");
+}
+
+static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy"), handle); }
+
+ALIGNED void reapDestroy(void **handle)
+{
+    REAP_NOT_NULL(handle, "reapDestroy");
+    struct reap *reap = *handle;
+    if (!reap) return;
+    if (reap_is_plain(reap))
+        destroy(reap, handle);
+    else
+        destroy_shared(handle);
+    __asm__ volatile(""); /* no tail call: stacks name the public function */
+}
+
+/* --- to another parent ----------------------------------------------------------------------- */
+
+int reapAdopt(void **handle, void **parent_handle)
+{
+    HELD struct reap *reap = NULL, *parent = NULL;
+    REAP_NOT_NULL(handle, "reapAdopt");
+    if (parent_handle && *parent_handle)
+        reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
+    else
+        reap = reap_hold(handle, "reapAdopt");
+    check_going(reap, "reapAdopt");
+    reap_tree_adopt_begin();
+    bool cycle = parent && reap_tree_is_below(parent, reap);
+    bool done = !cycle && reap_limit_adopt(reap, parent);
+    if (done) reap_tree_adopt(reap, parent);
+    reap_tree_adopt_end();
+    if (cycle) errno = EINVAL;
+    return done ? 0 : -1;
+}

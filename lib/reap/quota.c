@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quota.c: limits on live bytes. */
+#include "reap/quota.h"
+
+#include <errno.h>
+
+#include "base/report.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_trace.h"
+#include "reap/reap_tree.h"
+#include "region/reap_free.h"
+
+enum {
+    SLACK_SHARE = 16,      /* the part of a limit that may be room, all reaps together */
+    EXTRA_SHARE = 4,       /* the part of what is left of that which the next reap takes */
+    EXTRA_MAX = 256 * 1024 /* bytes; more would not make drawing rarer in any way that counts */
+};
+
+/* The function of a limit must not be called for what it allocates itself. It may end by longjmp, and then
+ * nobody says so; but who calls from where the stack is no deeper than it was has seen its end, and so has
+ * who registers a function. So the frame is where it was. (On stacks that a program switches this tells too
+ * little or too much: the function is not called once, or called within itself.) */
+static __thread const char *running_frame; /* of who called it; NULL: none runs */
+
+/* Not in each thread's storage, of which there is little: a thread takes one while a function runs. */
+__thread struct reap_limit_notice *reap_limit_notice;
+#define notice reap_limit_notice
+
+enum { NOTICES = 256 }; /* functions that run at once */
+static struct reap_limit_notice notices[NOTICES];
+
+static struct reap_limit_notice *take_notice(void)
+{
+    for (unsigned i = 0; i < NOTICES; i++)
+        if (!notices[i].taken && !atomic_exchange(&notices[i].taken, true)) return &notices[i];
+    return NULL;
+}
+
+static void end_notice(void)
+{
+    running_frame = NULL;
+    if (notice != NULL) notice->taken = false;
+    notice = NULL;
+}
+
+static inline void see_jump(const char *frame)
+{
+    if (UNLIKELY(running_frame != NULL) && frame >= running_frame) end_notice();
+}
+
+static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
+
+/* --- accounts -------------------------------------------------------------------------------- */
+
+/* Each limiter has two of them. */
+static _Atomic(size_t) *account(struct reap *limiter, bool slack)
+{
+    return slack ? &limiter->share.slack : &limiter->share.left;
+}
+
+static bool draw_one(_Atomic(size_t) *from, size_t bytes)
+{
+    size_t have = atomic_load_explicit(from, memory_order_relaxed);
+    do
+        if (have < bytes) return false;
+    while (!atomic_compare_exchange_weak_explicit(from, &have, have - bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+/* Gives back to limiters from the first one up to, and without, the last. */
+static void undraw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+{
+    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above)
+        atomic_fetch_add_explicit(account(limiter, slack), bytes, memory_order_relaxed);
+}
+
+/* Draws on all of them; or on none, and then this is the one that had too little. */
+static struct reap *draw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+{
+    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above) {
+        if (draw_one(account(limiter, slack), bytes)) continue;
+        undraw(first, limiter, slack, bytes);
+        return limiter;
+    }
+    return NULL;
+}
+
+bool reap_limit_draw(struct reap *reap, size_t bytes)
+{
+    if (!draw(reap->share.limiter, NULL, false, bytes)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+void reap_limit_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
+
+/* --- one reap's share ------------------------------------------------------------------------ */
+
+void reap_limit_open(struct reap *reap)
+{
+    struct reap_share *share = &reap->share;
+    if (share->from) share->room -= (size_t)(reap->bump - share->from);
+    share->from = NULL;
+    reap_choose_mode(reap);
+}
+
+void reap_limit_close(struct reap *reap)
+{
+    struct reap_share *share = &reap->share;
+    share->from = reap->bump;
+    if ((size_t)(reap->end - reap->bump) > share->room) reap->end = reap->bump + share->room;
+}
+
+/* A share of what its limiters have for rooms; nothing when there are many sharers already. */
+static void take_extra(struct reap_share *share)
+{
+    size_t extra = EXTRA_MAX;
+    for (struct reap *limiter = share->limiter; limiter; limiter = limiter->share.above) {
+        size_t part = atomic_load_explicit(&limiter->share.slack, memory_order_relaxed) / EXTRA_SHARE;
+        if (part < extra) extra = part;
+    }
+    extra = whole_units(extra);
+    if (extra && !draw(share->limiter, NULL, true, extra)) share->extra = extra;
+}
+
+/* Draws for bytes, and for room besides when there is some; the limiter that has too little, or NULL. */
+static struct reap *draw_for(struct reap_share *share, size_t bytes)
+{
+    if (!share->extra) take_extra(share);
+    size_t missing = bytes - share->room, room = whole_units(share->extra / 2);
+    struct reap *met = draw(share->limiter, NULL, false, missing + room);
+    if (met) met = draw(share->limiter, NULL, false, missing + (room = 0));
+    if (met) return met;
+    share->drawn += missing + room;
+    share->room += missing + room;
+    return NULL;
+}
+
+/* --- the function ---------------------------------------------------------------------------- */
+
+static bool is_live(const void *object)
+{
+    struct reap_chunk *chunk = chunk_of(object, NULL);
+    return chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, object);
+}
+
+void reap_limit_freed(const struct reap *reap)
+{
+    if (LIKELY(notice == NULL) || notice->from != reap) return;
+    if (notice->object != NULL && !is_live(notice->object)) notice->lost = true;
+}
+
+void reap_limit_gone(struct reap *reap)
+{
+    if (LIKELY(notice == NULL)) return;
+    if (reap == notice->asking || reap == notice->met || reap == notice->from)
+        notice->gone = reap_handle(reap);
+}
+
+/* Freed by free(), and not taken in yet? */
+static bool is_pending(const void *object)
+{
+    const uintptr_t *words = object;
+    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
+    return words[1] == reap_pending(object);
+}
+
+static void begin_notice(const char *frame, const struct reap *asking, const struct reap *met,
+                         const void *object, const struct reap *from)
+{
+    running_frame = frame;
+    notice = take_notice();
+    if (notice == NULL) return;
+    notice->asking = asking;
+    notice->met = met;
+    notice->from = from;
+    notice->object = object;
+    notice->gone = NULL;
+    notice->lost = false;
+}
+
+struct noted {
+    const void *gone;
+    bool lost;
+};
+
+static struct noted noted(void)
+{
+    return notice != NULL ? (struct noted){notice->gone, notice->lost} : (struct noted){NULL, false};
+}
+
+/* Afterwards: the reaps and the object are to be there still. */
+static void check_done(struct noted done, const void *object)
+{
+    if (done.gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done.gone);
+    if (object && (done.lost || !is_live(object) || is_pending(object)))
+        report_misuse("reapOnLimit", object, "not a live object");
+}
+
+/* The function may use the reap, so this one stands as between two calls meanwhile. The limits that it is
+ * below may be others then. */
+static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
+                            const struct reap *from)
+{
+    void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
+    see_jump(__builtin_frame_address(0));
+    if (!met->share.fn || running_frame != NULL) return false;
+    begin_notice(__builtin_frame_address(0), reap, met, object, from);
+    reap_limit_close(reap);
+    met->share.fn(&given, asked, met->share.arg);
+    struct noted done = noted();
+    end_notice();
+    check_done(done, object);
+    reap_check(&handle, "reapOnLimit");
+    reap_check(&asking, "reapOnLimit");
+    reap_open(reap);
+    return true;
+}
+
+/* Has a reap's frees take the slow path, which tells what the function does. True: they did not before. */
+static bool watch_frees(struct reap *reap)
+{
+    if (reap->flags & REAP_SPECIAL) return false;
+    reap->flags |= REAP_WATCHED;
+    reap_chunk_forget_all(reap);
+    return true;
+}
+
+/* The same while an object of another reap is about to move here. Where the function may leave by longjmp,
+ * that reap is not held: nobody would let it go. */
+static bool notify_passing(struct reap *from, const void *object, struct reap *to, struct reap *met,
+                           size_t bytes)
+{
+    void *handle = reap_handle(from);
+    if (!met->share.fn) return false;
+    bool lets_go = reap_is_shared(from) && !reap_is_shared(to), watches = watch_frees(from);
+    if (lets_go) reap_shared_let_go(from);
+    bool called = notify(to, met, bytes, object, from);
+    if (lets_go) (void)reap_chunk_of_object(reap_shared_hold(handle, "reapOnLimit"), object, "reapOnLimit");
+    if (watches) from->flags &= (uint8_t)~REAP_WATCHED;
+    return called;
+}
+
+/* --- paying ---------------------------------------------------------------------------------- */
+
+static bool refuse(const struct reap *met, size_t asked)
+{
+    if (reap_trace_on) reap_trace_limit(met, asked);
+    errno = ENOMEM;
+    return false;
+}
+
+bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
+{
+    struct reap_share *share = &reap->share;
+    struct reap *met = share->room < bytes ? draw_for(share, bytes) : NULL;
+    if (met && notify(reap, met, asked, object, reap)) {
+        if (!(reap->flags & REAP_LIMITED)) return true;
+        met = share->room < bytes ? draw_for(share, bytes) : NULL;
+    }
+    if (met) return refuse(met, asked);
+    share->room -= bytes;
+    return true;
+}
+
+/* Half of the extra stays, so that one object that comes and goes does not draw each time. */
+void reap_limit_give(struct reap *reap, size_t bytes)
+{
+    struct reap_share *share = &reap->share;
+    share->room += bytes;
+    if (share->room <= share->extra) return;
+    size_t surplus = share->room - whole_units(share->extra / 2);
+    share->room -= surplus;
+    share->drawn -= surplus;
+    atomic_signal_fence(memory_order_release);
+    undraw(share->limiter, NULL, false, surplus);
+}
+
+/* Gives back the room, and with `all` what the objects have cost. In this order, as everywhere: the child of
+ * a fork in between has lost something, and nothing twice. */
+static void retire(struct reap_share *share, bool all)
+{
+    size_t bytes = all ? share->drawn : share->room, extra = share->extra;
+    share->drawn -= bytes;
+    share->room = share->extra = 0;
+    atomic_signal_fence(memory_order_release);
+    undraw(share->limiter, NULL, false, bytes);
+    undraw(share->limiter, NULL, true, extra);
+}
+
+/* --- lives ----------------------------------------------------------------------------------- */
+
+/* Nothing drawn yet. */
+static void join(struct reap *reap, struct reap *limiter)
+{
+    struct reap_share *share = &reap->share;
+    share->limiter = limiter;
+    share->above = NULL;
+    share->from = NULL;
+    share->drawn = share->room = share->extra = share->bytes = 0;
+    if (!(reap->flags & REAP_ON_LIMIT)) share->fn = NULL;
+    reap->flags |= REAP_LIMITED;
+}
+
+void reap_limit_begin(struct reap *reap, const struct reap *parent)
+{
+    join(reap, parent->share.limiter);
+    reap_limit_close(reap);
+}
+
+/* So much is left when reaps below have drawn for bytes alone. */
+static void set_account(struct reap *reap, size_t bytes)
+{
+    struct reap_share *share = &reap->share;
+    atomic_store_explicit(&share->left, whole_units(share->bytes) - bytes, memory_order_relaxed);
+    atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
+}
+
+/* In the child of a fork threads are missing that may have been about to draw, or to give back. */
+void reap_limit_end(struct reap *reap)
+{
+    see_jump(__builtin_frame_address(0));
+    reap_chunk_adopt(reap);
+    retire(&reap->share, true);
+    if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_account(reap, 0);
+    reap_choose_mode(reap);
+    reap_limit_close(reap);
+}
+
+size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
+
+void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+{
+    end_notice();
+    reap->share.fn = fn;
+    reap->share.arg = arg;
+    reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
+}
+
+/* --- setting --------------------------------------------------------------------------------- */
+
+/* Has each reap of a tree draw for its objects alone; their sum. */
+static size_t squeeze(struct reap *top)
+{
+    size_t live = 0;
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        reap_chunk_adopt(reap);
+        if (reap->flags & REAP_LIMITED) {
+            reap_limit_open(reap);
+            retire(&reap->share, false);
+            reap_limit_close(reap);
+        }
+        live += reap_chunk_live_bytes(reap);
+    }
+    return live;
+}
+
+/* No limit any more, at its own or above. */
+static void leave(struct reap *reap)
+{
+    reap_limit_open(reap);
+    reap->flags &= (uint8_t)~REAP_LIMITED;
+}
+
+/* A tree's reaps that were below one limiter (NULL: none) are directly below another one. */
+static void relink(struct reap *top, struct reap *from, struct reap *to)
+{
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        struct reap_share *share = &reap->share;
+        bool limited = reap->flags & REAP_LIMITED;
+        if (limited && share->bytes && share->above == from && reap != to) share->above = to;
+        if ((limited ? share->limiter : NULL) != from) continue;
+        if (!limited) {
+            join(reap, to);
+            share->drawn = reap_chunk_live_bytes(reap);
+            reap_chunk_forget_all(reap);
+            reap_choose_mode(reap);
+        }
+        share->limiter = to;
+        if (to)
+            reap_limit_close(reap);
+        else
+            leave(reap);
+    }
+}
+
+/* A reap's own limit begins: it stands between the reaps below and what was their limiter. */
+static void add(struct reap *reap)
+{
+    struct reap *above = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+    relink(reap, above, reap);
+    reap->share.above = above;
+}
+
+static void remove_own(struct reap *reap)
+{
+    if (!reap_limit_of(reap)) return;
+    struct reap *above = reap->share.above;
+    reap->share.bytes = 0;
+    reap->share.above = NULL;
+    relink(reap, reap, above);
+}
+
+bool reap_limit_set(struct reap *reap, size_t bytes)
+{
+    see_jump(__builtin_frame_address(0));
+    size_t live = squeeze(reap);
+    if (!bytes) {
+        remove_own(reap);
+        return true;
+    }
+    if (live > whole_units(bytes)) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (!reap_limit_of(reap)) add(reap);
+    reap->share.bytes = bytes;
+    set_account(reap, live);
+    return true;
+}
+
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+static struct reap *first_limiter(const struct reap *reap)
+{
+    return reap && reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+}
+
+/* The first limiter of one chain that is in the other, too. */
+static struct reap *common(struct reap *limiter, struct reap *other)
+{
+    for (; limiter; limiter = limiter->share.above)
+        for (struct reap *it = other; it; it = it->share.above)
+            if (it == limiter) return limiter;
+    return NULL;
+}
+
+/* Draws for an object that goes from reap to reap, on the limits as they are now; the one that has too
+ * little. */
+static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
+{
+    struct reap *first = first_limiter(to);
+    return draw(first, common(first, first_limiter(from)), false, bytes);
+}
+
+bool reap_limit_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
+{
+    struct reap *met = draw_passing(from, to, bytes);
+    if (met) {
+        reap_limit_open(to);
+        retire(&to->share, false); /* its room may be what is missing */
+        met = draw_passing(from, to, bytes);
+        if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
+        reap_close(to);
+    }
+    if (met) return refuse(met, bytes);
+    if (to->flags & REAP_LIMITED) to->share.drawn += bytes;
+    return true;
+}
+
+void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes)
+{
+    struct reap *first = first_limiter(from);
+    if (first) from->share.drawn -= bytes;
+    atomic_signal_fence(memory_order_release);
+    undraw(first, common(first, first_limiter(to)), false, bytes);
+}
+
+void reap_limit_pass_back(struct reap *from, struct reap *to, size_t bytes)
+{
+    reap_limit_passed(to, from, bytes);
+}
+
+bool reap_limit_adopt(struct reap *top, const struct reap *parent)
+{
+    struct reap *from = reap_limit_of(top) ? top->share.above : first_limiter(top);
+    struct reap *to = first_limiter(parent);
+    if (from == to) return true;
+    struct reap *shared = common(to, from);
+    size_t live = squeeze(top);
+    if (draw(to, shared, false, live)) {
+        errno = ENOMEM;
+        return false;
+    }
+    undraw(from, shared, false, live);
+    relink(top, from, to);
+    return true;
+}

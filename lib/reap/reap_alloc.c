@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_alloc.c: the slow path of a reap. */
+#include "reap/reap_alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "reap/instrument.h"
+#include "reap/misuse.h"
+#include "reap/quota.h"
+#include "region/drain.h"
+#include "region/reap_free.h"
+
+/* --- what other threads freed ---------------------------------------------------------------- */
+
+/* An object that was pushed twice is on the list twice, or the list is a ring: either way it is
+ * met a second time after it was freed, and the check finds it. Each of them is in the cache of the processor
+ * that freed it: so they are asked for some time before the list comes to them. */
+static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
+{
+    uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
+    while (link) {
+        uintptr_t *words = reap_link_object(link);
+        if (LIKELY(reap_link_points_out(link))) __builtin_prefetch((void *)words[2], 1);
+        link = words[0];
+        if (kept && words == kept) {
+            reap_push_pending(reap, words, reap_link(words, false));
+            continue;
+        }
+        words[1] = 0; /* not reap_pending() any more */
+        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words))
+            reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
+    }
+}
+
+/* The function of a walk may use the reap meanwhile: what the walk comes to next stays where it is. Should it
+ * never come, because the function has left by longjmp, this one object waits for a clear. */
+static COLD void drain_walked(struct reap *reap) { drain_but(reap, reap->coming); }
+
+static NOINLINE void drain(struct reap *reap)
+{
+    if (UNLIKELY(reap->walked))
+        drain_walked(reap);
+    else
+        drain_but(reap, NULL);
+}
+
+static inline void drain_some(struct reap *reap)
+{
+    if (UNLIKELY(reap_alloc_pending(reap))) drain(reap);
+}
+
+void reap_alloc_drain(struct reap *reap)
+{
+    reap_chunk_adopt(reap);
+    drain_some(reap);
+}
+
+/* --- the hole -------------------------------------------------------------------------------- */
+
+static size_t hole(const struct reap *reap) { return (size_t)(reap->limit - reap->bump) / REAP_UNIT; }
+
+static void *bump(struct reap *reap, size_t units)
+{
+    char *object = reap->bump;
+    reap_mark_start(reap, object);
+    char *end = object + units * REAP_UNIT;
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
+    reap_region_mode(reap);
+    return object;
+}
+
+/* A new chunk for an object. The bigger of the two holes is bumped in from now on; the other one
+ * becomes a free block, looked at when that one is used up. */
+static NOINLINE void *grow(struct reap *reap, size_t units)
+{
+    void *object = reap_free_take_last(reap, units);
+    if (object) return object;
+    struct reap_chunk *chunk = reap_chunk_new(reap, units);
+    if (!chunk) return NULL;
+    if (chunk->limit - chunk->first - units >= hole(reap)) {
+        reap_free_leave_hole(reap);
+        reap_chunk_bump_in(reap, chunk, chunk->first);
+        return bump(reap, units);
+    }
+    bitmap_set(chunk->starts, chunk->first);
+    if (chunk->first + units < chunk->limit) reap_free_block(reap, chunk, chunk->first + units, chunk->limit);
+    reap_region_mode(reap);
+    return reap_address(chunk, chunk->first);
+}
+
+static void *record(struct reap *reap, size_t size)
+{
+    void *record = reap_chunk_record(reap, size);
+    if (record) return record;
+    struct reap_chunk *chunk = reap_chunk_new(reap, reap_units(size));
+    if (!chunk) return NULL;
+    reap_free_leave_hole(reap);
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_region_mode(reap);
+    return reap_chunk_record(reap, size);
+}
+
+void *reap_alloc_record(struct reap *reap, size_t size)
+{
+    reap_open(reap);
+    void *memory = record(reap, size);
+    reap_close(reap);
+    return memory;
+}
+
+/* --- large objects --------------------------------------------------------------------------- */
+
+static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
+{
+    size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size);
+    struct reap_chunk *chunk = reap_chunk_whole(reap, alignment, units, zeroed);
+    if (!chunk) return NULL;
+    reap_chunk_hold(reap, chunk);
+    return reap_address(chunk, chunk->first);
+}
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
+{
+    *zeroed = false;
+    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    size_t units = reap_units(size);
+    bool free_first = reap->bins_used && reap_free_is_better(reap, units, hole(reap));
+    if (free_first && LIKELY(!(reap->flags & REAP_MARKED))) {
+        void *object = reap_free_take(reap, units);
+        if (object) return object;
+    }
+    return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
+}
+
+/* The same where objects may be apart. */
+static void *allocate_any(struct reap *reap, size_t size, bool *zeroed)
+{
+    if (UNLIKELY(apart_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    return allocate(reap, size, zeroed);
+}
+
+/* An object as the user gets it. */
+static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
+{
+    if (UNLIKELY(reap_watched && object)) reap_watch_alloc(reap, object, size, zeroed);
+    return object;
+}
+
+/* Around what allocates in a reap that may be limited: bytes more will live, of this object or (NULL) a new
+ * one. */
+static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
+{
+    if (!(reap->flags & REAP_LIMITED)) return true;
+    reap_limit_open(reap);
+    if (reap_limit_take(reap, bytes, asked, object)) return true;
+    reap_close(reap);
+    return false;
+}
+
+/* And these of them not, after all. */
+static void end_more(struct reap *reap, size_t bytes)
+{
+    if (!(reap->flags & REAP_LIMITED)) return;
+    reap_limit_give(reap, bytes);
+    reap_limit_close(reap);
+}
+
+/* The bytes that an object of a size takes; one that is impossible is not counted, because it will fail. */
+static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(size) * REAP_UNIT; }
+
+static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
+{
+    if (!begin_more(reap, cost(size), size, NULL)) return NULL;
+    void *object = allocate_any(reap, size, zeroed);
+    end_more(reap, object ? 0 : cost(size));
+    return watched(reap, object, size, *zeroed);
+}
+
+void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
+{
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
+    return allocate(reap, size, zeroed);
+}
+
+void *reap_alloc(struct reap *reap, size_t size)
+{
+    bool zeroed;
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, &zeroed);
+    return allocate(reap, size, &zeroed);
+}
+
+/* Frees what lies before and behind units in a block that was made too big to hold them aligned. */
+static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
+{
+    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    size_t unit = reap_unit(chunk, object), step = alignment / REAP_UNIT;
+    size_t base = (uintptr_t)chunk / REAP_UNIT;
+    size_t aligned = (base + unit + step - 1) / step * step - base;
+    if (aligned + units < unit + have) reap_free_block(reap, chunk, aligned + units, unit + have);
+    if (aligned > unit) {
+        bitmap_set(chunk->starts, aligned);
+        reap_free_block(reap, chunk, unit, aligned);
+    }
+    return reap_address(chunk, aligned);
+}
+
+static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
+{
+    bool zeroed;
+    size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
+    bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
+    size_t both = size > PTRDIFF_MAX ? size : size + alignment;
+    if (apart_on || (large && reap_is_large(reap, both))) return alloc_whole(reap, alignment, size, NULL);
+    void *object = allocate(reap, have * REAP_UNIT, &zeroed);
+    return object ? trim(reap, object, have, alignment, units) : NULL;
+}
+
+void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
+{
+    if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
+    drain_some(reap);
+    if (!begin_more(reap, cost(size), size, NULL)) return NULL;
+    void *object = allocate_aligned(reap, alignment, size);
+    end_more(reap, object ? 0 : cost(size));
+    return watched(reap, object, size, false);
+}
+
+/* --- freeing and resizing -------------------------------------------------------------------- */
+
+static void release_whole(struct reap *reap, struct reap_chunk *chunk)
+{
+    reap_chunk_adopt(reap); /* it may be one of these */
+    reap_chunk_release(reap, chunk);
+    reap_free_settle(reap);
+}
+
+static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    if (UNLIKELY(chunk->kind == REAP_WHOLE))
+        release_whole(reap, chunk);
+    else
+        reap_free_block(reap, chunk, unit, end);
+}
+
+static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit);
+    reap_limit_touch(object);
+    if (reap_watched) reap_watch_free(reap, object, (end - unit) * REAP_UNIT);
+    reap_open(reap);
+    release(reap, chunk, unit, end);
+    end_more(reap, (end - unit) * REAP_UNIT);
+}
+
+void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    size_t unit = reap_unit(chunk, object);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL))
+        free_special(reap, chunk, object);
+    else
+        release(reap, chunk, unit, reap_block_end(reap, chunk, unit));
+}
+
+static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
+{
+    bool zeroed;
+    void *copy = allocate_any(reap, size, &zeroed);
+    if (!copy) return NULL;
+    watched(reap, copy, size, false);
+    memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
+    if (UNLIKELY(reap_watched)) reap_watch_free(reap, object, have * REAP_UNIT);
+    size_t unit = reap_unit(chunk, object);
+    release(reap, chunk, unit, unit + have);
+    return copy;
+}
+
+/* An object of so many units has a new size in its place: told before the rest is freed, and after it has
+ * grown. */
+static void resized(struct reap *reap, void *object, size_t units, size_t size)
+{
+    if (UNLIKELY(reap_watched)) reap_watch_resize(reap, object, units * REAP_UNIT, size);
+}
+
+/* The same for a large object, whose chunk may have lost what lay behind it. */
+static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size, size_t held)
+{
+    resized(reap, reap_address(chunk, chunk->first), units, size);
+    if (UNLIKELY(reap_watched && chunk->size < held))
+        memtool_show((char *)chunk + chunk->size, held - chunk->size);
+}
+
+/* Resizes a large object in place where that works; one that would then hold more than twice what it
+ * needs, and one that became small, moves if there is memory for that. */
+static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    size_t have = chunk->limit - chunk->first, held = chunk->size;
+    reap_chunk_adopt(reap);
+    bool small = size <= REAP_LARGE / 4;
+    bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
+    if (done) whole_resized(reap, chunk, have, size, held);
+    if (done && !small && chunk->size / 2 <= size) return object;
+    void *copy = move(reap, chunk, object, chunk->limit - chunk->first, size);
+    return copy || !done ? copy : object;
+}
+
+static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
+    if (size > have * REAP_UNIT) {
+        bool grown = !reap_is_large(reap, size) && reap_free_grow(reap, chunk, end, reap_units(size) - have);
+        if (!grown) return move(reap, chunk, object, have, size);
+        resized(reap, object, have, size);
+        return object;
+    }
+    resized(reap, object, have, size);
+    if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
+    return object;
+}
+
+/* What a move needs for a moment is not counted: only what lives when this is over. */
+static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    size_t unit = reap_unit(chunk, object), want = cost(size);
+    size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    size_t more = want > have ? want - have : 0;
+    reap_limit_touch(object);
+    if (!begin_more(reap, more, size, object)) return NULL;
+    if (reap_watched) reap_watch_widen(reap, object, have);
+    void *resized = resize(reap, chunk, object, size);
+    end_more(reap, resized ? have + more - want : more);
+    return resized;
+}
+
+void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+{
+    drain_some(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
+    return resize(reap, chunk, object, size);
+}
+
+/* --- to another reap ------------------------------------------------------------------------- */
+
+static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    reap_chunk_adopt(from); /* it may be one of these */
+    size_t bytes = (chunk->limit - chunk->first) * REAP_UNIT;
+    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
+    reap_chunk_move(from, to, chunk);
+    reap_free_settle(from);
+    if (UNLIKELY(reap_watched)) reap_watch_alloc(to, object, bytes, true);
+    return object;
+}
+
+static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    bool zeroed;
+    size_t unit = reap_unit(chunk, object), end = reap_block_end(from, chunk, unit);
+    size_t bytes = (end - unit) * REAP_UNIT;
+    void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
+    if (!copy) return NULL;
+    memcpy(copy, object, bytes);
+    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
+    release(from, chunk, unit, end);
+    return copy;
+}
+
+static bool has_hoards_chunks(const struct reap *reap)
+{
+    return !(reap->flags & REAP_BACKED) || reap_backing_is_hoard(&reap->backing);
+}
+
+void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
+{
+    size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
+    reap_alloc_drain(to);
+    reap_limit_touch(object);
+    if (!reap_limit_pass(from, object, to, bytes)) return NULL;
+    reap_open(from);
+    reap_open(to);
+    if (UNLIKELY(reap_watched)) reap_watch_widen(from, object, bytes);
+    bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
+    bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
+    void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
+    if (moved)
+        reap_limit_passed(from, to, bytes);
+    else
+        reap_limit_pass_back(from, to, bytes);
+    reap_close(from);
+    reap_close(to);
+    return moved;
+}

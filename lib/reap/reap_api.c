@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_api.c: the calls. Each checks what it is given and leaves the work to the others. */
+#define REAP_NO_INLINE /* here is what is called */
+#include "reap.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "reap/cleanup.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
+#include "reap/remote_free.h"
+#include "region/reap_free.h"
+
+const char *reapVersion(void) { return REAP_VERSION; }
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
+                  offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
+                  offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
+              "reap_bump in reap.h takes objects as reapMalloc does");
+
+static NOINLINE void *malloc_shared(void *handle, size_t size)
+{
+    HELD struct reap *reap = reap_shared_hold(handle, "reapMalloc");
+    return reap_alloc_any(reap, size);
+}
+
+static NOINLINE void *malloc_checked(void *handle, size_t size)
+{
+    struct reap *reap = *(void **)handle;
+    return reap_is_plain_known(reap) ? reap_alloc(reap, size) : malloc_shared(reap, size);
+}
+
+void *reapMalloc(void **handle, size_t size)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap)) return malloc_checked(handle, size);
+    return reap_alloc_or(reap, size, malloc_checked, handle);
+}
+
+void *reapCalloc(void **handle, size_t n, size_t size)
+{
+    bool zeroed;
+    size_t bytes;
+    reap_check(handle, "reapCalloc");
+    if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (LIKELY(bytes <= REAP_LARGE)) {
+        void *object = reapMalloc(handle, bytes);
+        return object ? memset(object, 0, bytes) : NULL;
+    }
+    HELD struct reap *reap = reap_hold(handle, "reapCalloc");
+    void *object = reap_alloc_zeroed(reap, bytes, &zeroed);
+    return object && !zeroed ? memset(object, 0, bytes) : object;
+}
+
+void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapAlignedAlloc");
+    if (alignment == 0 || alignment & (alignment - 1)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return reap_alloc_aligned(reap, alignment, size);
+}
+
+static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
+{
+    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
+}
+
+static NOINLINE void *realloc_shared(void **handle, void *object, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
+    return resize(reap, object, size);
+}
+
+static NOINLINE void *realloc_null(void **handle, size_t size)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
+    return reap_alloc_any(reap, size);
+}
+
+void *reapRealloc(void **handle, void *object, size_t size)
+{
+    REAP_NOT_NULL(handle, "reapRealloc");
+    if (!object) return realloc_null(handle, size);
+    struct reap *reap = *handle;
+    return reap_is_plain(reap) ? resize(reap, object, size) : realloc_shared(handle, object, size);
+}
+
+/* What is not a plain free of a plain object: misuse, a chunk that the reap's table does not know (after this
+ * it does), the first free in a chunk, a large object. */
+static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
+{
+    if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
+}
+
+static NOINLINE void free_shared(void *handle, void *object)
+{
+    HELD struct reap *reap = reap_shared_hold(handle, "reapFree");
+    if (!reap_free_fast(reap, object)) free_checked(reap, object);
+}
+
+static NOINLINE void free_slow(void **handle, void *object)
+{
+    struct reap *reap = *handle;
+    if (!reap_is_plain_known(reap))
+        free_shared(reap, object);
+    else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
+        free_checked(reap, object);
+}
+
+/* What is rare ends in a tail call, so that nothing is saved for it. */
+void reapFree(void **handle, void *object)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap || !reap_free_fast(reap, object))) free_slow(handle, object);
+}
+
+/* --- from an object to its reap -------------------------------------------------------------- */
+
+size_t reapUsableSize(const void *object)
+{
+    if (!object) return 0;
+    const struct reap_chunk *chunk = chunk_of(object, NULL);
+    HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
+    (void)reap;
+    return reap_remote_usable(chunk, object);
+}
+
+/* The reap may be another thread's, which changes it or ends it just now. All is frozen, so memory stays; but
+ * any word may be of another time than the next one, and is looked at before it is used. */
+static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
+{
+    size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
+    if (unit < copy->first || copy->kind == REAP_SPARE) return false;
+    if (copy->kind == REAP_WHOLE) return unit < copy->limit;
+    if (unit >= reap_chunk_top(copy->owner, chunk) || unit >= units) return false;
+    size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
+    if (!chunk_is_readable(copy->starts, bytes)) return false;
+    size_t start = bitmap_previous(copy->starts, unit, copy->first);
+    if (start == SIZE_MAX) return false;
+    return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
+}
+
+/* Frozen: sets *handle to that of a pointer's reap, or to NULL. False: another thread has the shared reap. */
+static bool find_owner(const void *pointer, void **handle)
+{
+    struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
+    *handle = NULL;
+    if (!chunk) return true;
+    memcpy(&copy, chunk, sizeof copy);
+    struct reap *reap = copy.owner;
+    if (copy.tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return true;
+    if (!reap_is_shared(reap)) {
+        if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = reap;
+        return true;
+    }
+    struct reap_face *face = reap_face(reap);
+    enum reap_try held = chunk_is_readable(face, sizeof *face) ? reap_shared_try(face) : REAP_DEAD;
+    if (held == REAP_HELD) {
+        bool still = reap_chunk_is_live(chunk) && chunk->owner == reap;
+        if (still && in_object(chunk, chunk, pointer)) *handle = face;
+        reap_shared_let_go(reap);
+    }
+    return held != REAP_BUSY;
+}
+
+int reapOf(const void *pointer, void **handle)
+{
+    REAP_NOT_NULL(handle, "reapOf");
+    for (bool found = false; !found;) {
+        chunk_freeze();
+        found = find_owner(pointer, handle);
+        chunk_thaw();
+        if (!found) sched_yield();
+    }
+    if (*handle) return 0;
+    errno = ENOENT;
+    return -1;
+}
+
+/* --- name, parent, functions ----------------------------------------------------------------- */
+
+void *reapParent(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapParent");
+    return reap->parent ? reap_handle(reap->parent) : NULL;
+}
+
+const char *reapName(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapName");
+    return reap->name && reap->name->given ? reap->name->text : NULL;
+}
+
+/* Where a name of size bytes goes. Records are not used again before a clear, so one that does not do is
+ * followed by one of twice its room: all of a reap's are no more than three times its longest name. */
+static struct reap_name *name_room(struct reap *reap, size_t size)
+{
+    struct reap_name *old = reap->name;
+    if (old && size <= old->room) return old;
+    size_t room = old && size < 2u * old->room ? 2u * old->room : size;
+    if (room > REAP_NAME_MAX) room = REAP_NAME_MAX;
+    struct reap_name *new = reap_alloc_record(reap, sizeof *new + room);
+    if (new) new->room = (uint16_t)room;
+    return new;
+}
+
+int reapSetName(void **handle, const char *name)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapSetName");
+    if (!name && !reap->name) return 0;
+    size_t size = name ? strlen(name) + 1 : 1;
+    if (size > REAP_NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    struct reap_name *copy = name_room(reap, size);
+    if (!copy) return -1;
+    memmove(copy->text, name ? name : "", size);
+    copy->given = name != NULL;
+    reap->name = copy;
+    return 0;
+}
+
+int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    REAP_NOT_NULL(fn, "reapOnDestroy");
+    HELD struct reap *reap = reap_hold(handle, "reapOnDestroy");
+    return reap_cleanup_add(reap, fn, arg) ? 0 : -1;
+}
+
+int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapCancelOnDestroy");
+    if (reap_cleanup_cancel(reap, fn, arg)) return 0;
+    errno = ENOENT;
+    return -1;
+}
+
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+void *reapMove(void *object, void **from_handle, void **to_handle)
+{
+    HELD struct reap *from = NULL, *to = NULL;
+    reap_hold_both(from_handle, &from, to_handle, &to, "reapMove");
+    struct reap_chunk *chunk = reap_chunk_of_object(from, object, "reapMove");
+    return from == to ? object : reap_alloc_move(from, chunk, object, to);
+}
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+int reapSetLimit(void **handle, size_t bytes)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
+    reap_alloc_drain(reap);
+    return reap_limit_set(reap, bytes) ? 0 : -1;
+}
+
+void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapOnLimit");
+    reap_limit_notify(reap, fn, arg);
+}

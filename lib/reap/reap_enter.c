@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_enter.c: which reaps threads are in. */
+#include "reap/reap_enter.h"
+
+#include "reap.h"
+
+#include <pthread.h>
+
+#include "base/report.h"
+#include "hoard/redirect.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_tree.h"
+
+static __thread struct reap *shared_outer; /* what was entered before the shared reap */
+static __thread size_t shared_entered;     /* how often it is entered */
+
+bool reap_is_entered(struct reap *reap)
+{
+    if (reap->flags & REAP_ENTERED && reap->entered_in != reap_tree_generation)
+        reap->flags &= (uint8_t)~REAP_ENTERED;
+    return reap->flags & REAP_ENTERED;
+}
+
+static void begin(struct reap *reap)
+{
+    reap->flags |= REAP_ENTERED;
+    reap->entered_in = reap_tree_generation;
+    reap->entered = 0;
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+static void enter_shared(struct reap *reap)
+{
+    if (shared_entered > 0 && reap != ambient_reap)
+        report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
+    if (shared_entered++ > 0) return;
+    if (!reap_is_entered(reap)) begin(reap);
+    reap->entered++;
+    shared_outer = ambient_reap;
+    ambient_reap = reap;
+}
+
+static void leave_shared(struct reap *shared)
+{
+    if (--shared_entered > 0) return;
+    reap_shared_hold_again(shared);
+    HELD struct reap *reap = shared;
+    if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
+    ambient_reap = shared_outer;
+}
+
+static void enter(struct reap *reap)
+{
+    if (!reap_is_entered(reap)) {
+        begin(reap);
+        reap->outer = ambient_reap;
+        ambient_reap = reap;
+    } else if (reap != ambient_reap) {
+        report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
+    }
+    reap->entered++;
+}
+
+void reapEnter(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapEnter");
+    ambient_start();
+    if (UNLIKELY(reap_is_shared(reap)))
+        enter_shared(reap);
+    else
+        enter(reap);
+}
+
+void reapLeave(void)
+{
+    struct reap *reap = ambient_reap;
+    if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
+    if (UNLIKELY(reap_is_shared(reap))) {
+        leave_shared(reap);
+        return;
+    }
+    if (--reap->entered > 0) return;
+    reap->flags &= (uint8_t)~REAP_ENTERED;
+    ambient_reap = reap->outer;
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+static void take_along(void)
+{
+    for (struct reap *reap = ambient_reap; reap;) {
+        bool shared = reap_is_shared(reap);
+        reap->entered_in = reap_tree_generation;
+        if (shared) reap->entered = 1;
+        reap = shared ? shared_outer : reap->outer;
+    }
+}
+
+/* One handler for both, since the thread's own reaps are to be of the generation that is the last. */
+static void in_forked_child(void)
+{
+    reap_tree_generation++;
+    ambient_forks++;
+    take_along();
+}
+
+bool reap_entered_start(void)
+{
+    static _Atomic(bool) done;
+    ambient_in_child = take_along;
+    if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    return done;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_mark.c: moments in a reap's life, to go back to. */
+#include "reap/reap_mark.h"
+
+#include "base/report.h"
+#include "reap/cleanup.h"
+#include "reap/instrument.h"
+#include "reap/quota.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_tree.h"
+#include "region/reap_free.h"
+
+/* Numbers of one thread's marks; another thread's begin elsewhere, so nobody has to wait for a number. */
+static __thread uint64_t made;
+
+static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + ++made; }
+
+/* --- is it one? ------------------------------------------------------------------------------ */
+
+/* May the hole begin at the mark's place? */
+static bool is_place(const struct reap *reap, const reap_mark *mark)
+{
+    const struct reap_chunk *chunk = mark->chunk;
+    if (!chunk) return true;
+    if (chunk_of(chunk, NULL) != chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return false;
+    if (!(chunk->pinned & REAP_PIN_MARK) || reap_chunk_mark(chunk) < mark->unit) return false;
+    if (chunk->depth >= mark->depth) return false;
+    return mark->unit == reap_chunk_top(reap, chunk) || bitmap_get(chunk->starts, mark->unit);
+}
+
+void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char *call)
+{
+    REAP_NOT_NULL(mark, call);
+    unsigned depth = reap_depth(reap);
+    bool open = mark->reap == reap && mark->depth > 0 && mark->depth <= depth;
+    if (open && mark->depth == depth && mark->number != reap->mark) open = false;
+    if (!open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
+}
+
+/* --- depth ----------------------------------------------------------------------------------- */
+
+/* Other threads make children meanwhile: each is on the list with the depth of before, and lowered, or comes
+ * on it with the new one. */
+static void set_depth(struct reap *reap, unsigned depth)
+{
+    reap_tree_lock(reap);
+    for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
+        child->born = (uint16_t)depth;
+    reap->depth = (uint16_t)depth;
+    reap->flags = (uint8_t)(depth > 0 ? reap->flags | REAP_MARKED : reap->flags & ~REAP_MARKED);
+    reap_tree_unlock(reap);
+}
+
+void reap_mark_forget_all(struct reap *reap) { set_depth(reap, 0); }
+
+/* --- open ------------------------------------------------------------------------------------ */
+
+void reap_mark_open(struct reap *reap, reap_mark *mark)
+{
+    struct reap_chunk *chunk = reap->current;
+    unsigned depth = reap_depth(reap);
+    if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
+    *mark = (reap_mark){.reap = reap, .chunk = chunk, .number = next_number()};
+    mark->depth = (uint16_t)(depth + 1);
+    mark->outer = depth ? reap->mark : 0;
+    if (chunk) {
+        mark->unit = reap_unit(chunk, reap->bump);
+        bool pinned = chunk->pinned & REAP_PIN_MARK;
+        size_t before = pinned ? reap_chunk_mark(chunk) : 0;
+        mark->pinned = (uint16_t)(before >> 32 << 1 | pinned);
+        mark->floor = (uint32_t)before;
+        chunk->pinned |= REAP_PIN_MARK;
+        reap_chunk_set_mark(chunk, mark->unit);
+    }
+    reap_open(reap);
+    reap->mark = mark->number;
+    set_depth(reap, mark->depth);
+    reap_chunk_forget_all(reap);
+    reap_region_mode(reap);
+    reap_close(reap);
+}
+
+/* --- rewind ---------------------------------------------------------------------------------- */
+
+static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+{
+    size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    reap_watch_free(reap, reap_address(chunk, unit), bytes);
+}
+
+/* Tells that the objects of a chunk from a unit on are freed. */
+static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from)
+{
+    size_t top = reap_chunk_top(reap, chunk);
+    if (chunk->kind == REAP_WHOLE) {
+        watch_freed_at(reap, chunk, chunk->first);
+        return;
+    }
+    for (size_t unit = from; (unit = bitmap_next(chunk->starts, unit, top)) < top; unit++)
+        if (!reap_is_free(chunk, unit)) watch_freed_at(reap, chunk, unit);
+}
+
+/* Nothing is left in the current chunk: emptied first, because the hole bounds its last block. */
+static void leave_current(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, chunk->first);
+    reap_free_unwind(reap, chunk, chunk->first);
+    reap_retreat_begin(chunk);
+    reap->current = NULL;
+    reap->bump = reap->end = reap->limit = NULL;
+    reap_retreat_end(chunk);
+}
+
+/* A chunk with records stays, all of it free. */
+static void empty_chunk(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
+{
+    chunk->pinned = REAP_PIN_RECORDS;
+    chunk->depth = (uint16_t)depth;
+    reap_free_unwind(reap, chunk, chunk->first);
+    if (chunk->first < chunk->limit) reap_free_block(reap, chunk, chunk->first, chunk->limit);
+}
+
+static void rewind_chunks(struct reap *reap, unsigned depth)
+{
+    if (reap->current && reap->current->depth >= depth) leave_current(reap, reap->current);
+    for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth >= depth; chunk = next) {
+        next = chunk->next;
+        if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, chunk->first);
+        if (chunk->pinned & REAP_PIN_RECORDS)
+            empty_chunk(reap, chunk, depth);
+        else
+            reap_free_discard(reap, chunk);
+    }
+}
+
+/* The bump pointer goes back to the mark, from wherever it is. */
+static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
+{
+    if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, unit);
+    size_t top = reap_free_unlist(reap, chunk, unit);
+    reap_chunk_note_high(chunk, top);
+    reap_retreat_begin(chunk);
+    reap_free_wipe(chunk, unit, top);
+    reap_chunk_bump_in(reap, chunk, unit);
+    reap_retreat_end(chunk);
+    reap_chunk_set_mark(chunk, unit);
+    if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
+}
+
+void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
+{
+    bool limited = reap->flags & REAP_LIMITED;
+    if (limited) reap_limit_open(reap);
+    size_t before = limited ? reap_chunk_live_bytes(reap) : 0;
+    rewind_chunks(reap, mark->depth);
+    if (mark->chunk) rewind_to(reap, mark->chunk, mark->unit);
+    reap->mark = mark->number;
+    set_depth(reap, mark->depth);
+    reap_region_mode(reap);
+    if (!limited) return;
+    reap_limit_give(reap, before - reap_chunk_live_bytes(reap));
+    reap_limit_close(reap);
+}
+
+/* --- close ----------------------------------------------------------------------------------- */
+
+static void lower_functions(struct reap *reap, unsigned depth)
+{
+    for (struct reap_cleanup *cleanup = reap->cleanups; cleanup && cleanup->depth > depth;
+         cleanup = cleanup->next)
+        cleanup->depth = depth;
+}
+
+/* Marks that were made later are over too; their chunks are among these. */
+static void lower_chunks(struct reap *reap, unsigned depth)
+{
+    for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth > depth; chunk = next) {
+        next = chunk->next;
+        chunk->depth = (uint16_t)depth;
+        if (!(chunk->pinned & REAP_PIN_MARK)) continue;
+        chunk->pinned &= REAP_PIN_RECORDS;
+        reap_free_unmark(reap, chunk);
+    }
+}
+
+static void leave_chunk(struct reap *reap, const reap_mark *mark)
+{
+    struct reap_chunk *chunk = mark->chunk;
+    reap_chunk_set_mark(chunk, (size_t)(mark->pinned >> 1) << 32 | mark->floor);
+    if (!mark->pinned) chunk->pinned &= REAP_PIN_RECORDS;
+    reap_free_unmark(reap, chunk);
+}
+
+void reap_mark_close(struct reap *reap, const reap_mark *mark)
+{
+    unsigned outside = mark->depth - 1u;
+    reap_open(reap);
+    lower_functions(reap, outside);
+    lower_chunks(reap, outside);
+    if (mark->chunk) leave_chunk(reap, mark);
+    reap->mark = mark->outer;
+    set_depth(reap, outside);
+    if (outside == 0)
+        reap_choose_mode(reap);
+    else
+        reap_region_mode(reap);
+    reap_close(reap);
+}

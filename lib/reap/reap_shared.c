@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_shared.c: reaps that any thread may use at any time. */
+#include "reap/reap_shared.h"
+
+#include <sched.h>
+
+#include "hoard/malloc_fast.h"
+
+enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
+
+static struct {
+    struct lock lock;
+    struct list list;
+    _Atomic(bool) closed; /* the gate: a fork is under way */
+} faces;
+
+static uintptr_t face_tag(const struct reap_face *face)
+{
+    return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
+}
+
+static const void *this_thread(void) { return &lock_depth; }
+
+/* --- lives ----------------------------------------------------------------------------------- */
+
+void reap_shared_begin(struct reap *reap)
+{
+    struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
+    assert(face == reap_face(reap));
+    *face = (struct reap_face){.heap = reap->heap, .tag = face_tag(face), .reap = reap};
+    reap->tag = reap_shared_tag(reap);
+    reap_first_chunk(reap)->shared = true;
+    lock_take(&faces.lock);
+    list_push(&faces.list, &face->node);
+    lock_give(&faces.lock);
+}
+
+static bool is_held(const struct reap_face *face)
+{
+    return atomic_load_explicit(&face->owner, memory_order_relaxed) == this_thread();
+}
+
+static void give(struct reap_face *face)
+{
+    atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);
+    lock_give(&face->lock);
+}
+
+void reap_shared_end(struct reap *reap)
+{
+    struct reap_face *face = reap_face(reap);
+    lock_take(&faces.lock);
+    list_remove(&face->node);
+    lock_give(&faces.lock);
+    face->tag = 0;
+    if (is_held(face)) give(face);
+}
+
+/* --- the lock -------------------------------------------------------------------------------- */
+
+static bool is_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.closed, memory_order_relaxed)); }
+
+static COLD void wait_for_fork(void)
+{
+    while (is_closed()) {
+        lock_take(&faces.lock); /* which it has, mostly */
+        lock_give(&faces.lock);
+        sched_yield();
+    }
+}
+
+static void take(struct reap_face *face)
+{
+    bool outside = lock_depth == 0;
+    lock_take(&face->lock);
+    while (is_closed() && outside) {
+        lock_give(&face->lock);
+        wait_for_fork();
+        lock_take(&face->lock);
+    }
+    atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+}
+
+static void hold(struct reap_face *face)
+{
+    if (!is_held(face)) take(face);
+    face->depth++;
+}
+
+static struct reap_face *face_of(void *handle, const char *call)
+{
+    struct reap_face *face = handle;
+    bool may_be = face && (uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE;
+    bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
+    if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
+    return face;
+}
+
+struct reap *reap_shared_hold(void *handle, const char *call)
+{
+    struct reap_face *face = face_of(handle, call);
+    hold(face);
+    return face->reap;
+}
+
+enum reap_try reap_shared_try(struct reap_face *face)
+{
+    if (face->tag != face_tag(face)) return REAP_DEAD;
+    if (!is_held(face)) {
+        if (!lock_try(&face->lock)) return REAP_BUSY;
+        atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+    }
+    face->depth++;
+    return REAP_HELD;
+}
+
+void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, call); }
+
+void reap_shared_hold_again(struct reap *reap) { hold(reap_face(reap)); }
+
+void reap_shared_let_go(struct reap *reap)
+{
+    struct reap_face *face = reap_face(reap);
+    if (--face->depth == 0) give(face);
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+#define FOR_EACH_FACE(face)                                                                                  \
+    for (struct list_node *node_ = faces.list.first; node_ != NULL; node_ = node_->next)                     \
+        for (struct reap_face *face = LIST_ENTRY(node_, struct reap_face, node); face; face = NULL)
+
+/* Through each lock once, but for those that this thread has. */
+static bool pass_all(void)
+{
+    FOR_EACH_FACE(face)
+    {
+        if (is_held(face)) continue;
+        if (!lock_try(&face->lock)) return false;
+        lock_give(&face->lock);
+    }
+    return true;
+}
+
+/* Comes back with the list's lock. Threads that wait at the gate wait for that. */
+void reap_shared_fork_prepare(void)
+{
+    bool patient = lock_depth == 0;
+    atomic_store_explicit(&faces.closed, true, memory_order_relaxed);
+    for (unsigned round = 0;; round++) {
+        lock_for_fork(&faces.lock);
+        bool have = faces.lock.forker == &lock_depth;
+        if (!have || pass_all() || (!patient && round == PATIENCE)) return;
+        lock_after_fork(&faces.lock);
+        sched_yield();
+    }
+}
+
+void reap_shared_fork_parent(void)
+{
+    atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
+    lock_after_fork(&faces.lock);
+}
+
+void reap_shared_fork_child(void)
+{
+    FOR_EACH_FACE(face)
+    {
+        if (is_held(face)) continue;
+        lock_reset(&face->lock);
+        atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);
+        face->depth = 0;
+    }
+    atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
+    lock_reset(&faces.lock);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_stats.c: what a reap holds, counted from its bitmaps when asked, so that allocation keeps no
+ * counts. */
+#include "reap/reap_stats.h"
+
+#include "reap.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "base/report.h"
+#include "reap/instrument.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_trace.h"
+#include "reap/reap_tree.h"
+
+enum { BATCH = 64, INDENT = 2, DEEP = 40 /* levels; further ones are numbered: a tree may be very deep */ };
+
+/* --- numbers --------------------------------------------------------------------------------- */
+
+/* Starts that are not free, below a unit. */
+static size_t count_objects(const struct reap_chunk *chunk, size_t top)
+{
+    size_t count = 0;
+    if (chunk->kind == REAP_WHOLE) return 1;
+    for (size_t i = 0; i * 64 < top; i++) {
+        uint64_t word = chunk->starts[i];
+        if (chunk->frees) word &= ~chunk->frees[i];
+        count += (size_t)__builtin_popcountll(word);
+    }
+    return count;
+}
+
+/* Another thread may put it there, or take it, at any time: so it is no part of held and peak. */
+static void count_cradle(const struct reap *reap, struct reap_stats *stats)
+{
+    if (!atomic_load_explicit(&reap->cradle, memory_order_relaxed)) return;
+    stats->chunks++;
+    stats->chunk_bytes += reap_child_size(reap);
+    if (stats->peak_chunk_bytes < stats->chunk_bytes) stats->peak_chunk_bytes = stats->chunk_bytes;
+}
+
+/* Counts one chunk; false: it is not this reap's any more, or being taken apart. */
+typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats);
+
+static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
+{
+    stats->live_bytes += reap_chunk_live_units(reap, chunk) * REAP_UNIT;
+    stats->live_objects += count_objects(chunk, reap_chunk_top(reap, chunk));
+    stats->chunks++;
+    return true;
+}
+
+/* The same of a reap that other threads use, and may end meanwhile. All is frozen, so memory stays; but any
+ * word may be of another time than the next one, or of another chunk, and is looked at before it is used. */
+static bool count_others(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
+{
+    struct reap_chunk copy;
+    if (!chunk_is_readable(chunk, sizeof copy)) return false;
+    memcpy(&copy, chunk, sizeof copy);
+    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = copy.live_units;
+    if (copy.owner != reap) return false;
+    if (copy.kind != REAP_WHOLE) {
+        size_t bytes = (top / 64 + 1) * sizeof(uint64_t);
+        live -= copy.limit - top;
+        if (live > top || top > copy.size / REAP_UNIT || !chunk_is_readable(copy.starts, bytes)) return false;
+        if (copy.frees && !chunk_is_readable(copy.frees, bytes)) return false;
+    }
+    stats->live_bytes += live * REAP_UNIT;
+    stats->live_objects += count_objects(&copy, top);
+    stats->chunks++;
+    return true;
+}
+
+static bool is_spare(const struct reap_chunk *chunk)
+{
+    return chunk_is_readable(chunk, sizeof *chunk) && chunk->kind == REAP_SPARE;
+}
+
+static void count(const struct reap *reap, count_chunk *add, struct reap_stats *stats)
+{
+    *stats = (struct reap_stats){
+        .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_limit_of(reap)};
+    const struct reap_chunk *chunk = reap_chunk_begin(reap);
+    while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
+    for (chunk = reap->spares; chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
+    count_cradle(reap, stats);
+}
+
+void reap_stats_trace(const struct reap *reap, bool ends)
+{
+    struct reap_stats stats;
+    char held[200];
+    if (!reap_trace_on) return;
+    count(reap, count_mine, &stats);
+    size_t n = report_format(held, sizeof held, "%zu objects, %zu bytes, %zu chunks, %zu held",
+                             stats.live_objects, stats.live_bytes, stats.chunks, stats.chunk_bytes);
+    if (ends) report_format(held + n, sizeof held - n, ", %zu at most", stats.peak_chunk_bytes);
+    reap_trace_held(reap, held, ends);
+}
+
+int reapStats(void **handle, struct reap_stats *stats)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapStats");
+    REAP_NOT_NULL(stats, "reapStats");
+    reap_alloc_drain(reap);
+    count(reap, count_mine, stats);
+    stats->children = reap_tree_count(reap);
+    return 0;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+struct place {
+    struct reap_chunk *chunk;
+    size_t unit;
+};
+
+/* Moves on to the first live object at or behind a place where a block may start; false: none. */
+static bool find_object(const struct reap *reap, struct place *place)
+{
+    for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {
+        struct reap_chunk *chunk = place->chunk;
+        size_t top = reap_chunk_top(reap, chunk);
+        if (chunk->kind == REAP_WHOLE) {
+            if (place->unit > chunk->first) continue;
+            place->unit = chunk->first;
+            return true;
+        }
+        place->unit = bitmap_next(chunk->starts, place->unit, top);
+        while (place->unit < top && reap_is_free(chunk, place->unit))
+            place->unit = bitmap_next(chunk->starts, place->unit + 1, top);
+        if (place->unit < top) return true;
+    }
+    return false;
+}
+
+/* Is the next object as it was found? Not if fn has freed another object than its own, cleared the reap, or
+ * gone back to a mark. */
+static void check_place(const struct reap *reap, const struct place *place)
+{
+    const struct reap_chunk *chunk = place->chunk;
+    const void *object = reap_address(chunk, place->unit);
+    bool is_there = chunk_of(object, NULL) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap;
+    if (UNLIKELY(!is_there || !reap_is_object(chunk, object))) reap_misuse_object("reapWalk", reap, object);
+}
+
+/* The next object is found before fn is called: if fn frees its object, then what stood behind it
+ * may change, and its chunk go, but not a chunk in which another object lives. */
+int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapWalk");
+    REAP_NOT_NULL(fn, "reapWalk");
+    reap_alloc_drain(reap);
+    struct place next = {.chunk = reap_chunk_begin(reap)};
+    bool more = find_object(reap, &next), within = reap->walked;
+    const void *coming = within ? reap->coming : NULL; /* of the walk that this one is in */
+    int result = 0;
+    while (more && result == 0) {
+        struct place here = next;
+        size_t end = reap_block_end(reap, here.chunk, here.unit);
+        next.unit = end;
+        more = find_object(reap, &next);
+        void *object = reap_address(here.chunk, here.unit);
+        size_t size = (end - here.unit) * REAP_UNIT;
+        if (UNLIKELY(reap_watched)) reap_watch_widen(reap, object, size);
+        reap->coming = more ? reap_address(next.chunk, next.unit) : NULL;
+        reap->walked = true;
+        result = fn(object, size, arg);
+        if (more && result == 0) check_place(reap, &next);
+    }
+    reap->walked = within;
+    reap->coming = coming;
+    return result;
+}
+
+/* --- reports --------------------------------------------------------------------------------- */
+
+/* What is printed of a reap that other threads may use, and end: read of it while all is frozen. Printing may
+ * allocate, so it comes after. */
+struct view {
+    struct reap *parent, *children, *next;
+    void *handle;
+    struct reap_stats stats;
+    char name[REAP_NAME_MAX], above[REAP_NAME_MAX];
+};
+
+static bool is_reap(const struct reap *reap)
+{
+    const struct reap_chunk *chunk = chunk_of(reap, NULL);
+    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap &&
+           (reap->tag == reap_tag(reap) || reap_is_shared(reap));
+}
+
+static void read_name(const struct reap *reap, char *text)
+{
+    const struct reap_name *name = reap->name;
+    *text = '\0';
+    if (!name || !chunk_is_readable(name, sizeof *name)) return;
+    size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
+    if (!chunk_is_readable(name->text, room)) return;
+    memcpy(text, name->text, room);
+    text[room] = '\0';
+}
+
+/* false: it is no more. */
+static bool look_at(struct reap *reap, struct view *view)
+{
+    chunk_freeze();
+    bool is = is_reap(reap);
+    if (is) {
+        view->parent = reap->parent;
+        view->children = reap->children;
+        view->next = reap->next;
+        view->handle = reap_handle(reap);
+        count(reap, count_others, &view->stats);
+        read_name(reap, view->name);
+        view->above[0] = '\0';
+        if (view->parent && is_reap(view->parent)) read_name(view->parent, view->above);
+    }
+    chunk_thaw();
+    return is;
+}
+
+/* The program has come to its end, maybe without its standard error and amid its own exit handlers. */
+static void say_left(const struct view *view)
+{
+    const char *above = view->above;
+    report_end();
+    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu bytes, %zu held", view->name,
+                *view->name ? " " : "", view->handle, *above ? " below " : "", above,
+                view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);
+}
+
+/* out NULL: as one that is left at exit. */
+static void print_view(const struct view *view, int depth, FILE *out)
+{
+    const struct reap_stats *stats = &view->stats;
+    if (!out) {
+        say_left(view);
+        return;
+    }
+    fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
+    if (depth > DEEP) fprintf(out, "[%d] ", depth);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", view->name,
+            *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
+            stats->chunk_bytes, stats->peak_chunk_bytes);
+}
+
+/* The tree below top in preorder, newest children first, without recursion. */
+static void print_tree(struct reap *top, FILE *out)
+{
+    struct view view;
+    struct reap *reap = top;
+    int depth = 0;
+    while (look_at(reap, &view)) {
+        print_view(&view, depth, out);
+        if (view.children) {
+            reap = view.children;
+            depth++;
+            continue;
+        }
+        while (reap != top && !view.next) {
+            reap = view.parent;
+            depth--;
+            if (!look_at(reap, &view)) return;
+        }
+        if (reap == top) return;
+        reap = view.next;
+    }
+}
+
+/* Roots found by one walk over the chunks, from number `skip` on. */
+struct roots {
+    struct reap *reaps[BATCH];
+    size_t count;
+    size_t skip;
+};
+
+static int collect_root(void *memory, size_t size, void *arg)
+{
+    const struct reap_chunk *chunk = memory;
+    struct roots *roots = arg;
+    (void)size;
+    if (!reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner) || chunk->owner->parent)
+        return 0;
+    if (roots->skip > 0) {
+        roots->skip--;
+        return 0;
+    }
+    roots->reaps[roots->count++] = chunk->owner;
+    return roots->count == BATCH;
+}
+
+static void print_all(FILE *out)
+{
+    struct roots roots;
+    size_t seen = 0;
+    do {
+        roots.count = 0;
+        roots.skip = seen;
+        chunk_freeze();
+        chunk_walk(collect_root, &roots);
+        chunk_thaw();
+        for (size_t i = 0; i < roots.count; i++) print_tree(roots.reaps[i], out);
+        seen += roots.count;
+    } while (roots.count == BATCH);
+}
+
+/* At exit, but after the functions that the program has registered with atexit. */
+static bool left_at_exit;
+
+__attribute__((destructor)) static void say_all_left(void)
+{
+    if (left_at_exit) print_all(NULL);
+}
+
+void reap_stats_start(void)
+{
+    if (!options.leaks) return;
+    report_keep_stderr();
+    left_at_exit = true;
+}
+
+void reapReport(void **handle, FILE *out)
+{
+    REAP_NOT_NULL(out, "reapReport");
+    if (!handle) {
+        print_all(out);
+        return;
+    }
+    HELD struct reap *reap = reap_hold(handle, "reapReport");
+    int state; /* printing is a cancellation point, and a shared reap is held */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    print_tree(reap, out);
+    pthread_setcancelstate(state, NULL);
+}

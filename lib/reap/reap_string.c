@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_string.c: copies and formatted strings in a reap. */
+#include "reap.h"
+
+#include <string.h>
+
+#include "reap/reap_shared.h"
+
+enum { GUESS = 256 }; /* bytes on the stack for what most formats make */
+
+static void *copy(void **handle, const void *bytes, size_t n)
+{
+    void *object = reapMalloc(handle, n);
+    return object && n ? memcpy(object, bytes, n) : object;
+}
+
+void *reapMemdup(void **handle, const void *bytes, size_t n)
+{
+    reap_check(handle, "reapMemdup");
+    if (n) REAP_NOT_NULL(bytes, "reapMemdup");
+    return copy(handle, bytes, n);
+}
+
+char *reapStrdup(void **handle, const char *s)
+{
+    reap_check(handle, "reapStrdup");
+    REAP_NOT_NULL(s, "reapStrdup");
+    return copy(handle, s, strlen(s) + 1);
+}
+
+char *reapStrndup(void **handle, const char *s, size_t n)
+{
+    reap_check(handle, "reapStrndup");
+    REAP_NOT_NULL(s, "reapStrndup");
+    size_t length = strnlen(s, n);
+    char *string = reapMalloc(handle, length + 1);
+    if (!string) return NULL;
+    string[length] = '\0';
+    return memcpy(string, s, length);
+}
+
+/* Most strings fit the guess and are formatted once. */
+static char *print(void **handle, const char *format, va_list args)
+{
+    char guess[GUESS];
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(guess, sizeof guess, format, args);
+    char *string = length < 0 ? NULL : reapMalloc(handle, (size_t)length + 1);
+    if (string && length < GUESS)
+        memcpy(string, guess, (size_t)length + 1);
+    else if (string)
+        vsnprintf(string, (size_t)length + 1, format, again);
+    va_end(again);
+    return string;
+}
+
+char *reapVprintf(void **handle, const char *format, va_list args)
+{
+    reap_check(handle, "reapVprintf");
+    REAP_NOT_NULL(format, "reapVprintf");
+    return print(handle, format, args);
+}
+
+char *reapPrintf(void **handle, const char *format, ...)
+{
+    reap_check(handle, "reapPrintf");
+    REAP_NOT_NULL(format, "reapPrintf");
+    va_list args;
+    va_start(args, format);
+    char *string = print(handle, format, args);
+    va_end(args);
+    return string;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_trace.c: a line in a file for each reap that begins, is cleared, meets a limit, or ends. */
+#include "reap/reap_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "base/report.h"
+#include "base/small_file.h"
+#include "reap/reap_shared.h"
+
+bool reap_trace_on;
+static int file = -1;
+static dev_t device;
+static ino_t inode;
+static uint64_t start_us;
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static int open_to_keep(const char *path)
+{
+    int fd = file_open(path, O_WRONLY | O_CREAT | O_APPEND);
+    int high = fd < 0 ? -1 : file_keep(fd);
+    if (high < 0) return fd;
+    file_close(fd);
+    return high;
+}
+
+void reap_trace_start(void)
+{
+    char path[PATH_MAX];
+    struct stat is;
+    if (!options.trace) return;
+    size_t size = strcspn(options.trace, ",");
+    bool fits = size < sizeof path;
+    if (!fits) size = sizeof path - 1;
+    memcpy(path, options.trace, size);
+    path[size] = '\0';
+    errno = ENAMETOOLONG;
+    if (fits) file = open_to_keep(path);
+    if (file < 0 || fstat(file, &is) != 0) {
+        report_line("REAP_OPTIONS: trace=%.200s cannot be opened: %s", path, strerrordesc_np(errno));
+        return;
+    }
+    device = is.st_dev;
+    inode = is.st_ino;
+    start_us = now_us();
+    reap_trace_on = true;
+}
+
+/* Has the program closed the file, and opened another under its number? */
+static bool is_open(void)
+{
+    struct stat is;
+    return fstat(file, &is) == 0 && is.st_dev == device && is.st_ino == inode;
+}
+
+static void line(const char *event, const struct reap *reap, const char *rest)
+{
+    char text[512];
+    int saved = errno;
+    const char *name = reap_name_text(reap);
+    size_t n = report_format(text, sizeof text - 1, "%u %llu %s %p%s%.100s%s", (unsigned)getpid(),
+                             (unsigned long long)(now_us() - start_us), event,
+                             reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);
+    text[n++] = '\n';
+    if (is_open() && file_write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
+    errno = saved;
+}
+
+void reap_trace_create(struct reap *reap)
+{
+    char rest[64] = "";
+    reap->made = now_us();
+    if (reap->parent) report_format(rest, sizeof rest, " below %p", reap_handle(reap->parent));
+    line("create", reap, rest);
+}
+
+void reap_trace_held(const struct reap *reap, const char *held, bool ends)
+{
+    char rest[256];
+    size_t n = report_format(rest, sizeof rest, ": %s", held);
+    unsigned long long lived = ends ? now_us() - reap->made : 0;
+    if (ends) report_format(rest + n, sizeof rest - n, ", after %llu", lived);
+    line(ends ? "destroy" : "clear", reap, rest);
+}
+
+void reap_trace_limit(const struct reap *reap, size_t asked)
+{
+    char rest[128];
+    report_format(rest, sizeof rest, ": %zu more, of %zu", asked, reap->share.bytes);
+    line("limit", reap, rest);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_tree.h: parents and children.
+ *
+ *     parent ── children ──> newest ──next──> ... ──next──> oldest
+ *                                   <──prev──     <──prev──
+ *
+ * Each reap has a lock for its list of children, so that several threads may create and destroy
+ * children of one parent. It is held for a few instructions, and never while anything is called,
+ * so threads spin for it.
+ *
+ * Fork: the child may inherit a lock that a thread it does not have was holding. A held lock's
+ * value is therefore the process's generation, which each fork raises in the child: an older one
+ * means that nobody is there to let go. `next` links are changed by single stores, in an order
+ * that keeps the list whole at every moment; who takes over such a lock mends `prev` from them.
+ * The same generation tells of a reap that is being ended (REAP_ENDING) whether somebody is there who does: a
+ * child that another thread was destroying is whole until it is off the list, and its parent may end it.
+ *
+ * Lock rank: the one lock of all who adopt; then a parent's lock, while which nothing is called or locked.
+ */
+#ifndef REAP_TREE_H
+#define REAP_TREE_H
+
+#include <sys/single_threaded.h>
+
+#include "region/reap_chunk.h"
+
+extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
+
+/* Takes a lock that is not free: waits, or takes over what a fork left behind. */
+void reap_tree_wait(struct reap *parent);
+
+/* A process with one thread needs no atomic instruction. */
+static inline void reap_tree_lock(struct reap *parent)
+{
+    unsigned unlocked = 0, generation = reap_tree_generation;
+    if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
+        atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
+    else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
+                                                               memory_order_acquire, memory_order_relaxed)))
+        reap_tree_wait(parent);
+}
+
+static inline void reap_tree_unlock(struct reap *parent)
+{
+    atomic_store_explicit(&parent->lock, 0, memory_order_release);
+}
+
+/* Makes child the newest child of parent, which may be NULL; the parent's flags. Where marks are open there
+ * it is born at their depth, which changes under the lock (reap_mark.c). */
+static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
+{
+    child->parent = parent;
+    if (!parent) return 0;
+    reap_tree_lock(parent);
+    unsigned flags = parent->flags;
+    if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
+    struct reap *head = parent->children;
+    child->next = head;
+    if (head) head->prev = child;
+    atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
+    __atomic_store_n(&parent->children, child, __ATOMIC_RELAXED);
+    reap_tree_unlock(parent);
+    return flags;
+}
+
+/* Takes a child from its parent, if it has one. */
+static inline void reap_tree_remove(struct reap *child)
+{
+    struct reap *parent = child->parent;
+    if (!parent) return;
+    reap_tree_lock(parent);
+    struct reap *next = child->next, *prev = child->prev;
+    if (next) next->prev = prev;
+    if (prev)
+        prev->next = next;
+    else
+        __atomic_store_n(&parent->children, next, __ATOMIC_RELAXED);
+    reap_tree_unlock(parent);
+}
+
+/* Takes the chunk that the parent keeps for its next child. NULL: none. */
+static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
+{
+    struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
+    if (!chunk) return NULL;
+    if (!__libc_single_threaded) return atomic_exchange_explicit(&parent->cradle, NULL, memory_order_acquire);
+    atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
+    return chunk;
+}
+
+/* Has the parent keep the first chunk of a child that is gone, if it has none and this is as big as the next
+ * child's will be. The child is on no list any more, so a fork at any time finds it whole or not at all. A
+ * parent in memory of the user's keeps none: that may be shared with processes in which the chunk is not. */
+static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
+{
+    struct reap_chunk *none = NULL;
+    if (UNLIKELY(!parent || reap_watched || chunk->size != reap_child_size(parent))) return false;
+    if (UNLIKELY(parent->flags & REAP_BACKED) && !reap_backing_is_hoard(&parent->backing)) return false;
+    if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_strong_explicit(&parent->cradle, &none, chunk, memory_order_release,
+                                                       memory_order_relaxed);
+    atomic_store_explicit(&parent->cradle, chunk, memory_order_relaxed);
+    return true;
+}
+
+/* The reap after this one in the tree below top, parents before their children; NULL after the last. The
+ * tree must stand still. */
+struct reap *reap_tree_after(const struct reap *top, const struct reap *reap);
+
+/* Makes a reap the newest child of another parent, or a root (NULL). From adopt_begin to adopt_end nobody
+ * else does that, so that two reaps cannot come to be below each other. */
+void reap_tree_adopt_begin(void);
+void reap_tree_adopt(struct reap *reap, struct reap *parent);
+void reap_tree_adopt_end(void);
+
+/* Is a reap another one, or below it? */
+bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
+
+/* Are there children? Where other threads make or destroy some there may be others the next moment. */
+static inline bool reap_tree_has_children(const struct reap *parent)
+{
+    return __atomic_load_n(&parent->children, __ATOMIC_RELAXED) != NULL;
+}
+
+/* The newest child if it was born at a depth or later, or NULL. An older one may be another thread's, which
+ * may destroy it just now: nobody else may look at it. */
+struct reap *reap_tree_newest(struct reap *parent, unsigned depth);
+
+/* How many children there are. */
+size_t reap_tree_count(struct reap *parent);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote_free.c: free() and realloc() of a reap's object, from any thread. */
+#include "reap/remote_free.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/report.h"
+#include "hoard/reap_hooks.h"
+#include "hoard/redirect.h"
+#include "reap/instrument.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
+#include "reap/reap_tree.h"
+#include "region/reap_chunk.h"
+
+enum {
+    SPINS = 64,          /* tries before a waiter offers its processor */
+    LEFT_BEHIND = 100000 /* and before it gives up, in the child of a fork */
+};
+
+/* Has it been pushed? What is in it is the program's, and undefined perhaps. */
+static bool is_pending(const void *object)
+{
+    const uintptr_t *words = object;
+    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
+    return words[1] == reap_pending(object);
+}
+
+/* Has an object three words? Of one that has no other close behind it, nothing that lasts tells its size.
+ * One word of the bitmap is read, and at once: whatever comes or goes behind an object, no start there is
+ * seen in it without the one that ends the object. So nothing is read that the reap's thread often writes to.
+ */
+bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
+{
+    if (chunk->kind != REAP_REGULAR) return false;
+    size_t unit = reap_unit(chunk, object);
+    uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
+    return behind != 0 && !(behind & 1);
+}
+
+/* It points out one that was pushed before, which a drain will come to later: so many later, where one thread
+ * frees most. Whatever it is, it is only prefetched. */
+static uintptr_t point_out(struct reap *reap, uintptr_t *words)
+{
+    unsigned turn = atomic_load_explicit(&reap->turn, memory_order_relaxed);
+    _Atomic(void *) *place = &reap->recent[turn % REAP_AHEAD];
+    words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
+    atomic_store_explicit(place, words, memory_order_relaxed);
+    atomic_store_explicit(&reap->turn, turn + 1, memory_order_relaxed);
+    return reap_link(words, true);
+}
+
+static void push(const struct reap_chunk *chunk, void *object, const char *call)
+{
+    struct reap *reap = chunk->owner;
+    uintptr_t *words = object;
+    if (is_pending(object)) report_misuse(call, object, "freed twice");
+    words[1] = reap_pending(object);
+    uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
+    reap_push_pending(reap, words, link);
+}
+
+static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    struct reap_chunk *head = atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    do chunk->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote_chunks, &head, chunk, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+/* --- the size of an object, while its reap's thread goes on ---------------------------------- */
+
+/* Where the blocks of a chunk end: at the bump pointer, if that is in it. Which chunk is current, and where
+ * it bumps, may be read from before and after a change: then the chunk has retreated, and measure() tries
+ * again. */
+static size_t top_of(const struct reap_chunk *chunk)
+{
+    const struct reap *reap = chunk->owner;
+    const struct reap_chunk *current = __atomic_load_n(&reap->current, __ATOMIC_ACQUIRE);
+    const char *bump = __atomic_load_n(&reap->bump, __ATOMIC_ACQUIRE);
+    size_t limit = __atomic_load_n(&chunk->limit, __ATOMIC_RELAXED);
+    size_t offset = (size_t)(bump - (const char *)chunk);
+    return current == chunk && offset <= limit * REAP_UNIT ? offset / REAP_UNIT : limit;
+}
+
+/* Blocks that are made behind an object meanwhile start where it ends, and show that before the bump pointer
+ * moves; only a retreat takes such a sign away. */
+bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units)
+{
+    uint32_t before = atomic_load_explicit(&chunk->retreats, memory_order_acquire);
+    size_t top = top_of(chunk);
+    *units = bitmap_next(chunk->starts, unit + 1, top) - unit;
+    atomic_thread_fence(memory_order_acquire);
+    return before % 2 == 0 && before == atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+}
+
+/* The same until it succeeds. In the child of a fork nobody may be there who ends a retreat; but then there
+ * is nobody either who would use what is behind the object. */
+static size_t measure(const struct reap_chunk *chunk, size_t unit)
+{
+    size_t units;
+    for (unsigned tries = 0; !reap_remote_measure(chunk, unit, &units); tries++) {
+        if (tries < SPINS)
+            lock_pause();
+        else if (tries > LEFT_BEHIND && reap_tree_generation > 1)
+            break;
+        else
+            sched_yield();
+    }
+    return units;
+}
+
+size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
+{
+    size_t bytes = chunk->kind == REAP_WHOLE ? (chunk->limit - chunk->first) * REAP_UNIT
+                                             : measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
+    if (UNLIKELY(reap_watched)) reap_watch_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
+    return bytes;
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+/* Has the thread the reap of a chunk for itself, since it is in it, or shares it? */
+static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == ambient_reap || chunk->shared; }
+
+static void free_own(struct reap_chunk *chunk, void *object, const char *call)
+{
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    int saved = errno;
+    if (is_pending(object)) report_misuse(call, object, "freed twice");
+    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object);
+    reap_alloc_free(reap, chunk, object);
+    errno = saved;
+}
+
+static void *alloc(void *entered, size_t alignment, size_t size)
+{
+    HELD struct reap *reap = entered;
+    if (UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
+    return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
+}
+
+/* Most of what is freed in a thread that is in a reap is that reap's. */
+static bool free_entered(void *object)
+{
+    struct reap *reap = ambient_reap;
+    if (!reap || reap_watched || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    if (is_pending(object)) return false;
+    return reap_free_fast(reap, object) || reap_free_last(reap, object);
+}
+
+/* Of what is another thread's only lines are read that seldom change: the reap's own first one is not among
+ * them. */
+static void free_object(void *in, void *object, const char *call)
+{
+    struct reap_chunk *chunk = in;
+    if (free_entered(object)) return;
+    if (UNLIKELY(is_own(chunk))) {
+        free_own(chunk, object, call);
+        return;
+    }
+    if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
+        reap_misuse_object(call, NULL, object);
+    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object); /* its first two words are written to */
+    push(chunk, object, call);
+}
+
+/* A chunk with an object of the reap, which does not know of it yet. */
+static struct reap_chunk *whole_object(struct reap *reap, size_t size)
+{
+    uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
+    bool limited = flags & REAP_LIMITED;
+    if (flags & REAP_BACKED && !reap_backing_is_hoard(&reap->backing)) { /* which is its own thread's */
+        errno = ENOMEM;
+        return NULL;
+    }
+    size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
+    if (limited && !reap_limit_draw(reap, bytes)) return NULL;
+    struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);
+    if (!whole && limited) reap_limit_undraw(reap, bytes);
+    return whole;
+}
+
+static void *realloc_object(void *in, void *object, size_t size, const char *call)
+{
+    struct reap_chunk *chunk = in;
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
+    size_t have = reap_remote_usable(chunk, object);
+    if (size <= have) return object;
+    struct reap_chunk *whole = whole_object(reap, size);
+    if (!whole) return NULL;
+    void *copy = reap_address(whole, whole->first);
+    if (UNLIKELY(reap_watched)) reap_watch_alloc(reap, copy, size, false);
+    memcpy(copy, object, have);
+    push_chunk(reap, whole);
+    push(chunk, object, call);
+    return copy;
+}
+
+static size_t usable_size(void *chunk, const void *object, const char *call)
+{
+    HELD struct reap *reap = reap_hold_owner(chunk, object, call);
+    (void)reap;
+    return reap_remote_usable(chunk, object);
+}
+
+void reap_remote_start(void)
+{
+    static const struct chunk_client client = {.free_object = free_object,
+                                               .realloc_object = realloc_object,
+                                               .usable_size = usable_size,
+                                               .alloc = alloc,
+                                               .fork_prepare = reap_shared_fork_prepare,
+                                               .fork_parent = reap_shared_fork_parent,
+                                               .fork_child = reap_shared_fork_child};
+    chunk_set_client(&client);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* validate.c: do a reap's equations hold? */
+#include "reap/validate.h"
+
+#include "reap/reap_shared.h"
+#include "reap/reap_tree.h"
+#include "region/reap_free.h"
+
+/* What the walks add up. */
+struct sums {
+    size_t held;
+    size_t spare_bytes;
+    size_t free_blocks;
+    size_t dirty;
+    size_t closed;
+    const char *wrong; /* the first equation that does not hold */
+};
+
+/* The equation is the message, so that a failing test names it. */
+#define HOLDS(sums, equation)                                                                                \
+    do                                                                                                       \
+        if (!(equation) && !(sums)->wrong) (sums)->wrong = #equation;                                        \
+    while (0)
+
+static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
+{
+    size_t top = reap_chunk_top(reap, chunk), end, units = chunk->size / REAP_UNIT, free_units = 0;
+    bool last_is_free = false;
+    HOLDS(sums, bitmap_next(chunk->starts, 0, units + 64) >= chunk->first);
+    HOLDS(sums, bitmap_next(chunk->starts, top, units + 64) == units + 64);
+    HOLDS(sums, top == chunk->first || bitmap_get(chunk->starts, chunk->first));
+    if (sums->wrong) return;
+    for (size_t unit = chunk->first; unit < top; unit = end) {
+        end = reap_block_end(reap, chunk, unit);
+        last_is_free = reap_is_free(chunk, unit);
+        if (!last_is_free) continue;
+        free_units += end - unit;
+        sums->free_blocks += !chunk->closed;
+    }
+    for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
+        HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
+    HOLDS(sums, chunk->live_units == chunk->limit - chunk->first - free_units);
+    HOLDS(sums, chunk != reap->current || !last_is_free || top == reap_chunk_floor(chunk));
+    HOLDS(sums, reap_chunk_floor(chunk) >= chunk->first && reap_chunk_floor(chunk) <= top);
+    HOLDS(sums, chunk->live_units > 0 || chunk == reap->current || chunk->pinned ||
+                    chunk == reap_first_chunk(reap));
+}
+
+static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
+{
+    HOLDS(sums, reap_chunk_is_live(chunk));
+    HOLDS(sums, chunk->owner == reap);
+    HOLDS(sums, chunk->shared == reap_is_shared(reap));
+    HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
+    HOLDS(sums, chunk->first <= chunk->limit);
+    HOLDS(sums, chunk->limit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
+    sums->held += chunk->size;
+    if (sums->wrong || chunk->kind == REAP_WHOLE) return;
+    sums->dirty += reap_is_dirty(chunk);
+    sums->closed += chunk->closed;
+    HOLDS(sums, !chunk->closed || (!reap_is_dirty(chunk) && chunk != reap->current));
+    HOLDS(sums, chunk->reach == (chunk->frees ? chunk->size / REAP_UNIT : 0));
+    check_blocks(reap, chunk, sums);
+}
+
+static void check_chunks(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_chunk *prev = NULL;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk && !sums->wrong; chunk = chunk->next) {
+        HOLDS(sums, chunk->prev == prev);
+        HOLDS(sums, chunk->depth <= (prev ? prev->depth : reap_depth(reap)));
+        check_chunk(reap, chunk, sums);
+        prev = chunk;
+    }
+    check_chunk(reap, reap_first_chunk(reap), sums);
+    for (const struct reap_chunk *chunk = reap->spares; chunk && !sums->wrong; chunk = chunk->next) {
+        HOLDS(sums, chunk->kind == REAP_SPARE);
+        sums->spare_bytes += chunk->size;
+    }
+    size_t dirty = 0;
+    for (const struct list_node *node = reap->dirty.first; node; node = node->next) dirty++;
+    HOLDS(sums, dirty == sums->dirty);
+    HOLDS(sums, reap->closed == sums->closed);
+    HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + reap_wide_size(reap));
+    HOLDS(sums, reap->peak >= reap->held);
+}
+
+static struct reap_block **bins_of(const struct reap *reap)
+{
+    return reap_tables((struct reap *)(uintptr_t)reap)->bins;
+}
+
+static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
+{
+    const struct reap_block *prev = NULL;
+    for (struct reap_block *block = bins_of(reap)[bin]; block && !sums->wrong; block = block->next) {
+        struct reap_chunk *chunk = chunk_of(block, NULL);
+        HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
+        HOLDS(sums, sums->wrong || (chunk->frees && !chunk->closed));
+        if (sums->wrong) return;
+        size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
+        HOLDS(sums, bitmap_get(chunk->frees, unit));
+        HOLDS(sums, reap_bin(units) == bin);
+        HOLDS(sums, units <= REAP_EXACT_BINS || block->units == units);
+        HOLDS(sums, !prev || block->prev == prev);
+        HOLDS(sums, sums->free_blocks-- > 0);
+        prev = block;
+    }
+}
+
+static void check_near(const struct reap *reap, struct sums *sums)
+{
+    if (reap->heap == &reap_no_heap) return;
+    HOLDS(sums, reap->heap->bins == bins_of(reap));
+    for (size_t i = 0; !sums->wrong && i <= reap->heap->near_last; i++) {
+        const struct reap_chunk *chunk = *reap_near(reap->heap, (void *)(i << REAP_NEAR_SHIFT));
+        HOLDS(sums, chunk->size == 0 || (chunk_of(chunk, NULL) == chunk && reap_chunk_is_live(chunk)));
+        HOLDS(sums, sums->wrong || chunk->size == 0 || (chunk->owner == reap && chunk->kind == REAP_REGULAR));
+    }
+}
+
+static void check_bins(const struct reap *reap, struct sums *sums)
+{
+    for (size_t bin = 0; bin < REAP_BINS && !sums->wrong; bin++) {
+        if (!(reap->bins_used >> bin & 1)) continue;
+        HOLDS(sums, bins_of(reap)[bin]);
+        check_bin(reap, bin, sums);
+    }
+    HOLDS(sums, sums->free_blocks == 0);
+}
+
+static void check_hole(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_chunk *chunk = reap->current;
+    bool limited = reap->flags & REAP_LIMITED;
+    HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit || limited);
+    HOLDS(sums, reap->end == reap->limit || reap->bins_used || reap_watched || limited);
+    if (!chunk) {
+        HOLDS(sums, !reap->bump && !reap->limit);
+        return;
+    }
+    HOLDS(sums, reap->limit == (char *)reap_address(chunk, chunk->limit));
+    HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->limit);
+    HOLDS(sums, reap->bump >= (char *)reap_address(chunk, chunk->first));
+    HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0);
+}
+
+static void check_children(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_chunk *cradle = reap->cradle;
+    HOLDS(sums, !cradle || (chunk_of(cradle, NULL) == cradle && cradle->tag == 0));
+    const struct reap *prev = NULL;
+    for (const struct reap *child = reap->children; child && !sums->wrong;
+         prev = child, child = child->next) {
+        HOLDS(sums, child->tag == reap_tag(child) || reap_is_shared(child));
+        HOLDS(sums, child->parent == reap);
+        HOLDS(sums, child->born <= (prev ? prev->born : reap_depth(reap)));
+        HOLDS(sums, !prev || child->prev == prev);
+    }
+}
+
+/* What is below a limiter in a reap's tree, and has drawn on it; itself included. */
+static void check_accounts(const struct reap *top, struct sums *sums)
+{
+    size_t drawn = 0, extra = 0;
+    for (const struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        const struct reap *limiter = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+        while (limiter && limiter != top) limiter = limiter->share.above;
+        HOLDS(sums, limiter == top);
+        if (sums->wrong) return;
+        drawn += reap->share.drawn;
+        extra += reap->share.extra;
+    }
+    HOLDS(sums, top->share.left + drawn == top->share.bytes / REAP_UNIT * REAP_UNIT);
+    HOLDS(sums, top->share.slack + extra == top->share.bytes / 16 / REAP_UNIT * REAP_UNIT);
+}
+
+static void check_share(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_share *share = &reap->share;
+    size_t used = share->from ? (size_t)(reap->bump - share->from) : 0;
+    HOLDS(sums, share->limiter && share->limiter->share.bytes);
+    HOLDS(sums, used <= share->room && share->room <= share->extra);
+    HOLDS(sums, share->drawn == reap_chunk_live_bytes(reap) + share->room - used);
+    HOLDS(sums, (size_t)(reap->end - reap->bump) <= share->room - used);
+    const struct reap *parent = reap->parent;
+    const struct reap *above = parent && parent->flags & REAP_LIMITED ? parent->share.limiter : NULL;
+    HOLDS(sums, (share->limiter == reap) == (share->bytes > 0));
+    HOLDS(sums, (share->limiter == reap ? share->above : share->limiter) == above);
+    if (share->bytes && !sums->wrong) check_accounts(reap, sums);
+}
+
+static void check_face(const struct reap *reap, struct sums *sums)
+{
+    const struct reap_face *face = reap_face(reap);
+    HOLDS(sums, face->reap == reap && list_holds(&face->node));
+    HOLDS(sums, !face->bump && !face->end && !face->bins_used);
+    HOLDS(sums, (face->depth > 0) == (face->owner == &lock_depth));
+    HOLDS(sums, (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->limit));
+}
+
+bool reap_is_valid(const struct reap *reap, const char **why)
+{
+    struct sums sums = {0};
+    HOLDS(&sums, reap->tag == reap_tag(reap) || reap_is_shared(reap));
+    if (!sums.wrong && reap_is_shared(reap)) check_face(reap, &sums);
+    if (!sums.wrong) check_hole(reap, &sums);
+    if (!sums.wrong) check_chunks(reap, &sums);
+    if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_near(reap, &sums);
+    if (!sums.wrong) check_children(reap, &sums);
+    HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
+    if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
+    if (why) *why = sums.wrong;
+    return !sums.wrong;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kept_chunks.c: chunks that were given back, for those who look for mistakes. */
+#include "region/kept_chunks.h"
+
+#include "base/sanitizer.h"
+
+enum {
+    KEPT = 64,                    /* chunks */
+    KEPT_SIZE = 4 * 1024 * 1024,  /* bytes of one, at most */
+    KEPT_BYTES = 32 * 1024 * 1024 /* and of all of them */
+};
+
+bool reap_kept_on;
+
+static _Atomic(struct reap_chunk *) kept[KEPT];
+static _Atomic unsigned turn;
+static _Atomic size_t bytes;
+
+static void give(struct reap_chunk *chunk)
+{
+    memtool_show(chunk, chunk->size);
+    chunk_free(chunk);
+}
+
+/* All but the header, with the reap itself where it is the first one, and a face. */
+static void hide(struct reap_chunk *chunk)
+{
+    size_t first = chunk->first * REAP_UNIT, face = chunk->shared ? REAP_FACE : 0;
+    if (first + face < chunk->size) memtool_hide((char *)chunk + first, chunk->size - face - first);
+}
+
+void reap_kept_add(struct reap_chunk *chunk)
+{
+    if (chunk->size > KEPT_SIZE) {
+        give(chunk);
+        return;
+    }
+    hide(chunk);
+    bytes += chunk->size;
+    do {
+        struct reap_chunk *old = atomic_exchange(&kept[turn++ % KEPT], chunk);
+        chunk = NULL;
+        if (!old) continue;
+        bytes -= old->size;
+        give(old);
+    } while (bytes > KEPT_BYTES);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_chunk.c: chunks of a reap, from the backend and back. */
+#include "region/reap_chunk.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hoard.h"
+#include "region/kept_chunks.h"
+#include "region/reap_layout.h"
+
+static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
+
+enum { LOOKS = 64 }; /* at chunks, where a sum over them is asked for */
+
+bool reap_watched;
+
+static struct reap_chunk nowhere;
+struct reap_heap reap_no_heap = {.near_last = REAP_NEAR - 1, .near = {[0 ... REAP_NEAR - 1] = &nowhere}};
+
+/* Counts bytes that the backend gave. */
+static void hold(struct reap *reap, size_t size)
+{
+    reap->held += size;
+    if (reap->held > reap->peak) reap->peak = reap->held;
+}
+
+static void forget_near(struct reap_heap *heap)
+{
+    struct reap_chunk **near = reap_near_all(heap);
+    for (size_t i = 0; i <= heap->near_last; i++) near[i] = &nowhere;
+}
+
+void reap_heap_begin(struct reap *reap)
+{
+    if (reap->heap != &reap_no_heap) return;
+    struct reap_heap *heap = reap_tables(reap);
+    if (heap == &reap->own) heap->near_last = REAP_NEAR - 1;
+    if (!reap->bins_used) memset(heap->bins, 0, sizeof heap->bins);
+    forget_near(heap);
+    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = heap;
+}
+
+void reap_heap_give_back(struct reap *reap)
+{
+    reap->held -= reap_wide_size(reap);
+    reap->flags &= (uint8_t)~REAP_WIDE;
+    hoard_free(reap->wide);
+}
+
+/* Two chunks have met in an entry: a table of four times as many, if that is no more than a 64th of what the
+ * reap holds. Each chunk is then found again once. */
+static NOINLINE void widen(struct reap *reap)
+{
+    struct reap_heap *old = reap->heap, *wide;
+    size_t n = (old->near_last + 1) * 4, size = reap_heap_size(n);
+    if (n > REAP_NEAR_MAX || size > reap->held / 64 || reap->flags & REAP_BACKED) return;
+    int saved = errno;
+    wide = hoard_malloc(size);
+    errno = saved;
+    if (!wide) return;
+    memcpy(wide->bins, old->bins, sizeof wide->bins);
+    wide->near_last = n - 1;
+    forget_near(wide);
+    reap_heap_end(reap);
+    reap->heap = reap->wide = wide;
+    reap->flags |= REAP_WIDE;
+    hold(reap, size);
+}
+
+struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = reap_chunk_find_near(reap, pointer);
+    if (chunk) return chunk;
+    chunk = chunk_of(pointer, NULL);
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL) || chunk->kind != REAP_REGULAR) return chunk;
+    reap_heap_begin(reap);
+    if (*reap_near(reap->heap, pointer) != &nowhere) widen(reap);
+    return *reap_near(reap->heap, pointer) = chunk;
+}
+
+void reap_chunk_forget_all(struct reap *reap) { reap->heap = &reap_no_heap; }
+
+size_t reap_chunk_live_bytes(const struct reap *reap)
+{
+    size_t units = 0;
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
+        units += reap_chunk_live_units(reap, chunk);
+    return units * REAP_UNIT;
+}
+
+void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
+{
+    if (reap->heap == &reap_no_heap || chunk->kind != REAP_REGULAR) return;
+    const uintptr_t step = (uintptr_t)1 << REAP_NEAR_SHIFT;
+    uintptr_t at = (uintptr_t)chunk & -step, end = (uintptr_t)chunk + chunk->size;
+    for (size_t i = 0; i <= reap->heap->near_last && at < end; i++, at += step) {
+        struct reap_chunk **near = reap_near(reap->heap, (void *)at);
+        if (*near == chunk) *near = &nowhere;
+    }
+}
+
+/* The reap itself may be in it. */
+static NOINLINE void give_lent(struct reap_chunk *chunk)
+{
+    if (reap_chunk_is_apart(chunk)) {
+        apart_free(chunk);
+        return;
+    }
+    struct reap_backing backing = chunk->owner->backing;
+    reap_backing_give(&backing, chunk, chunk->size);
+}
+
+void reap_chunk_give_back(struct reap_chunk *chunk)
+{
+    if (UNLIKELY(reap_kept_on) && !chunk->lent) {
+        reap_kept_add(chunk);
+        return;
+    }
+    if (UNLIKELY(reap_watched) && !reap_chunk_is_apart(chunk)) memtool_show(chunk, chunk->size);
+    if (UNLIKELY(chunk->lent))
+        give_lent(chunk);
+    else
+        chunk_free(chunk);
+}
+
+/* Puts a chunk on the reap's list. */
+static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->depth = reap_depth(reap);
+    chunk->prev = NULL;
+    chunk->next = reap->chunks;
+    if (chunk->next) chunk->next->prev = chunk;
+    __atomic_store_n(&reap->chunks, chunk,
+                     __ATOMIC_RELEASE); /* whole at every moment: the child of a fork may look */
+}
+
+static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->next) chunk->next->prev = chunk->prev;
+    if (chunk->prev)
+        chunk->prev->next = chunk->next;
+    else
+        reap->chunks = chunk->next;
+}
+
+/* The reap's own tables again, where the wider ones are too much for what is left. */
+static void narrow(struct reap *reap)
+{
+    memcpy(reap->own.bins, reap->wide->bins, sizeof reap->own.bins);
+    reap_heap_end(reap);
+    reap->heap = &reap_no_heap;
+    reap_heap_begin(reap);
+}
+
+void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk == reap->current) {
+        reap->current = NULL;
+        reap->bump = reap->end = reap->limit = NULL;
+    }
+    reap_chunk_forget(reap, chunk);
+    unlink_chunk(reap, chunk);
+    reap->closed -= chunk->closed;
+    reap->held -= chunk->size;
+    chunk->tag = ~reap_chunk_tag(chunk);
+    reap_chunk_give_back(chunk);
+    if (UNLIKELY(reap_wide_size(reap) > reap->held / 16)) narrow(reap);
+}
+
+/* A spare with room for units, taken off its list. */
+static struct reap_chunk *take_spare(struct reap *reap, size_t units)
+{
+    for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
+        struct reap_chunk *chunk = *link;
+        if (chunk->limit - chunk->first < units) continue;
+        *link = chunk->next;
+        reap->spare_bytes -= (uint32_t)chunk->size;
+        return chunk;
+    }
+    return NULL;
+}
+
+/* The bytes that live in the chunks that are carved, up to `enough` of them, and a sixteenth of the chunks
+ * for what is not for objects. Where many large objects lie between, it is what the reap holds. */
+static size_t carved_bytes(const struct reap *reap, size_t enough)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    size_t bytes = first->live_units * REAP_UNIT + first->size / 16;
+    unsigned looks = 0;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk && bytes < enough; chunk = chunk->next) {
+        if (looks++ == LOOKS) return reap->held - reap->spare_bytes;
+        if (chunk->kind == REAP_REGULAR) bytes += chunk->live_units * REAP_UNIT + chunk->size / 16;
+    }
+    return bytes;
+}
+
+/* The next chunk's bytes: as much as lives in such chunks, which doubles it, so that a reap that shrank
+ * starts small again, and one in which much is free, but nothing that fits, grows by little. */
+static size_t next_size(const struct reap *reap)
+{
+    size_t size = REAP_FIRST_SIZE * 2;
+    size_t max = UNLIKELY(reap->flags & REAP_BACKED) ? reap->backing.max_chunk : REAP_MAX_SIZE;
+    size_t have = carved_bytes(reap, 2 * max);
+    if (size > max) size = max;
+    while (size < max && size <= have / 2) size *= 2;
+    return size;
+}
+
+/* The least that has room for units; more than there can be, if there is no such size. */
+static size_t least_size(size_t units)
+{
+    size_t size = REAP_FIRST_SIZE;
+    if (units > PTRDIFF_MAX / 2 / REAP_UNIT) return PTRDIFF_MAX;
+    while (size < REAP_HEADER + 2 * reap_guarded_size(size) + units * REAP_UNIT) size *= 2;
+    return size;
+}
+
+/* A chunk from where this reap has its own. */
+static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
+{
+    bool backed = reap->flags & REAP_BACKED;
+    struct reap_chunk *chunk = UNLIKELY(backed) ? reap_backing_take(&reap->backing, size, got, zeroed)
+                                                : chunk_alloc(size, got, zeroed);
+    if (chunk) chunk->lent = backed && !reap_backing_is_hoard(&reap->backing);
+    return chunk;
+}
+
+void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
+{
+    bool lent = chunk->lent;
+    reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
+    chunk->lent = lent;
+    chunk->shared = reap_is_shared(reap);
+    if (!zeroed) reap_zero_starts(chunk, chunk->size);
+    link_chunk(reap, chunk);
+}
+
+struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
+{
+    bool zeroed = false;
+    struct reap_chunk *chunk = UNLIKELY(reap->spares) ? take_spare(reap, units) : NULL;
+    if (!chunk) {
+        size_t least = least_size(units), size = next_size(reap);
+        chunk = take_chunk(reap, size > least ? size : least, &size, &zeroed);
+        if (UNLIKELY(!chunk)) chunk = take_chunk(reap, least, &size, &zeroed);
+        if (UNLIKELY(!chunk)) return NULL;
+        chunk->size = size;
+        hold(reap, size);
+    }
+    reap_chunk_start(reap, chunk, zeroed);
+    return chunk;
+}
+
+/* Counted from the header to the object, modulo the end of all addresses. */
+static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_t units)
+{
+    void *object;
+    size_t size;
+    struct reap_chunk *chunk = apart_alloc(alignment, units * REAP_UNIT, &object, &size);
+    if (!chunk) return NULL;
+    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .lent = true, .apart = true};
+    chunk->shared = reap_is_shared(reap);
+    chunk->size = size;
+    chunk->first = reap_unit(chunk, object);
+    chunk->limit = chunk->first + units;
+    chunk->live_units = units;
+    chunk->tag = reap_chunk_tag(chunk);
+    return chunk;
+}
+
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
+{
+    if (UNLIKELY(apart_on)) {
+        if (zeroed) *zeroed = false;
+        size_t max = PTRDIFF_MAX / REAP_UNIT; /* which fails */
+        return whole_apart(reap, alignment, units < max ? units : max);
+    }
+    size_t size, aligned = UNLIKELY(reap->flags & REAP_BACKED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
+    size_t room = alignment <= aligned ? 0 : alignment;
+    size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
+    if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct reap_chunk *chunk = take_chunk(reap, first + room + units * REAP_UNIT, &size, zeroed);
+    if (!chunk) return NULL;
+    bool lent = chunk->lent;
+    if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
+    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
+    chunk->lent = lent;
+    chunk->shared = reap_is_shared(reap);
+    chunk->limit = chunk->first + units;
+    chunk->live_units = units;
+    chunk->tag = reap_chunk_tag(chunk);
+    if (UNLIKELY(reap_watched)) memtool_hide((char *)chunk + first, size - first);
+    return chunk;
+}
+
+void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
+{
+    link_chunk(reap, chunk);
+    hold(reap, chunk->size);
+}
+
+void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
+{
+    reap_chunk_forget(from, chunk);
+    unlink_chunk(from, chunk);
+    from->held -= chunk->size;
+    chunk->owner = to;
+    chunk->shared = reap_is_shared(to);
+    chunk->tag = reap_chunk_tag(chunk);
+    reap_chunk_hold(to, chunk);
+}
+
+/* A chunk of the user's keeps its size. */
+static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
+{
+    *size = chunk->size;
+    if (reap_chunk_is_apart(chunk)) return units * REAP_UNIT <= apart_room(chunk);
+    return (chunk->first + units) * REAP_UNIT <= chunk->size;
+}
+
+bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
+{
+    size_t size;
+    if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->lent ? 0 : chunk->first)) return false;
+    bool done = chunk->lent ? fits(chunk, units, &size)
+                            : chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
+    reap->held -= chunk->size;
+    hold(reap, size);
+    chunk->size = size;
+    if (!done) return false;
+    chunk->limit = chunk->first + units;
+    chunk->live_units = units;
+    return true;
+}
+
+void reap_chunk_adopt_all(struct reap *reap)
+{
+    struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
+    while (chunk) {
+        struct reap_chunk *next = chunk->next;
+        reap_chunk_hold(reap, chunk);
+        if (reap->flags & REAP_LIMITED) reap->share.drawn += chunk->live_units * REAP_UNIT;
+        chunk = next;
+    }
+}
+
+void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
+{
+    uint64_t *frees = chunk->starts + reap_guarded_size(chunk->size) / sizeof(uint64_t);
+    memset(frees, 0, reap_bitmap_size(chunk->size));
+    __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
+    chunk->reach = chunk->size / REAP_UNIT;
+    reap_heap_begin(reap);
+}
+
+void *reap_chunk_record(struct reap *reap, size_t size)
+{
+    size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
+    if ((size_t)(reap->limit - reap->bump) < size) return NULL;
+    bool region = reap->end == reap->limit;
+    reap->limit -= size;
+    reap->current->limit -= size / REAP_UNIT;
+    reap->current->live_units -= size / REAP_UNIT;
+    reap->current->pinned |= REAP_PIN_RECORDS;
+    if (region) reap->end = reap->limit;
+    if (UNLIKELY(reap_watched)) memtool_show(reap->limit, size);
+    return reap->limit;
+}
+

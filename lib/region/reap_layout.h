@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_layout.h: how a chunk's header and bitmaps are written when it is new.
+ *
+ * Inline, because most first chunks have the size that makes constants of it.
+ */
+#ifndef REAP_LAYOUT_H
+#define REAP_LAYOUT_H
+
+#include <string.h>
+
+#include "base/sanitizer.h"
+#include "region/reap_types.h"
+
+/* Bytes of one bitmap of a chunk. */
+static inline size_t reap_bitmap_size(size_t chunk_size) { return chunk_size / REAP_UNIT / 8; }
+
+/* The same with its guard: a word of zeros, so that a look at the bits behind one may cross over. */
+static inline size_t reap_guarded_size(size_t chunk_size)
+{
+    return reap_bitmap_size(chunk_size) + sizeof(uint64_t);
+}
+
+/* Lays out a regular chunk, neither lent nor shared: its bitmaps at offset `starts`, then its objects. */
+static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size,
+                                       size_t starts)
+{
+    chunk->owner = owner;
+    chunk->tag = reap_chunk_tag(chunk);
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* to the line's end, in one */
+    chunk->kind = REAP_REGULAR;
+    chunk->size = size;
+    chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
+    chunk->limit = size / REAP_UNIT;
+    chunk->live_units = chunk->limit - chunk->first;
+    chunk->high = 0;
+    chunk->floor_high = 0;
+    chunk->notice = SIZE_MAX;
+    chunk->dirty = (struct list_node){NULL, NULL};
+    chunk->closed = false;
+    chunk->pinned = 0;
+    atomic_init(&chunk->retreats, 0);
+    chunk->starts = (uint64_t *)((char *)chunk + starts);
+    chunk->frees = NULL;
+    chunk->reach = 0;
+    if (UNLIKELY(reap_watched))
+        memtool_hide(reap_address(chunk, chunk->first), (chunk->limit - chunk->first) * REAP_UNIT);
+}
+
+/* One cache line of zeros: a call of memset, or what compilers make of 192 bytes (rep stos), costs
+ * as much as the rest of creating a reap. */
+typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
+
+static inline void reap_zero_line(void *at) { *(line *)at = (line){0}; }
+
+/* The bits and the guard; up to two lines of them are not worth a call. */
+static inline void reap_zero_starts(struct reap_chunk *chunk, size_t size)
+{
+    if (size == 8 * 1024) {
+        reap_zero_line(chunk->starts);
+        chunk->starts[8] = 0;
+    } else if (size == 16 * 1024) {
+        reap_zero_line(chunk->starts);
+        reap_zero_line(chunk->starts + 8);
+        chunk->starts[16] = 0;
+    } else {
+        memset(chunk->starts, 0, reap_guarded_size(size));
+    }
+}
+
+#endif

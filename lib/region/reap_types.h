@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_types.h: what a reap is made of.
+ *
+ * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
+ * pointer; objects have no headers. The first chunk also holds the reap itself:
+ *
+ *     first chunk   | chunk header | struct reap | starts | frees | objects ->      <- records |
+ *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
+ *     large         | chunk header | one object                                                |
+ *
+ * Children of one parent are alike (the requests of a connection): where the last ones outgrew their
+ * first chunk, the next begins with a bigger one, up to 32 KiB, and with a smaller one again when half
+ * of it was enough. Roots, and first children, begin with 8 KiB.
+ *
+ * Vocabulary
+ *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
+ *     block     a run of units that is one object, or free
+ *     starts    bit u is set when a block starts at unit u
+ *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. It
+ *               is there from the first free on (NULL before)
+ *     bump      where the next object goes: the hole [bump, limit) of the current chunk is no block
+ *     records   what the reap keeps for itself (cleanups, its name), carved from the hole's far end;
+ *               so they are no objects, and cost objects nothing
+ *     spare     an empty chunk kept by reapFreeAll for the next round
+ *     cradle    the first chunk of a child that is no more, kept by its parent for the next child
+ *
+ * An object's size is the distance to the next block's start (or to the bump pointer, or to the
+ * chunk's limit); how its chunk is found: reap_heap.h. A reap is in region mode when end == limit: the
+ * fast path bumps. In heap mode end == bump, so that the same test sends every allocation to the free
+ * blocks first.
+ *
+ * Where somebody watches (instrument.h) all reaps stay in heap mode and show empty tables, so that each
+ * object takes a slow path; the fast paths know nothing of this. Objects that are apart then are large ones
+ * by their chunks, whose headers lie elsewhere: units are counted from the header on, modulo all addresses.
+ *
+ * Invariants (reap_is_valid checks them)
+ *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
+ *     - each free block is in exactly the bin of its size, but those of closed chunks are in none; a chunk's
+ *       live_units is the rest
+ *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
+ *     - something lives in each chunk but the first, the current one, spares and those with records
+ *     - the dirty list has chunks of the reap, each as its node says
+ *     - a chunk's `reach` is all of it once it has the second bitmap
+ *     - held is the sum of the chunks' sizes, spares included; peak >= held
+ *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
+ *
+ * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
+ * (pushed to by any thread) and what the parent's lock guards (see reap_tree.h).
+ */
+#ifndef REAP_TYPES_H
+#define REAP_TYPES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "base/bitmap.h"
+#include "base/list.h"
+#include "hoard/chunk_provider.h"
+#include "region/chunk_source.h"
+#include "region/reap_heap.h"
+
+enum {
+    REAP_UNIT = 16,                  /* bytes; the alignment of objects */
+    REAP_HEADER = 128,               /* bytes before the first thing in a chunk */
+    REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
+    REAP_FIRST_LOG = 2,              /* doublings of it at most, for reaps whose siblings needed more */
+    REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
+    REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
+    REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
+    REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
+    REAP_BUFFER_LOG = 43,            /* and of the biggest, as a power of two: its units fit marks */
+    REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
+    REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
+    REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
+};
+
+/* Why an empty chunk is not given back before a clear. */
+enum reap_pin {
+    REAP_PIN_RECORDS = 1, /* holds records */
+    REAP_PIN_MARK = 2     /* an open mark is in it */
+};
+
+enum reap_kind {
+    REAP_REGULAR = 1, /* carved into objects */
+    REAP_WHOLE = 2,   /* one large object */
+    REAP_SPARE = 3    /* kept by reapFreeAll */
+};
+
+/* What is out of the ordinary with a reap. */
+enum reap_flag {
+    REAP_ENDING = 1,  /* being cleared or destroyed */
+    REAP_WATCHED = 2, /* somebody is told of each object: see instrument.h */
+    REAP_LIMITED = 4,  /* has a limit, or is below one: see quota.h */
+    REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
+    REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
+    REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
+    REAP_BACKED = 32,  /* has its chunks from elsewhere, or of other sizes: see chunk_source.h */
+    REAP_WIDE = 128,   /* its tables are not in it, but wider */
+    /* takes no fast path but the bump pointer's, and that only up to `end` */
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED | REAP_ENTERED | REAP_WIDE)
+};
+
+struct reap;
+
+/* The first line is for those who look, other threads among them; the second one changes often. */
+struct reap_chunk {
+    struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
+    struct reap_chunk *prev;
+    struct reap *owner;
+    uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                         its complement when given back because everything in it had been freed */
+    uint64_t *starts; /* and a word of zeros behind it */
+    uint64_t *frees;  /* NULL: nothing has been freed in here */
+    size_t first;     /* unit of the first object */
+    uint8_t kind;     /* enum reap_kind */
+    bool lent : 1;    /* the user's memory, or apart */
+    bool apart : 1;   /* its object is: see guarded.h; of REAP_WHOLE alone */
+    bool shared : 1;  /* its owner is: see reap_shared.h */
+    uint16_t depth;   /* marks that were open when it was made, and still are */
+    uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
+
+    size_t limit;      /* unit past the last object; records lie beyond */
+    size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
+    size_t notice;     /* when live_units falls below it: see reap_free_rest */
+    size_t reach;      /* fast paths free what starts below this unit: 0 without the second bitmap */
+    size_t size;       /* bytes held of the backend */
+    struct list_node dirty;     /* on the dirty list */
+    uint32_t closed : 1;        /* its free blocks are in no bins: see drain.h */
+    uint32_t pinned : 2;        /* enum reap_pin */
+    uint32_t floor_high : 7;    /* and the high ones: there are marks up to 8 TiB */
+    uint32_t high : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
+    _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
+                                   meanwhile. For those who measure objects in other threads */
+};
+static_assert(offsetof(struct reap_chunk, limit) == 64, "what changes often is in the second line");
+static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
+static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
+
+struct reap_cleanup;
+
+/* Stays when the name is taken away, with an empty text, for the next one. */
+struct reap_name {
+    uint16_t room; /* bytes there are for the text */
+    bool given;
+    char text[];
+};
+
+/* A reap's part in limits, and its own limit: see quota.h. */
+struct reap_share {
+    struct reap *limiter;
+    char *from;   /* up to here the bump pointer's use is in room's account; NULL: open, between two calls */
+    size_t drawn; /* of all limiters */
+    size_t room;
+    size_t extra;
+    size_t bytes; /* its own limit, 0: none; then also the next ones: */
+    struct reap *above;
+    _Atomic(size_t) left;
+    _Atomic(size_t) slack;
+    void (*fn)(void **reap, size_t size, void *arg); /* undefined without REAP_LIMITED or REAP_ON_LIMIT */
+    void *arg;
+};
+
+/* The first three lines, and what other threads write to, are all that creating a reap writes of it. */
+struct reap {
+    /* the fast paths */
+    char *bump;
+    char *end;        /* limit, or bump in heap mode */
+    uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
+    char *limit;
+    uint64_t bins_used;     /* bit i: bins[i] is not empty */
+    struct reap_heap *heap; /* own, or one that knows nothing */
+    uintptr_t tag;          /* reap_tag() while live, or reap_shared_tag() */
+
+    /* memory */
+    struct reap_chunk *current; /* NULL: there is no hole */
+    struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
+    struct reap_chunk *spares;
+    struct list dirty; /* chunks to be swept before the reap grows */
+    size_t held;              /* bytes in all chunks */
+    size_t peak;              /* the most that held has been */
+    uint32_t spare_bytes;     /* the part of held in spares */
+    uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
+
+    /* the tree: next and prev are guarded by the parent's lock, children by this one's */
+    struct reap *parent;
+    struct reap *children; /* newest first */
+    struct reap *next;
+    struct reap *prev;
+    _Atomic(uint32_t) lock;
+    uint16_t born;              /* the parent's marks that were open when it was made, and still are */
+    uint8_t flags;              /* enum reap_flag */
+    _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
+
+    /* records */
+    struct reap_cleanup *cleanups; /* newest first */
+    struct reap_cleanup *spare_cleanups;
+    struct reap_name *name;
+
+    _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
+    uint32_t closed;                     /* how many chunks are */
+    bool tight;                          /* small objects take any free block before the reap grows */
+    bool walked;                         /* by reapWalk, or one was left by longjmp */
+    uint16_t patience;                   /* growths until what is free is joined once more before one */
+
+    /* other threads' doing, apart from what the reap's own thread writes to */
+    _Atomic(uintptr_t) remote;                  /* objects freed through free(), by their first bytes */
+    _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
+    _Atomic(unsigned) turn;                     /* of recent, modulo REAP_AHEAD */
+    _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
+
+    struct reap_share share;             /* undefined without REAP_LIMITED */
+    uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
+    uint16_t depth;                      /* how many are open; changes under the lock */
+    uint16_t going_to;                   /* undefined without REAP_ENDING: to which mark, 0: to none; as: */
+    uint32_t ending_in;                  /* see reap_tree.h, Fork */
+    struct reap_backing backing;         /* undefined without REAP_BACKED */
+    struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
+    uint32_t entered;                    /* how often; a shared one: by how many threads */
+    uint32_t entered_in;                 /* see reap_enter.h */
+    uint64_t made;                       /* when; undefined where nothing is traced */
+    const void *coming;                  /* undefined unless walked: the object that the walk comes to next */
+    struct reap_heap *wide;              /* undefined without REAP_WIDE */
+
+    /* heap mode */
+    struct reap_heap own; /* undefined until reap_heap_begin */
+};
+static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_first_create zeroes three lines");
+static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
+static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
+
+/* Has the reap nothing but a buffer? Then its large objects are in there, too. */
+/* The name, or an empty text. */
+static inline const char *reap_name_text(const struct reap *reap)
+{
+    return reap->name ? reap->name->text : "";
+}
+
+static inline bool reap_is_fixed(const struct reap *reap)
+{
+    return reap->flags & REAP_BACKED && reap->backing.buffer && !reap->backing.take;
+}
+
+/* Does an object of this size get a chunk of its own? */
+static inline bool reap_is_large(const struct reap *reap, size_t size)
+{
+    return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
+}
+
+/* Is there somebody to be told of each object? Set before the first reap is made. */
+extern HIDDEN bool reap_watched;
+
+/* --- addresses ------------------------------------------------------------------------------- */
+
+static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
+{
+    return (struct reap_chunk *)((char *)reap - REAP_HEADER);
+}
+
+static inline uintptr_t reap_tag(const struct reap *reap)
+{
+    return (uintptr_t)reap ^ (uintptr_t)0x9e3779b97f4a7c15;
+}
+
+/* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
+static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
+static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
+
+static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
+{
+    return (uintptr_t)chunk ^ (uintptr_t)owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+}
+
+static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
+{
+    return reap_chunk_tag_of(chunk, chunk->owner);
+}
+
+static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)
+{
+    return chunk->tag == reap_chunk_tag(chunk);
+}
+
+static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
+{
+    return chunk->tag == ~reap_chunk_tag(chunk);
+}
+
+static inline void *reap_address(const struct reap_chunk *chunk, size_t unit)
+{
+    return (char *)chunk + unit * REAP_UNIT;
+}
+
+static inline size_t reap_unit(const struct reap_chunk *chunk, const void *pointer)
+{
+    return (size_t)((const char *)pointer - (const char *)chunk) / REAP_UNIT;
+}
+
+/* Bytes to units; at least one, because every object has an address of its own. */
+static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
+
+/* Where blocks end in a chunk: at the bump pointer in the current one. */
+static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->limit;
+}
+
+/* The units of a chunk in live objects. */
+static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
+{
+    return chunk->live_units - (chunk->limit - reap_chunk_top(reap, chunk));
+}
+
+/* The unit of a chunk's last mark. */
+static inline size_t reap_chunk_mark(const struct reap_chunk *chunk)
+{
+    return (size_t)chunk->floor_high << 32 | chunk->floor;
+}
+
+static inline void reap_chunk_set_mark(struct reap_chunk *chunk, size_t unit)
+{
+    chunk->floor = (uint32_t)unit;
+    chunk->floor_high = (unit >> 32) & 0x7f;
+}
+
+/* The bump pointer does not come back below this in a chunk. */
+static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
+{
+    return chunk->pinned & REAP_PIN_MARK ? reap_chunk_mark(chunk) : chunk->first;
+}
+
+/* The bump pointer comes back from a unit. */
+static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
+{
+    const uint32_t most = ((uint32_t)1 << 22) - 1;
+    if (unit > chunk->high) chunk->high = (unit < most ? (uint32_t)unit : most) & most;
+}
+
+/* The reap's open marks. */
+static inline uint16_t reap_depth(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
+}
+
+/* The bytes of the first chunk of the next child. */
+static inline size_t reap_child_size(const struct reap *parent)
+{
+    return (size_t)REAP_FIRST_SIZE << atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+}
+
+/* Where the block that starts at unit ends. */
+static inline size_t reap_block_end(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+{
+    if (chunk->kind == REAP_WHOLE) return chunk->limit;
+    return bitmap_next(chunk->starts, unit + 1, reap_chunk_top(reap, chunk));
+}
+
+static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
+{
+    return chunk->frees && bitmap_get(chunk->frees, unit);
+}
+
+/* A reap's own tables, or its wider ones. */
+static inline struct reap_heap *reap_tables(struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_WIDE) ? reap->wide : &reap->own;
+}
+
+/* A link of the remote list: an object, and whether its third word points out a later one. */
+static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
+static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
+static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
+
+/* What the second word of an object says that is on the remote list. */
+static inline uintptr_t reap_pending(const void *object)
+{
+    return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
+}
+
+/* Puts such an object on the list. */
+static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
+{
+    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    do words[0] = head;
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+/* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A
+ * dead reap's knows nothing. */
+static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = *reap_near(reap->heap, pointer);
+    return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
+}
+
+/* Marks a block's start at bump. The one thing that the fast path does per object. */
+static inline void reap_mark_start(const struct reap *reap, const char *bump)
+{
+    uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
+    *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
+}
+
+/* Around what makes the last block before the hole end elsewhere without a start bit to show for it. Other
+ * threads may be measuring that block: see remote_free.c. */
+static inline void reap_retreat_begin(struct reap_chunk *chunk)
+{
+    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void reap_retreat_end(struct reap_chunk *chunk)
+{
+    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_release);
+}
+
+/* Makes a chunk's units from `from` on the hole. There must be no hole before. */
+static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
+{
+    reap->current = chunk;
+    reap->bump = reap_address(chunk, from);
+    reap->limit = reap_address(chunk, chunk->limit);
+    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
+}
+
+/* Region mode, where everything up to limit is for the bump pointer. */
+static inline void reap_region_mode(struct reap *reap)
+{
+    reap->end = UNLIKELY(reap_watched) ? reap->bump : reap->limit;
+}
+
+/* Heap mode: the slow path looks at the free blocks before it bumps. */
+static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
+
+#endif

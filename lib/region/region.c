@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region.c: reaps are made, cleared, and end. */
+#include "region/region.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hoard/user_memory.h"
+#include "region/reap_free.h"
+#include "region/reap_layout.h"
+
+enum {
+    FIRST_STARTS =
+        (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 /* bytes before the first chunk's bitmaps */
+};
+static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
+              "a first chunk is for objects");
+
+/* A first chunk, empty, with the hole in it. Inline, because most have the size that makes constants of it.
+ */
+static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size)
+{
+    reap_lay_out(chunk, reap, size, FIRST_STARTS);
+    reap_zero_starts(chunk, size);
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_region_mode(reap);
+}
+
+/* Makes a reap in its first chunk. */
+static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
+{
+    struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
+    reap_zero_line(reap);
+    reap_zero_line((char *)reap + 64);
+    reap_zero_line((char *)reap + 128);
+    if (LIKELY(size == REAP_FIRST_SIZE))
+        lay_out_first(reap, chunk, REAP_FIRST_SIZE);
+    else
+        lay_out_first(reap, chunk, size);
+    reap->tag = reap_tag(reap);
+    reap->heap = &reap_no_heap;
+    atomic_init(&reap->remote, 0);
+    atomic_init(&reap->turn, 0);
+    atomic_init(&reap->remote_chunks, NULL);
+    reap->held = reap->peak = size;
+    if (UNLIKELY(reap_watched)) {
+        reap->flags = REAP_WATCHED;
+        memtool_pool_begin(reap);
+    }
+    return reap;
+}
+
+/* The first chunk in a buffer: what of it begins and ends at multiples of 1 KiB. */
+static_assert(REAP_BUFFER_MIN - 2 * LENT_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
+              "a reap and objects fit into the smallest buffer");
+static struct reap_chunk *in_buffer(struct reap_backing *backing, size_t *size)
+{
+    uintptr_t start = ((uintptr_t)backing->buffer + LENT_ALIGN - 1) & -(uintptr_t)LENT_ALIGN;
+    uintptr_t end = ((uintptr_t)backing->buffer + *size) & -(uintptr_t)LENT_ALIGN;
+    *size = end - start;
+    backing->buffer = (void *)start;
+    int error = lent_add(backing->buffer, *size);
+    if (error == 0) return backing->buffer;
+    errno = error;
+    return NULL;
+}
+
+struct reap *reap_first_create_backed(const struct reap_backing *asked, size_t size)
+{
+    struct reap_backing backing = *asked;
+    struct reap_chunk *chunk =
+        backing.buffer ? in_buffer(&backing, &size) : reap_backing_take(&backing, size, &size, NULL);
+    if (!chunk) return NULL;
+    struct reap *reap = begin(chunk, size);
+    chunk->lent = !reap_backing_is_hoard(&backing);
+    reap->flags |= REAP_BACKED;
+    reap->backing = backing;
+    return reap;
+}
+
+ALIGNED struct reap *reap_first_create(const struct reap *parent, struct reap_chunk *chunk)
+{
+    size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
+    if (UNLIKELY(chunk && chunk->size != size)) {
+        reap_chunk_give_back(chunk);
+        chunk = NULL;
+    }
+    if (!chunk) chunk = chunk_alloc(size, &size, NULL);
+    if (UNLIKELY(!chunk)) return NULL;
+    return begin(chunk, size);
+}
+
+void reap_first_learn_size(const struct reap *reap)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    struct reap *parent = reap->parent;
+    unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    bool outgrown = reap->peak > first->size;
+    bool half = reap->current == first && reap_unit(first, reap->bump) < first->size / REAP_UNIT / 2;
+    if (outgrown && log < REAP_FIRST_LOG)
+        atomic_store_explicit(&parent->child_log, (uint8_t)(log + 1), memory_order_relaxed);
+    else if (!outgrown && half && log > 0)
+        atomic_store_explicit(&parent->child_log, (uint8_t)(log - 1), memory_order_relaxed);
+}
+
+/* Ends a chunk that is on no list. */
+static void give_back(struct reap_chunk *chunk)
+{
+    chunk->tag = 0;
+    reap_chunk_give_back(chunk);
+}
+
+static void give_back_all(struct reap_chunk *chunk)
+{
+    while (chunk) {
+        struct reap_chunk *next = chunk->next;
+        give_back(chunk);
+        chunk = next;
+    }
+}
+
+/* Objects that other threads freed go with all others; but their memory may come back as an object,
+ * which must not look as if it were pending. */
+static void drop_pending(struct reap *reap)
+{
+    if (LIKELY(!atomic_load_explicit(&reap->remote, memory_order_relaxed))) return;
+    uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
+    for (uintptr_t *words; (words = reap_link_object(link)); link = words[0]) {
+        if (words[1] != reap_pending(words)) break; /* one that was pushed twice is met again */
+        words[1] = 0;
+    }
+}
+
+/* What small reaps have nothing of. */
+static NOINLINE void end_rest(struct reap *reap)
+{
+    drop_pending(reap);
+    reap_chunk_adopt(reap);
+    if (UNLIKELY(reap_watched)) memtool_pool_end(reap);
+    give_back_all(reap->chunks);
+    give_back_all(reap->spares);
+    struct reap_chunk *cradle = atomic_load_explicit(&reap->cradle, memory_order_relaxed);
+    if (cradle) give_back(cradle);
+    reap_heap_end(reap);
+}
+
+ALIGNED void reap_first_destroy(struct reap *reap)
+{
+    uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
+    rest |= (uintptr_t)atomic_load_explicit(&reap->cradle, memory_order_relaxed);
+    rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    if (UNLIKELY(rest != 0 || reap->flags & (REAP_WIDE | REAP_WATCHED))) end_rest(reap);
+    reap->tag = 0;
+    reap->bump = reap->end = reap->limit = NULL;
+    reap->bins_used = 0;
+    reap->heap = &reap_no_heap;
+    reap_first_chunk(reap)->tag = 0;
+}
+
+/* The bytes that the round that ends has used beside the first chunk, and how many of them the
+ * next round shall find: a peak that loses an eighth of the difference with each clear. */
+static void update_keep(struct reap *reap)
+{
+    size_t used = 0;
+    for (const struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
+        if (chunk->kind == REAP_REGULAR) used += chunk->size;
+    if (used > REAP_KEEP_MAX) used = REAP_KEEP_MAX;
+    if (used >= reap->keep)
+        reap->keep = (uint32_t)used;
+    else
+        reap->keep -= (reap->keep - (uint32_t)used + 7) / 8;
+}
+
+/* The current chunk, when options made it bigger than all that is kept elsewhere, and the round has not used
+ * half of it: what one round needed must not stay for all that follow. */
+static const struct reap_chunk *too_big(const struct reap *reap)
+{
+    const struct reap_chunk *chunk = reap->current;
+    bool is = chunk && chunk->size > REAP_MAX_SIZE && reap_unit(chunk, reap->bump) < chunk->limit / 2;
+    return is ? chunk : NULL;
+}
+
+/* Makes a chunk of this round a spare, or gives it back. */
+static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool is_too_big)
+{
+    if (chunk->kind != REAP_REGULAR || reap->spare_bytes >= reap->keep || is_too_big) {
+        reap->held -= chunk->size;
+        give_back(chunk);
+        return;
+    }
+    if (UNLIKELY(reap_watched))
+        memtool_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
+    chunk->kind = REAP_SPARE;
+    chunk->frees = NULL;
+    chunk->reach = 0;
+    chunk->next = reap->spares;
+    reap->spares = chunk;
+    reap->spare_bytes += (uint32_t)chunk->size;
+}
+
+/* Takes the spares that were not used through the same gate as the round's own chunks. */
+static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
+{
+    struct reap_chunk *lists[] = {reap->chunks, reap->spares};
+    reap->chunks = reap->spares = NULL;
+    reap->spare_bytes = 0;
+    for (size_t i = 0; i < 2; i++) {
+        while (lists[i]) {
+            struct reap_chunk *chunk = lists[i];
+            lists[i] = chunk->next;
+            bool unused = chunk->kind == REAP_SPARE;
+            if (unused) chunk->kind = REAP_REGULAR;
+            keep_or_give_back(reap, chunk, chunk == too_big || (unused && chunk->size > REAP_MAX_SIZE));
+        }
+    }
+}
+
+/* The chunk that the name lies in, taken off its list: of a buffer with a source the first one may be too
+ * small for the name. */
+static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
+{
+    struct reap_chunk *chunk = chunk_of(reap->name, NULL), **link = &reap->chunks;
+    while (*link != chunk) link = &(*link)->next;
+    *link = chunk->next;
+    return chunk;
+}
+
+/* Moves the name to where it will stay in the round that begins. */
+static void move_name(struct reap *reap, void *to, size_t size)
+{
+    if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
+    reap->name = memmove(to, reap->name, size);
+}
+
+/* The same in its own chunk, in which the round then begins. A clear cannot fail, so none is asked for. */
+static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
+{
+    reap_chunk_start(reap, chunk, false);
+    reap_free_leave_hole(reap);
+    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_choose_mode(reap);
+    move_name(reap, reap_chunk_record(reap, size), size);
+    if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
+}
+
+static size_t size_of_name(const struct reap *reap)
+{
+    if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *reap->name);
+    return sizeof *reap->name + reap->name->room;
+}
+
+void reap_first_clear(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    drop_pending(reap);
+    reap_chunk_adopt(reap);
+    update_keep(reap);
+    const struct reap_chunk *big = too_big(reap);
+    if (UNLIKELY(reap_watched)) {
+        memtool_pool_end(reap);
+        memtool_pool_begin(reap);
+    }
+    bool lent = first->lent;
+    lay_out_first(reap, first, first->size);
+    first->lent = lent;
+    first->shared = reap_is_shared(reap);
+    reap->dirty.first = NULL;
+    reap->closed = 0;
+    reap->tight = reap->walked = false;
+    reap->patience = 0;
+    reap->bins_used = 0;
+    reap->heap = &reap_no_heap;
+    reap_heap_end(reap);
+    reap->cleanups = reap->spare_cleanups = NULL;
+    if (UNLIKELY(reap->flags & REAP_BACKED) && reap_is_shared(reap))
+        reap_chunk_record(reap, REAP_FACE); /* where it is */
+    size_t size = reap->name ? size_of_name(reap) : 0;
+    void *place = size ? reap_chunk_record(reap, size) : NULL;
+    struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
+    if (place) move_name(reap, place, size);
+    sort_out_chunks(reap, big);
+    if (names) begin_in_chunk_of_name(reap, names, size);
+}
