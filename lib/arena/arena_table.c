@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
+struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS), .near = ARENA_LOOK_FOR_LIMIT};
 
 /* --- structs ---------------------------------------------------------------------------------- */
 

@@ -19,8 +19,9 @@ struct level {
     unsigned hand;      /* the class that was last to give one up; 0: the empty ones */
 };
 
-static struct level top;
-static struct level near[TOPOLOGY_CACHES]; /* by cache; never touched where there is only one */
+static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
+static struct level near[TOPOLOGY_CACHES] = {
+    [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}}; /* by cache; never touched where there is only one */
 
 _Atomic(struct superblock *) global_posted;
 

@@ -12,8 +12,8 @@
 
 _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
 _Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
-struct lock heap_table_lock;
-struct gate heap_transit;
+struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
+struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT);
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
@@ -52,6 +52,7 @@ static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memor
 static struct heap *enter_heap(unsigned id, struct heap *memory)
 {
     memory->id = (uint16_t)id;
+    LOCK_SET_RANK(&memory->lock, RANK_HEAP);
     if (heap_is_alone()) {
         heap_next(0)->was_alone = true;
         arena_begin_sharing();

@@ -8,7 +8,7 @@ static struct {
     struct apart_node *root;
     struct apart_node *oldest, *youngest; /* of the dead */
     size_t dead, kept;                    /* how many, and their bytes */
-} map;
+} map = {.lock = LOCK_OF_RANK(RANK_GUARDED)};
 
 static uint64_t priority(const struct apart_node *node)
 {

@@ -22,7 +22,7 @@ static struct {
     unsigned pieces;
     _Atomic unsigned version; /* odd while the table changes */
     struct run at[RUNS];
-} lent;
+} lent = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
 
 static void begin_change(void)
 {

@@ -12,7 +12,7 @@ static struct {
     struct lock lock;
     struct list list;
     _Atomic(bool) closed; /* the gate: a fork is under way */
-} faces;
+} faces = {.lock = LOCK_OF_RANK(RANK_FACES)};
 
 static uintptr_t face_tag(const struct reap_face *face)
 {
@@ -27,7 +27,8 @@ void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
     assert(face == reap_face(reap));
-    *face = (struct reap_face){.heap = reap->heap, .tag = face_tag(face), .reap = reap};
+    *face = (struct reap_face){
+        .heap = reap->heap, .tag = face_tag(face), .reap = reap, .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);

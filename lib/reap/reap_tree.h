@@ -22,6 +22,7 @@
 
 #include <sys/single_threaded.h>
 
+#include "base/lock.h"
 #include "region/reap_chunk.h"
 
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
@@ -29,10 +30,18 @@ extern unsigned reap_tree_generation; /* of the process: raised in the child of 
 /* Takes a lock that is not free: waits, or takes over what a fork left behind. */
 void reap_tree_wait(struct reap *parent);
 
+/* The lock of those who adopt is nobody's, who has no tag. */
+static inline enum lock_rank reap_tree_rank(const struct reap *parent)
+{
+    return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;
+}
+
 /* A process with one thread needs no atomic instruction. */
 static inline void reap_tree_lock(struct reap *parent)
 {
     unsigned unlocked = 0, generation = reap_tree_generation;
+    ASSERT(lock_rank_is_next(reap_tree_rank(parent)));
+    lock_note_rank(reap_tree_rank(parent), 1);
     if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
         atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
     else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
@@ -42,6 +51,8 @@ static inline void reap_tree_lock(struct reap *parent)
 
 static inline void reap_tree_unlock(struct reap *parent)
 {
+    ASSERT(parent->lock == reap_tree_generation || lock_ranks_are_lost());
+    lock_note_rank(reap_tree_rank(parent), -1);
     atomic_store_explicit(&parent->lock, 0, memory_order_release);
 }
 
