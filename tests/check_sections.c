@@ -51,7 +51,7 @@ static void make_superblock(void)
     ck_assert_ptr_nonnull(sb);
     memset(slot_start(sb), 0x5a, SUPERBLOCK);
     superblock_format(sb, CLASS);
-    sb->role = (union superblock_role){.owner = ID, .heap = HEAP_NONE, .regroup_at = HEAP_NEVER};
+    sb->role = (union superblock_role){.owner = ID, .heap = ID, .regroup_at = HEAP_NEVER};
     heap_rows[ID].active[CLASS] = sb;
 }
 

@@ -28,7 +28,8 @@ static void setup_4(void) { setup_steps(4); }
 
 static unsigned format(unsigned c)
 {
-    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS};
+    sb = (struct superblock){
+        .origin = memory - BLOCK_BIAS, .role = {.owner = OWNER_NONE}, .kind = SLOT_BLOCKS};
     superblock_format(&sb, c);
     return sizeclasses[c].capacity;
 }

@@ -214,6 +214,7 @@ static void switch_to(struct processor *next)
 #ifdef REAP_DEBUG
     last->ranks = lock_ranks;
     lock_ranks = next->ranks;
+    lock_ranks.me = next == &fast ? next : NULL;
 #endif
     area.cpu_id = next->id;
     area.section = next->section;

@@ -18,6 +18,7 @@ static struct map_leaf *make_leaf(_Atomic(struct map_leaf *) *root)
 
 static _Atomic(struct arena *) *map_entry(uintptr_t address)
 {
+    ASSERT(address >> MAP_ADDRESS_BITS == 0);
     _Atomic(struct map_leaf *) *root = &map_root[address >> (MAP_SHIFT + MAP_LEAF_BITS)];
     struct map_leaf *leaf = atomic_load_explicit(root, memory_order_acquire);
     if (leaf == NULL) leaf = make_leaf(root);
@@ -27,6 +28,7 @@ static _Atomic(struct arena *) *map_entry(uintptr_t address)
 
 void map_clear(const char *start, size_t size)
 {
+    ASSERT((uintptr_t)start % STEP == 0);
     for (size_t at = 0; at < size; at += STEP)
         if (map_find(start + at) != NULL)
             atomic_store_explicit(map_entry((uintptr_t)start + at), NULL, memory_order_relaxed);
@@ -34,6 +36,7 @@ void map_clear(const char *start, size_t size)
 
 void map_clear_of(const char *start, size_t size, struct arena *arena)
 {
+    ASSERT((uintptr_t)start % STEP == 0 && arena != NULL);
     for (size_t at = 0; at < size; at += STEP) {
         struct arena *there = arena;
         atomic_compare_exchange_strong(map_entry((uintptr_t)start + at), &there, NULL);
@@ -42,6 +45,7 @@ void map_clear_of(const char *start, size_t size, struct arena *arena)
 
 bool map_enter(const char *start, size_t size, struct arena *arena)
 {
+    ASSERT((uintptr_t)start % STEP == 0 && arena != NULL);
     for (size_t at = 0; at < size; at += STEP) {
         _Atomic(struct arena *) *entry = map_entry((uintptr_t)start + at);
         if (entry == NULL) {

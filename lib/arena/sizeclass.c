@@ -22,6 +22,7 @@ _Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
  * next class it is 14. */
 static unsigned fitting(unsigned blocks)
 {
+    ASSERT(blocks >= 1);
     return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
 }
 
@@ -35,6 +36,7 @@ static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 
  * than the steps before. */
 static unsigned fill_sizes(unsigned steps)
 {
+    ASSERT(steps == 1 || steps == 2 || steps == 4 || steps == 8);
     unsigned c = 0, size = 0, doubling = BLOCK_UNIT, most = steps == 8 ? SUPERBLOCK / 32 : SUPERBLOCK / 8;
     while (size < most) {
         if (size >= 2 * doubling) doubling *= 2;
@@ -50,6 +52,7 @@ static unsigned fill_sizes(unsigned steps)
         size = fitting(blocks);
         sizes[++c] = (uint16_t)size;
     }
+    ASSERT(c < CLASSES && sizes[c] == CLASS_SIZE_MAX);
     return c;
 }
 
@@ -57,6 +60,7 @@ static void set_class(unsigned c)
 {
     if (sizes[c] == 0) return;
     uint32_t size = sizes[c], capacity = SUPERBLOCK / size;
+    ASSERT(size % BLOCK_UNIT == 0 && size <= CLASS_SIZE_MAX && capacity >= 2);
     sizeclasses[c] = (struct sizeclass){
         .size = size,
         .capacity = capacity,
@@ -78,6 +82,7 @@ void sizeclass_init(unsigned steps)
     for (unsigned c = 1; c < CLASSES; c++) set_class(c);
     for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
         while (i * BLOCK_UNIT > sizes[c]) c++;
+        ASSERT(c < CLASS_CHUNK && i * BLOCK_UNIT <= sizes[c]);
         sizeclass_by_units[i] = (uint8_t)c;
     }
 }
@@ -98,6 +103,7 @@ void sizeclass_open_fast(void)
 
 unsigned sizeclass_aligned(size_t alignment, size_t size)
 {
+    ASSERT(is_power_of_two(alignment));
     if (size > CLASS_SIZE_MAX || alignment > CLASS_SIZE_MAX) return 0;
     for (unsigned c = sizeclass_of(size); c < CLASS_CHUNK; c++)
         if (sizes[c] != 0 && sizes[c] % alignment == 0) return c;

@@ -31,14 +31,15 @@
 /* Sizes above this are refused with ENOMEM: no object may be larger (C17 6.5.6). */
 #define SIZE_LIMIT ((size_t)PTRDIFF_MAX)
 
-/* Assertions of a debug build (configure --enable-debug). Other builds compile them, evaluate nothing and have no
- * code of them. A false one ends the process with a line on standard error: file, line, function and text. They may
- * stand anywhere, fast paths and forked children included.
+/* Assertions of a debug build (configure --enable-debug). Other builds compile them, evaluate nothing and
+ * have no code of them. A false one ends the process with a line on standard error: file, line, function and
+ * text. They may stand anywhere, fast paths and forked children included.
  *
- *     ASSERT(x)             for what takes a few instructions
- *     ASSERT_WALK(steps, x) for what looks at many things: a list, a bitmap, a heap. `steps` is about how many. A
- *                           place in the code evaluates x as often as option walk_steps affords, so that walks
- *                           cost no more for a large heap than for a small one */
+ *     ASSERT(x)              what takes a few instructions
+ *     ASSERT_WALK(steps, x)  what looks at many things, about `steps`: a list, a bitmap, a heap
+ *
+ * A place in the code makes its walk as often as option walk_steps affords. So walks cost no more for a large
+ * heap than for a small one. */
 #ifdef REAP_DEBUG
 _Noreturn HIDDEN void assert_failed(const char *file, unsigned line, const char *function, const char *text)
     __attribute__((cold));

@@ -40,11 +40,13 @@ void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 
 
 __thread struct lock_ranks lock_ranks;
 
-/* A signal handler has forked while its thread was within a lock. From then on the call that it interrupted gives
- * back what the child's handlers have set free, and nobody knows who has what. */
+/* A signal handler has forked while its thread was within a lock. From then on the call that it interrupted
+ * gives back what the child's handlers have set free, and nobody knows who has what. */
 static _Atomic bool are_lost;
 
 bool lock_ranks_are_lost(void) { return atomic_load_explicit(&are_lost, memory_order_relaxed); }
+
+static const void *me(void) { return lock_ranks.me != NULL ? lock_ranks.me : &lock_depth; }
 
 static const void *holder_of(const struct lock *lock)
 {
@@ -56,9 +58,9 @@ static void set_holder(struct lock *lock, const void *holder)
     atomic_store_explicit(&lock->holder, holder, memory_order_relaxed);
 }
 
-bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == &lock_depth || lock_ranks_are_lost(); }
+bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == me() || lock_ranks_are_lost(); }
 
-bool lock_is_not_mine(const struct lock *lock) { return holder_of(lock) != &lock_depth || lock_ranks_are_lost(); }
+bool lock_is_not_mine(const struct lock *lock) { return holder_of(lock) != me() || lock_ranks_are_lost(); }
 
 /* Shared reaps are taken in the program's order. */
 bool lock_rank_is_next(enum lock_rank rank)
@@ -79,7 +81,7 @@ void lock_note_rank(enum lock_rank rank, int n)
 void lock_note_taken(struct lock *lock)
 {
     ASSERT(holder_of(lock) == NULL || lock_ranks_are_lost());
-    set_holder(lock, &lock_depth);
+    set_holder(lock, me());
     lock_note_rank((enum lock_rank)lock->rank, 1);
 }
 
@@ -115,7 +117,7 @@ static void note_passing(const struct gate *gate, int n)
 
 static void note_reset(struct lock *lock)
 {
-    if (holder_of(lock) == &lock_depth) atomic_store(&are_lost, true);
+    if (holder_of(lock) == me()) atomic_store(&are_lost, true);
     set_holder(lock, NULL);
 }
 

@@ -9,9 +9,9 @@
  * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be
  * handed to it: then nobody else can take it.
  *
- * Rank: doc/design/concurrency.md has the order in which locks are taken, by fork too. A debug build counts what
- * a thread holds of each rank, and asserts that a thread which takes a lock, waiting for it if need be, holds none
- * of that rank or of a later one.
+ * Rank: doc/design/concurrency.md has the order in which locks are taken, by fork too. A debug build counts
+ * what a thread holds of each rank, and asserts that a thread which takes a lock, waiting for it if need be,
+ * holds none of that rank or of a later one.
  *
  * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread,
  * nor for those that wait for it: it tries each lock for a while and does without. The parent is left as it
@@ -54,17 +54,23 @@ struct lock {
     _Atomic uint32_t impatient; /* threads that wait for it to be handed over */
     const void *forker;         /* the thread that took it for its fork, by its lock_depth's address */
 #ifdef REAP_DEBUG
-    const void *_Atomic holder; /* the thread that has it, by the same; NULL: none, or a fork */
+    const void *_Atomic holder; /* the thread that has it; NULL: none, or a fork */
     uint8_t rank;               /* enum lock_rank */
 #endif
 };
 
 /* A lock of a rank as it begins; and for one in memory that is zero. */
 #ifdef REAP_DEBUG
-#define LOCK_OF_RANK(r) {.rank = (r)}
+#define LOCK_OF_RANK(r)                                                                                      \
+    {                                                                                                        \
+        .rank = (r)                                                                                          \
+    }
 #define LOCK_SET_RANK(lock, r) ((lock)->rank = (r))
 #else
-#define LOCK_OF_RANK(r) {0}
+#define LOCK_OF_RANK(r)                                                                                      \
+    {                                                                                                        \
+        0                                                                                                    \
+    }
 #define LOCK_SET_RANK(lock, r) ((void)0)
 #endif
 
@@ -74,8 +80,8 @@ enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
 /* --- what a debug build knows of locks --------------------------------------------------------- */
 
-/* Does this thread have the lock? Or does somebody else, or nobody? Both are true where a debug build does not know:
- * after a signal handler has forked within a call that held a lock. */
+/* Does this thread have the lock? Or does somebody else, or nobody? Both are true where a debug build does
+ * not know: after a signal handler has forked within a call that held a lock. */
 bool lock_is_mine(const struct lock *lock);
 bool lock_is_not_mine(const struct lock *lock);
 
@@ -87,7 +93,9 @@ bool lock_ranks_are_lost(void);
 
 #ifdef REAP_DEBUG
 
+/* Of a thread; tests in which a thread acts as several exchange it. */
 struct lock_ranks {
+    const void *me; /* who it is to locks; NULL: lock_depth's address */
     uint8_t held[RANKS];
 };
 extern HIDDEN __thread struct lock_ranks lock_ranks __attribute__((tls_model("initial-exec")));
@@ -184,7 +192,7 @@ bool lock_try_for_a_while(struct lock *lock);
 static inline void lock_give(struct lock *lock)
 {
     uint32_t expected = LOCK_HELD;
-    ASSERT(lock_is_mine(lock) && atomic_load(&lock->state) != LOCK_FREE);
+    ASSERT(lock_is_mine(lock));
     lock_note_given(lock);
     if (!atomic_compare_exchange_strong(&lock->state, &expected, LOCK_FREE)) lock_give_on(lock);
     lock_count(-1);
@@ -218,7 +226,10 @@ struct gate {
     struct lock closers;
 };
 
-#define GATE_OF_RANK(r) {.closers = LOCK_OF_RANK(r)}
+#define GATE_OF_RANK(r)                                                                                      \
+    {                                                                                                        \
+        .closers = LOCK_OF_RANK(r)                                                                           \
+    }
 
 void gate_enter(struct gate *gate);
 void gate_leave(struct gate *gate);

@@ -95,7 +95,8 @@ static const struct option {
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
     {"harden", AT(harden), NULL, NULL, 0, 1, 0, "red zones, and freed objects looked through"},
 #ifdef REAP_DEBUG
-    {"walk_steps", AT(walk_steps), NULL, NULL, 0, 1000000, 16, "how much assertions walk through, on average"},
+    {"walk_steps", AT(walk_steps), NULL, NULL, 0, 1000000, 16,
+     "how much assertions walk through, on average"},
 #endif
 };
 

@@ -16,7 +16,11 @@ static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
 
 static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_OUTBOX_ONE); }
 
-static uint64_t *outbox_of(unsigned id, unsigned class) { return &heap_outboxes[id].of[class]; }
+static uint64_t *outbox_of(unsigned id, unsigned class)
+{
+    ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
+    return &heap_outboxes[id].of[class];
+}
 
 static uint64_t outbox_read(unsigned id, unsigned class)
 {
@@ -43,6 +47,7 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
 {
     struct sorted *sorted = &table[((uintptr_t)sb / sizeof *sb) % SORTED];
     struct chain chain = chain_of_block(sb, block);
+    ASSERT(sorted->sb != sb || sorted->chain.count != 0);
     if (sorted->sb != sb) {
         send(sorted);
         *sorted = (struct sorted){sb, chain};
@@ -71,6 +76,7 @@ static struct superblock *superblock_of(void *block, const void *before)
 
 static void deliver(uint64_t word)
 {
+    ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
@@ -114,6 +120,7 @@ static bool take_closed(uint64_t *outbox)
 {
     uint64_t word = __atomic_load_n(outbox, __ATOMIC_ACQUIRE);
     if ((word & HEAP_OUTBOX_CLOSED) == 0) return false;
+    ASSERT((word & ADDRESS) != 0);
     __atomic_store_n(outbox, 0, __ATOMIC_RELEASE);
     deliver(word);
     return true;
@@ -170,11 +177,13 @@ void heap_outbox_fork_child(void) { taking = false; }
 
 bool heap_outbox_put(struct superblock *sb, void *block)
 {
+    ASSERT(cpu.ids != 0 && superblock_has_number(sb, block_number(sb, block)));
     unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
     unsigned most = eighth < MOST ? eighth : MOST;
     for (;;) {
         unsigned id = cpu_id();
         uint64_t word = outbox_read(id, class);
+        ASSERT((word & HEAP_OUTBOX_CLOSED) != 0 || blocks_in(word) <= MOST);
         if ((word & HEAP_OUTBOX_CLOSED) != 0 || most == 0) return false;
         if (blocks_in(word) == most) {
             deliver_class(id, class);
@@ -192,6 +201,7 @@ void *heap_outbox_get(unsigned class)
     void *block = !lines_are_shared(class) ? heap_outbox_pop(class) : NULL;
     if (block == NULL) return NULL;
     if (!block_looks_free(block)) superblock_written(block);
+    ASSERT(heap_is_block(block, class));
     *(uint64_t *)block = *link_of(block) = 0;
     return block;
 }

@@ -8,6 +8,7 @@ static volatile uint8_t heap_post_mark = 1;
 
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
+    ASSERT(sb->posted != 0);
     struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
     do sb->posted_next = first;
     while (
@@ -19,6 +20,7 @@ void heap_post(struct superblock *sb)
     uint8_t mark = heap_post_mark;
     if (atomic_load(&sb->posted) == mark || atomic_exchange(&sb->posted, mark) == mark) return;
     unsigned id = superblock_role(sb).heap;
+    ASSERT(id >= HEAP_NONE || heap_get(id) != NULL);
     push(id < HEAP_NONE ? &heap_get(id)->posted : &global_posted, sb);
     if (heap_post_mark != mark) atomic_store(&sb->posted, heap_post_mark); /* a handler has forked between */
 }
@@ -32,6 +34,7 @@ void heap_forward(struct superblock *sb)
 
 void heap_make_pending(struct superblock *sb, const struct chain *chain)
 {
+    ASSERT(chain->count != 0);
     if (superblock_pending_is_due(sb, superblock_put_pending(sb, chain), chain->count)) heap_post(sb);
 }
 

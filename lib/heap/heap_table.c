@@ -51,6 +51,7 @@ static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memor
 
 static struct heap *enter_heap(unsigned id, struct heap *memory)
 {
+    ASSERT(lock_is_mine(&heap_table_lock) && atomic_load(&heap_table[id]) == NULL);
     memory->id = (uint16_t)id;
     LOCK_SET_RANK(&memory->lock, RANK_HEAP);
     if (heap_is_alone()) {
@@ -67,6 +68,7 @@ static struct heap *enter_heap(unsigned id, struct heap *memory)
  * thread of the same id. */
 static COLD struct heap *heap_create(unsigned id)
 {
+    ASSERT(id < IDS_MAX);
     int saved = errno;
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
     struct heap *memory = memory_for_heap();
@@ -85,6 +87,7 @@ static COLD struct heap *heap_create(unsigned id)
 
 struct heap *heap_get(unsigned id)
 {
+    ASSERT(id < IDS_MAX);
     struct heap *heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
     return LIKELY(heap != NULL) ? heap : heap_create(id);
 }
@@ -95,6 +98,7 @@ struct heap *heap_next(unsigned id)
     struct heap *heap = NULL;
     for (; heap == NULL && id < made; id++)
         heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    ASSERT(heap == NULL || heap->id + 1u == id);
     return heap;
 }
 
@@ -120,6 +124,7 @@ bool heap_lock_soon(struct heap *heap)
         lock_take(&heap->lock);
     }
     begin(heap);
+    ASSERT(lock_is_mine(&heap->lock));
     return true;
 }
 

@@ -30,6 +30,7 @@ static struct apart_node **before(uintptr_t address)
 static void split(struct apart_node *tree, uintptr_t address, struct apart_node **left,
                   struct apart_node **right)
 {
+    ASSERT(lock_is_mine(&map.lock));
     while (tree) {
         if (tree->start < address) {
             *left = tree;
@@ -47,6 +48,7 @@ static void split(struct apart_node *tree, uintptr_t address, struct apart_node 
 /* Takes a node out: its subtrees become one in its place. */
 static void take_out(struct apart_node **link)
 {
+    ASSERT(lock_is_mine(&map.lock) && *link);
     struct apart_node *left = (*link)->left, *right = (*link)->right;
     while (left && right) {
         if (priority(left) > priority(right)) {
@@ -64,11 +66,14 @@ static void take_out(struct apart_node **link)
 
 static void insert(struct apart_node *node)
 {
+    ASSERT(node->start <= node->end);
     struct apart_node **link = &map.root;
     while (*link && priority(*link) >= priority(node))
         link = node->start < (*link)->start ? &(*link)->left : &(*link)->right;
     split(*link, node->start, &node->left, &node->right);
     *link = node;
+    ASSERT(!node->left || (node->left->start < node->start && priority(node->left) <= priority(node)));
+    ASSERT(!node->right || (node->right->start >= node->start && priority(node->right) <= priority(node)));
 }
 
 void apart_map_add(struct apart_node *node)
@@ -82,6 +87,7 @@ void apart_map_add(struct apart_node *node)
 
 void apart_map_bury(struct apart_node *node, size_t kept)
 {
+    ASSERT(!node->dead);
     lock_take(&map.lock);
     node->dead = true;
     node->kept = kept;
@@ -91,6 +97,7 @@ void apart_map_bury(struct apart_node *node, size_t kept)
     else
         map.oldest = node;
     map.youngest = node;
+    ASSERT((map.oldest != NULL) == (map.youngest != NULL));
     map.dead++;
     map.kept += kept;
     lock_give(&map.lock);
@@ -101,6 +108,7 @@ struct apart_node *apart_map_exhume(size_t count, size_t bytes)
     lock_take(&map.lock);
     struct apart_node *node = map.dead > count || map.kept > bytes ? map.oldest : NULL;
     if (node) {
+        ASSERT(node->dead && map.dead != 0 && map.kept >= node->kept);
         map.oldest = node->next;
         if (!map.oldest) map.youngest = NULL;
         map.dead--;

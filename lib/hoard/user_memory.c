@@ -24,9 +24,21 @@ static struct {
     struct run at[RUNS];
 } lent = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
 
+/* For assertions. */
+static bool are_sorted(void)
+{
+    for (unsigned i = 0; i < lent.count; i++) {
+        const struct run *run = &lent.at[i];
+        if (run->start >= run->end || run->piece > run->start || run->end > run->piece_end) return false;
+        if (i > 0 && lent.at[i - 1].end > run->start) return false;
+    }
+    return lent.pieces <= lent_any;
+}
+
 static void begin_change(void)
 {
     lock_take(&lent.lock);
+    ASSERT(lent.count <= RUNS && lent.pieces <= LENT_MAX);
     atomic_store_explicit(&lent.version, lent.version | 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
@@ -39,12 +51,14 @@ static void make_even(void)
 static void end_change(void)
 {
     make_even();
+    ASSERT_WALK(lent.count, are_sorted());
     lock_give(&lent.lock);
 }
 
 /* The first run that ends behind an address; count when there is none. */
 static unsigned search(uintptr_t address, unsigned count)
 {
+    ASSERT(count <= RUNS);
     unsigned low = 0, high = count;
     while (low < high) {
         unsigned middle = (low + high) / 2;
@@ -60,6 +74,7 @@ static unsigned search(uintptr_t address, unsigned count)
 
 static void set(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
 {
+    ASSERT(i < RUNS && start < end && piece <= start && end <= piece_end);
     atomic_store_explicit(&lent.at[i].start, start, memory_order_relaxed);
     atomic_store_explicit(&lent.at[i].end, end, memory_order_relaxed);
     atomic_store_explicit(&lent.at[i].piece, piece, memory_order_relaxed);
@@ -74,6 +89,7 @@ static void copy(unsigned to, unsigned from)
 
 static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
 {
+    ASSERT(lock_is_mine(&lent.lock) && lent.count < RUNS && i <= lent.count);
     for (unsigned k = lent.count; k > i; k--) copy(k, k - 1);
     set(i, start, end, piece, piece_end);
     atomic_store_explicit(&lent.count, lent.count + 1, memory_order_relaxed);
@@ -82,6 +98,7 @@ static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, 
 static void drop(unsigned i)
 {
     unsigned count = lent.count;
+    ASSERT(i < count && lock_is_mine(&lent.lock));
     for (unsigned k = i + 1; k < count; k++) copy(k - 1, k);
     atomic_store_explicit(&lent.count, count - 1, memory_order_relaxed);
 }
@@ -97,6 +114,7 @@ static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
 /* In the run i, or before it. */
 static void enter(unsigned i, uintptr_t start, uintptr_t end)
 {
+    ASSERT(start < end && i <= lent.count);
     const struct run *run = &lent.at[i];
     bool within = i < lent.count && run->start < end;
     uintptr_t outer = run->piece, outer_end = run->piece_end, before = run->start, behind = run->end;
@@ -111,6 +129,7 @@ static void enter(unsigned i, uintptr_t start, uintptr_t end)
 
 int lent_add(void *at, size_t size)
 {
+    ASSERT(at != NULL && size != 0 && (uintptr_t)at % LENT_ALIGN == 0 && size % LENT_ALIGN == 0);
     uintptr_t start = (uintptr_t)at, end = start + size;
     begin_change();
     unsigned i = search(start, lent.count);
@@ -148,6 +167,7 @@ static bool join(unsigned i)
 static void leave(uintptr_t piece)
 {
     unsigned i = search(piece, lent.count), outer = outer_of(i, lent.at[i].piece_end);
+    ASSERT(i < lent.count && lent.at[i].piece == piece && outer < lent.count);
     uintptr_t end = lent.at[i].piece_end, around = lent.at[outer].piece,
               around_end = lent.at[outer].piece_end;
     while (i < lent.count && lent.at[i].start <= end) {
@@ -165,6 +185,7 @@ static void leave(uintptr_t piece)
 void lent_remove(const void *start)
 {
     begin_change();
+    ASSERT(lent.pieces != 0 && lent_any != 0);
     leave((uintptr_t)start);
     lent.pieces--;
     atomic_fetch_sub_explicit(&lent_any, 1, memory_order_relaxed);

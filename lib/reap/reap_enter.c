@@ -23,6 +23,7 @@ bool reap_is_entered(struct reap *reap)
 
 static void begin(struct reap *reap)
 {
+    ASSERT(!(reap->flags & REAP_ENTERED));
     reap->flags |= REAP_ENTERED;
     reap->entered_in = reap_tree_generation;
     reap->entered = 0;
@@ -37,15 +38,18 @@ static void enter_shared(struct reap *reap)
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
+    ASSERT(reap_is_shared(reap) && reap->flags & REAP_ENTERED);
     shared_outer = ambient_reap;
     ambient_reap = reap;
 }
 
 static void leave_shared(struct reap *shared)
 {
+    ASSERT(shared_entered != 0);
     if (--shared_entered > 0) return;
     reap_shared_hold_again(shared);
     HELD struct reap *reap = shared;
+    ASSERT(reap->entered != 0 && shared_outer != shared);
     if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
     ambient_reap = shared_outer;
 }
@@ -60,6 +64,7 @@ static void enter(struct reap *reap)
         report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
+    ASSERT(reap->flags & REAP_ENTERED && ambient_reap == reap && reap->outer != reap);
 }
 
 void reapEnter(void **handle)
@@ -80,6 +85,7 @@ void reapLeave(void)
         leave_shared(reap);
         return;
     }
+    ASSERT(reap->entered != 0 && reap->flags & REAP_ENTERED);
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
     ambient_reap = reap->outer;

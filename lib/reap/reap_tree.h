@@ -60,12 +60,14 @@ static inline void reap_tree_unlock(struct reap *parent)
  * it is born at their depth, which changes under the lock (reap_mark.c). */
 static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
+    ASSERT(child != parent && child->tag != 0);
     child->parent = parent;
     if (!parent) return 0;
     reap_tree_lock(parent);
     unsigned flags = parent->flags;
     if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
     struct reap *head = parent->children;
+    ASSERT(head != child && (!head || head->parent == parent));
     child->next = head;
     if (head) head->prev = child;
     atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
@@ -81,6 +83,8 @@ static inline void reap_tree_remove(struct reap *child)
     if (!parent) return;
     reap_tree_lock(parent);
     struct reap *next = child->next, *prev = child->prev;
+    ASSERT(prev ? prev->next == child : parent->children == child);
+    ASSERT(!next || (next->parent == parent && next->prev == child));
     if (next) next->prev = prev;
     if (prev)
         prev->next = next;
@@ -94,6 +98,7 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 {
     struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
     if (!chunk) return NULL;
+    ASSERT(!reap_chunk_is_live(chunk));
     if (!__libc_single_threaded) return atomic_exchange_explicit(&parent->cradle, NULL, memory_order_acquire);
     atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
     return chunk;
@@ -105,6 +110,7 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
 {
     struct reap_chunk *none = NULL;
+    ASSERT(!reap_chunk_is_live(chunk) && !chunk->lent);
     if (UNLIKELY(!parent || reap_watched || chunk->size != reap_child_size(parent))) return false;
     if (UNLIKELY(parent->flags & REAP_BACKED) && !reap_backing_is_hoard(&parent->backing)) return false;
     if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;

@@ -16,6 +16,7 @@ static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
 /* A chunk's free units, the hole among them. */
 static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
+    ASSERT(chunk->kind == REAP_REGULAR && chunk->live_units <= chunk->limit - chunk->first);
     return chunk->limit - chunk->first - chunk->live_units + hole_in(reap, chunk);
 }
 
@@ -48,6 +49,7 @@ bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk
 /* Closes a chunk whose blocks are in no bins any more. */
 static void close_unlisted(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && !chunk->closed && chunk->frees);
     reap_forget_dirty(chunk);
     chunk->closed = true;
     chunk->notice = 1;
@@ -56,6 +58,7 @@ static void close_unlisted(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_closing_close(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk != reap->current && !chunk->pinned);
     size_t limit = chunk->limit;
     for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, limit)) < limit; unit++)
         reap_bins_unlink(reap, reap_address(chunk, unit), reap_block_end(reap, chunk, unit) - unit);
@@ -65,6 +68,7 @@ void reap_closing_close(struct reap *reap, struct reap_chunk *chunk)
 /* Where the first live block behind a free one starts. */
 static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t limit)
 {
+    ASSERT(reap_is_free(chunk, unit) && unit < limit);
     size_t i = unit / 64;
     uint64_t live = chunk->starts[i] & ~chunk->frees[i] & ~(uint64_t)0 << (unit % 64);
     while (!live) {
@@ -77,6 +81,7 @@ static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t limi
 /* The free blocks of a closed chunk, joined, are for use again. */
 void reap_closing_open(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->closed && reap->closed != 0 && !reap_is_dirty(chunk));
     size_t limit = reap_chunk_top(reap, chunk), unit = chunk->first;
     while ((unit = bitmap_next(chunk->frees, unit, limit)) < limit) {
         size_t end = next_live(chunk, unit, limit);
@@ -96,6 +101,7 @@ bool reap_closing_reopen(struct reap *reap)
     if (LIKELY(reap->closed == 0) || reap->flags & REAP_MARKED) return false;
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
         if (chunk->closed && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
+    ASSERT(best != NULL);
     reap_closing_open(reap, best);
     reap->tight = false;
     return true;
@@ -108,6 +114,7 @@ bool reap_closing_part_is_free(const struct reap *reap, unsigned part)
         if (!is_open(c)) continue;
         all += c->limit - c->first;
         free += free_units(reap, c);
+        ASSERT(free <= all);
     }
     return free >= all / part;
 }

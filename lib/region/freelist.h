@@ -31,6 +31,7 @@ static inline void reap_choose_mode(struct reap *reap)
 /* The bin for a block of so many units. */
 static inline size_t reap_bin(size_t units)
 {
+    ASSERT(units != 0);
     if (LIKELY(units <= REAP_EXACT_BINS)) return units - 1;
     size_t log = 63 - (size_t)__builtin_clzll(units);
     size_t bin = REAP_EXACT_BINS + (log - 5) * 2 + (units >> (log - 1) & 1);
@@ -42,7 +43,9 @@ static inline size_t reap_bin(size_t units)
 static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
                                  size_t bin)
 {
+    ASSERT(bin < REAP_BINS && heap == reap_tables(reap) && (uintptr_t)block % REAP_UNIT == 0);
     struct reap_block *head = heap->bins[bin];
+    ASSERT((head != NULL) == (reap->bins_used >> bin & 1) && head != block);
     block->next = head;
     if (LIKELY(head != NULL))
         head->prev = block;
@@ -54,6 +57,8 @@ static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, stru
 
 static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
+    ASSERT(chunk->owner == reap && unit >= chunk->first && unit + units <= reap_chunk_top(reap, chunk));
+    ASSERT(bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
     struct reap_block *block = reap_address(chunk, unit);
     if (units > REAP_EXACT_BINS) block->units = units;
     reap_bin_link(reap, reap_tables(reap), block, reap_bin(units));
@@ -67,6 +72,8 @@ static inline void reap_bins_unlink(struct reap *reap, struct reap_block *block,
 {
     size_t bin = reap_bin(units);
     struct reap_heap *heap = reap_tables(reap);
+    ASSERT(reap->bins_used >> bin & 1 && heap->bins[bin] != NULL);
+    ASSERT(bin < REAP_EXACT_BINS || block->units == units);
     if (heap->bins[bin] == block) {
         heap->bins[bin] = block->next;
         if (!block->next) reap_bin_emptied(reap, block, units * REAP_UNIT);
@@ -80,10 +87,12 @@ static inline void reap_bins_unlink(struct reap *reap, struct reap_block *block,
 /* Takes a free block out of the bins and the bitmaps, because it becomes part of another. */
 static inline void reap_bins_dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
+    ASSERT(unit < end && bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
     if (!chunk->closed) reap_bins_unlink(reap, reap_address(chunk, unit), end - unit);
     bitmap_clear(chunk->frees, unit);
     bitmap_clear(chunk->starts, unit);
     chunk->live_units += end - unit;
+    ASSERT(chunk->live_units <= chunk->limit - chunk->first);
 }
 
 /* --- runs of free blocks --- */
@@ -91,6 +100,7 @@ static inline void reap_bins_dissolve(struct reap *reap, struct reap_chunk *chun
 /* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
 static inline size_t reap_bins_join(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
 {
+    ASSERT(top <= chunk->limit);
     while (end < top && bitmap_get(chunk->frees, end)) {
         size_t next = reap_block_end(reap, chunk, end);
         reap_bins_dissolve(reap, chunk, end, next);

@@ -22,6 +22,7 @@ struct reap_heap reap_no_heap = {.near_last = REAP_NEAR - 1, .near = {[0 ... REA
 static void hold(struct reap *reap, size_t size)
 {
     reap->held += size;
+    ASSERT(reap->held >= size);
     if (reap->held > reap->peak) reap->peak = reap->held;
 }
 
@@ -35,6 +36,7 @@ void reap_heap_begin(struct reap *reap)
 {
     if (reap->heap != &reap_no_heap) return;
     struct reap_heap *heap = reap_tables(reap);
+    ASSERT(heap != &reap_no_heap);
     if (heap == &reap->own) heap->near_last = REAP_NEAR - 1;
     if (!reap->bins_used) memset(heap->bins, 0, sizeof heap->bins);
     forget_near(heap);
@@ -43,6 +45,7 @@ void reap_heap_begin(struct reap *reap)
 
 void reap_heap_give_back(struct reap *reap)
 {
+    ASSERT(reap->flags & REAP_WIDE && reap->held >= reap_wide_size(reap));
     reap->held -= reap_wide_size(reap);
     reap->flags &= (uint8_t)~REAP_WIDE;
     hoard_free(reap->wide);
@@ -54,6 +57,7 @@ static NOINLINE void widen(struct reap *reap)
 {
     struct reap_heap *old = reap->heap, *wide;
     size_t n = (old->near_last + 1) * 4, size = reap_heap_size(n);
+    ASSERT(old != &reap_no_heap && is_power_of_two(old->near_last + 1));
     if (n > REAP_NEAR_MAX || size > reap->held / 64 || reap->flags & REAP_BACKED) return;
     int saved = errno;
     wide = hoard_malloc(size);
@@ -65,6 +69,7 @@ static NOINLINE void widen(struct reap *reap)
     reap_heap_end(reap);
     reap->heap = reap->wide = wide;
     reap->flags |= REAP_WIDE;
+    ASSERT(is_power_of_two(wide->near_last + 1) && n <= REAP_NEAR_MAX);
     hold(reap, size);
 }
 
@@ -77,6 +82,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (UNLIKELY(reap->flags & REAP_SPECIAL) || chunk->kind != REAP_REGULAR) return chunk;
     reap_heap_begin(reap);
     if (*reap_near(reap->heap, pointer) != &nowhere) widen(reap);
+    ASSERT((uintptr_t)pointer - (uintptr_t)chunk < chunk->size);
     return *reap_near(reap->heap, pointer) = chunk;
 }
 
@@ -114,6 +120,7 @@ static NOINLINE void give_lent(struct reap_chunk *chunk)
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
+    ASSERT(!reap_chunk_is_live(chunk) && chunk->size != 0);
     if (UNLIKELY(reap_kept_on) && !chunk->lent) {
         reap_kept_add(chunk);
         return;
@@ -128,6 +135,8 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
 /* Puts a chunk on the reap's list. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));
+    ASSERT(reap->chunks == NULL || (reap->chunks->prev == NULL && reap->chunks->owner == reap));
     chunk->depth = reap_depth(reap);
     chunk->prev = NULL;
     chunk->next = reap->chunks;
@@ -138,6 +147,8 @@ static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 
 static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->prev ? chunk->prev->next == chunk : reap->chunks == chunk);
+    ASSERT(!chunk->next || chunk->next->prev == chunk);
     if (chunk->next) chunk->next->prev = chunk->prev;
     if (chunk->prev)
         chunk->prev->next = chunk->next;
@@ -148,6 +159,7 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
 /* The reap's own tables again, where the wider ones are too much for what is left. */
 static void narrow(struct reap *reap)
 {
+    ASSERT(reap->flags & REAP_WIDE);
     memcpy(reap->own.bins, reap->wide->bins, sizeof reap->own.bins);
     reap_heap_end(reap);
     reap->heap = &reap_no_heap;
@@ -156,6 +168,9 @@ static void narrow(struct reap *reap)
 
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk != reap_first_chunk(reap));
+    ASSERT(!list_holds(&chunk->dirty) && !(chunk->pinned & REAP_PIN_RECORDS));
+    ASSERT(reap->held >= chunk->size && reap->closed >= chunk->closed);
     if (chunk == reap->current) {
         reap->current = NULL;
         reap->bump = reap->end = reap->limit = NULL;
@@ -175,6 +190,7 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
     for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
         struct reap_chunk *chunk = *link;
         if (chunk->limit - chunk->first < units) continue;
+        ASSERT(chunk->kind == REAP_SPARE && reap->spare_bytes >= chunk->size);
         *link = chunk->next;
         reap->spare_bytes -= (uint32_t)chunk->size;
         return chunk;
@@ -205,6 +221,7 @@ static size_t next_size(const struct reap *reap)
     size_t have = carved_bytes(reap, 2 * max);
     if (size > max) size = max;
     while (size < max && size <= have / 2) size *= 2;
+    ASSERT(is_power_of_two(size) && size <= max);
     return size;
 }
 
@@ -214,6 +231,7 @@ static size_t least_size(size_t units)
     size_t size = REAP_FIRST_SIZE;
     if (units > PTRDIFF_MAX / 2 / REAP_UNIT) return PTRDIFF_MAX;
     while (size < REAP_HEADER + 2 * reap_guarded_size(size) + units * REAP_UNIT) size *= 2;
+    ASSERT(is_power_of_two(size));
     return size;
 }
 
@@ -224,6 +242,7 @@ static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_
     struct reap_chunk *chunk = UNLIKELY(backed) ? reap_backing_take(&reap->backing, size, got, zeroed)
                                                 : chunk_alloc(size, got, zeroed);
     if (chunk) chunk->lent = backed && !reap_backing_is_hoard(&reap->backing);
+    ASSERT(!chunk || *got >= size);
     return chunk;
 }
 
@@ -235,6 +254,8 @@ void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
     chunk->shared = reap_is_shared(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
+    ASSERT_WALK(reap_bitmap_size(chunk->size) / 8,
+                bitmap_next(chunk->starts, 0, chunk->limit) == chunk->limit);
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
@@ -250,6 +271,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         hold(reap, size);
     }
     reap_chunk_start(reap, chunk, zeroed);
+    ASSERT(chunk->limit - chunk->first >= units);
     return chunk;
 }
 
@@ -267,6 +289,7 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
+    ASSERT(reap_address(chunk, chunk->first) == object);
     return chunk;
 }
 
@@ -295,6 +318,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
     if (UNLIKELY(reap_watched)) memtool_hide((char *)chunk + first, size - first);
+    ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 && chunk->limit <= size / REAP_UNIT);
     return chunk;
 }
 
@@ -306,6 +330,7 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == from && from != to && chunk->kind == REAP_WHOLE && from->held >= chunk->size);
     reap_chunk_forget(from, chunk);
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
@@ -325,6 +350,7 @@ static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE && reap->held >= chunk->size);
     size_t size;
     if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->lent ? 0 : chunk->first)) return false;
     bool done = chunk->lent ? fits(chunk, units, &size)
@@ -333,6 +359,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     hold(reap, size);
     chunk->size = size;
     if (!done) return false;
+    ASSERT(reap_chunk_is_apart(chunk) || (chunk->first + units) * REAP_UNIT <= size);
     chunk->limit = chunk->first + units;
     chunk->live_units = units;
     return true;
@@ -343,6 +370,7 @@ void reap_chunk_adopt_all(struct reap *reap)
     struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
     while (chunk) {
         struct reap_chunk *next = chunk->next;
+        ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
         reap_chunk_hold(reap, chunk);
         if (reap->flags & REAP_LIMITED) reap->share.drawn += chunk->live_units * REAP_UNIT;
         chunk = next;
@@ -351,7 +379,9 @@ void reap_chunk_adopt_all(struct reap *reap)
 
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && !chunk->frees);
     uint64_t *frees = chunk->starts + reap_guarded_size(chunk->size) / sizeof(uint64_t);
+    ASSERT((char *)frees + reap_bitmap_size(chunk->size) <= (char *)reap_address(chunk, chunk->first));
     memset(frees, 0, reap_bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     chunk->reach = chunk->size / REAP_UNIT;
@@ -362,6 +392,7 @@ void *reap_chunk_record(struct reap *reap, size_t size)
 {
     size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
     if ((size_t)(reap->limit - reap->bump) < size) return NULL;
+    ASSERT(reap->current->live_units >= size / REAP_UNIT);
     bool region = reap->end == reap->limit;
     reap->limit -= size;
     reap->current->limit -= size / REAP_UNIT;
@@ -369,6 +400,8 @@ void *reap_chunk_record(struct reap *reap, size_t size)
     reap->current->pinned |= REAP_PIN_RECORDS;
     if (region) reap->end = reap->limit;
     if (UNLIKELY(reap_watched)) memtool_show(reap->limit, size);
+    ASSERT(reap->limit >= reap->bump &&
+           reap->limit == (char *)reap_address(reap->current, reap->current->limit));
     return reap->limit;
 }
 

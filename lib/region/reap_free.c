@@ -19,6 +19,7 @@ enum {
  * blocks before it. */
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
+    ASSERT(chunk == reap->current && unit >= reap_chunk_floor(chunk) && unit <= reap_chunk_top(reap, chunk));
     size_t from = reap_unit(chunk, reap->bump);
     reap_chunk_note_high(chunk, from);
     reap_retreat_begin(chunk);
@@ -30,6 +31,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
         unit = start;
     }
     reap->bump = reap_address(chunk, unit);
+    ASSERT(unit >= chunk->first && bitmap_next(chunk->starts, unit, chunk->limit) == chunk->limit);
     reap_retreat_end(chunk);
     reap_choose_mode(reap);
 }
@@ -40,6 +42,7 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
     if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
     size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
     size_t end = reap_bins_join(reap, chunk, unit, top);
+    ASSERT(start >= chunk->first && reap_is_free(chunk, start) && end > unit);
     reap_bins_unlink(reap, reap_address(chunk, start), unit - start);
     chunk->live_units -= end - unit;
     reap_bin_push(reap, chunk, start, end - start);
@@ -50,6 +53,7 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
  * free blocks touch. */
 static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->frees && !chunk->closed && reap_is_dirty(chunk));
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
     reap_forget_dirty(chunk);
@@ -87,6 +91,7 @@ struct fit {
 
 static struct fit fit_of(struct reap_block *block, size_t bin)
 {
+    ASSERT(bin < REAP_EXACT_BINS || reap_bin(block->units) == bin);
     return (struct fit){block, bin < REAP_EXACT_BINS ? bin + 1 : block->units};
 }
 
@@ -106,6 +111,7 @@ static struct fit find(struct reap *reap, size_t units, bool any)
     if (!used)
         return (struct fit){NULL, 0}; /* of 0 ctz may be anything, and compilers conclude that it is none */
     bin = (size_t)__builtin_ctzll(used);
+    ASSERT(bins[bin] != NULL && fit_of(bins[bin], bin).units >= units);
     return fit_of(bins[bin], bin);
 }
 
@@ -129,6 +135,7 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
         sweep(reap, LIST_ENTRY(reap->dirty.first, struct reap_chunk, dirty));
         fit = find(reap, units, false);
     }
+    ASSERT(!fit.block || fit.units >= units);
     return fit;
 }
 
@@ -149,6 +156,7 @@ static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, si
     for (size_t unit = end - units; n > 0; n--, unit -= units) {
         bitmap_set(chunk->starts, unit);
         bitmap_set(chunk->frees, unit);
+        ASSERT(unit >= chunk->first && unit + units <= chunk->limit);
         reap_bin_push(reap, chunk, unit, units);
     }
 }
@@ -160,7 +168,9 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     struct reap_block *block = fit.block;
     struct reap_chunk *chunk = reap_chunk_find(reap, block);
     size_t unit = reap_unit(chunk, block), have = fit.units;
+    ASSERT(chunk != NULL && have >= units && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     size_t n = more(reap, units, have - units), rest = have - units * (n + 1);
+    ASSERT(units * (n + 1) + rest == have);
     if (rest > 0 && reap_bin(rest) == reap_bin(have)) {
         block->units = rest;
     } else {
@@ -173,11 +183,13 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     cut_free(reap, chunk, unit + have, units, n);
     bitmap_set(chunk->starts, unit + rest);
     chunk->live_units += units;
+    ASSERT(!reap_is_free(chunk, unit + rest) && chunk->live_units <= chunk->limit - chunk->first);
     return reap_address(chunk, unit + rest);
 }
 
 void *reap_free_take(struct reap *reap, size_t units)
 {
+    ASSERT(units != 0 && !(reap->flags & REAP_MARKED));
     struct fit fit = find(reap, units, false);
     if (!fit.block) fit = find_swept(reap, units);
     if (!fit.block && is_frugal(reap)) fit = find(reap, units, true);
@@ -207,6 +219,7 @@ static NOINLINE void *take_joined(struct reap *reap, size_t units)
         if (object) return object;
         opened++;
     }
+    ASSERT(reap->closed == 0);
     reap->patience = (uint16_t)(opened / 8 < UINT16_MAX ? opened / 8 : UINT16_MAX);
     return NULL;
 }
@@ -241,6 +254,7 @@ void reap_free_settle(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
     if (reap->bump != reap_address(chunk, chunk->first)) return;
+    ASSERT(chunk->live_units == chunk->limit - chunk->first);
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
     reap_forget_dirty(chunk);
@@ -255,11 +269,13 @@ static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
     }
     chunk->notice = 0; /* nobody is to look at it meanwhile */
     if (chunk == reap->current) reap_free_leave_hole(reap);
+    ASSERT(chunk != reap->current && !chunk->pinned);
     reap_closing_close(reap, chunk);
 }
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && chunk->frees);
     size_t step = chunk->size / REAP_UNIT / 16;
     if (!reap_is_dirty(chunk) && !chunk->closed) list_push(&reap->dirty, &chunk->dirty);
     if (chunk->live_units > 0 && !chunk->closed && reap_closing_is_due(reap, chunk)) close_chunk(reap, chunk);
@@ -284,7 +300,9 @@ static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR);
     size_t top = reap_chunk_top(reap, chunk);
+    ASSERT(unit >= chunk->first && unit < end && end <= top && !reap_is_free(chunk, unit));
     if (end == top && chunk == reap->current && unit >= reap_chunk_floor(chunk)) {
         bump_back(reap, chunk, unit);
         if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
@@ -300,6 +318,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)
 {
+    ASSERT(extra != 0 && chunk->kind == REAP_REGULAR && end <= reap_chunk_top(reap, chunk));
     size_t top = reap_chunk_top(reap, chunk), after = end;
     bool is_older = chunk->pinned & REAP_PIN_MARK && end <= reap_chunk_mark(chunk);
     if (is_older) return false; /* it would grow across a mark */
@@ -331,6 +350,7 @@ void reap_free_leave_hole(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
     size_t unit = reap_unit(chunk, reap->bump), units = chunk->limit - unit;
+    ASSERT(unit >= chunk->first && unit <= chunk->limit);
     bool is_block = units != 0 && !is_short_end(chunk, unit);
     reap_retreat_begin(chunk);
     if (is_block) {
@@ -342,6 +362,7 @@ void reap_free_leave_hole(struct reap *reap)
     reap->current = NULL;
     reap->bump = reap->end = reap->limit = NULL;
     reap_retreat_end(chunk);
+    ASSERT(!reap->current && !reap->bump && !reap->limit);
     if (is_block) reap_free_block(reap, chunk, unit, chunk->limit); /* which may give the chunk back */
 }
 
@@ -349,11 +370,13 @@ void reap_free_leave_hole(struct reap *reap)
 
 size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
+    ASSERT(from >= chunk->first && chunk->kind == REAP_REGULAR);
     size_t top = reap_chunk_top(reap, chunk), unit = from;
     while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = reap_block_end(reap, chunk, unit);
         if (!chunk->closed) reap_bins_unlink(reap, reap_address(chunk, unit), end - unit);
         chunk->live_units += end - unit;
+        ASSERT(chunk->live_units <= chunk->limit - chunk->first);
         unit = end;
     }
     return top;
@@ -361,6 +384,7 @@ size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from
 
 void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top)
 {
+    ASSERT(from >= chunk->first && top <= chunk->limit);
     bitmap_clear_range(chunk->starts, from, top);
     if (chunk->frees) bitmap_clear_range(chunk->frees, from, top);
 }
@@ -372,6 +396,7 @@ void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
 
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk != reap_first_chunk(reap) && chunk != reap->current);
     if (chunk->kind == REAP_REGULAR) {
         reap_free_unwind(reap, chunk, chunk->first);
         reap_forget_dirty(chunk);
@@ -381,6 +406,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap);
     if (chunk == reap->current)
         bump_back(reap, chunk, reap_chunk_top(reap, chunk));
     else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0)
