@@ -60,6 +60,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->dirty += reap_is_dirty(chunk);
     sums->closed += chunk->closed;
     HOLDS(sums, !chunk->closed || (!reap_is_dirty(chunk) && chunk != reap->current));
+    HOLDS(sums, chunk->frees || !reap_is_dirty(chunk));
     HOLDS(sums, chunk->reach == (chunk->frees ? chunk->size / REAP_UNIT : 0));
     check_blocks(reap, chunk, sums);
 }
@@ -222,15 +223,14 @@ bool reap_is_valid(const struct reap *reap, const char **why)
 bool reap_is_sound(const struct reap *reap)
 {
     struct sums sums = {0};
-    if (__libc_single_threaded) {
-        reap_is_valid(reap, &sums.wrong);
-    } else {
-        if (reap_is_shared(reap)) check_face(reap, &sums);
-        if (!sums.wrong) check_hole(reap, &sums);
-        if (!sums.wrong) check_chunks(reap, &sums);
-        if (!sums.wrong) check_bins(reap, &sums);
-        if (!sums.wrong) check_near(reap, &sums);
-    }
+    if (reap_is_shared(reap)) check_face(reap, &sums);
+    if (!sums.wrong) check_hole(reap, &sums);
+    if (!sums.wrong) check_chunks(reap, &sums);
+    if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_near(reap, &sums);
+    if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
+    bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;
+    if (!sums.wrong && reap->flags & REAP_LIMITED && !is_limiter) check_share(reap, &sums);
     if (sums.wrong) report_line("of the reap %p does not hold: %s", (const void *)reap, sums.wrong);
     return !sums.wrong;
 }
