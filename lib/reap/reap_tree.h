@@ -98,7 +98,6 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 {
     struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
     if (!chunk) return NULL;
-    ASSERT(!reap_chunk_is_live(chunk));
     if (!__libc_single_threaded) return atomic_exchange_explicit(&parent->cradle, NULL, memory_order_acquire);
     atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
     return chunk;
