@@ -67,7 +67,7 @@ bool all_bytes(const void *bytes, size_t n, unsigned char value)
     return n == 0 || (*first == value && memcmp(first, first + 1, n - 1) == 0);
 }
 
-struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
+struct superblock *superblock_of(const void *block) { return arena_slot(pagemap_find(block), block); }
 
 struct hoard_stats stats_now(void)
 {

@@ -227,7 +227,7 @@ START_TEST(impossible_sizes_are_enomem)
 {
     use_path(_i, NULL);
     static const size_t much[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 4095,
-                                  SIZE_MAX / 2, SIZE_MAX / 2 + 2, (size_t)1 << MAP_ADDRESS_BITS};
+                                  SIZE_MAX / 2, SIZE_MAX / 2 + 2, (size_t)1 << PAGEMAP_ADDRESS_BITS};
     void *block = hoard_malloc(10);
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         void *p = block;

@@ -94,7 +94,7 @@ START_TEST(the_fast_path_goes_on)
     const struct reap *r = reap;
     const char *end = NULL;
     int steps = 0;
-    if (reap_watched) return;
+    if (reap_instrumented) return;
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
     for (int i = 0; i < LIMIT / 64; i++) {
         ck_assert_ptr_nonnull(reapMalloc(&reap, 64));
@@ -391,7 +391,7 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->share.left += 16, r->share.left -= 16);
     BREAKS(r->share.slack += 16, r->share.slack -= 16);
     BREAKS(r->share.limiter = NULL, r->share.limiter = r);
-    if (!reap_watched) BREAKS(r->end += 16, r->end -= 16);
+    if (!reap_instrumented) BREAKS(r->end += 16, r->end -= 16);
     struct reap *c = child;
     BREAKS(c->share.extra += 16, c->share.extra -= 16);
     BREAKS(c->share.limiter = NULL, c->share.limiter = r);

@@ -175,7 +175,7 @@ START_TEST(some_memory)
     reapMalloc(&other, 100);
     reapFree(&other, object);
     assert_no_reap(object, BELIEVES);
-    if (reap_watched) return; /* then it is memory still */
+    if (reap_instrumented) return; /* then it is memory still */
     reapFree(&other, large);
     assert_no_reap(large, BELIEVES | READS);
 }
@@ -205,7 +205,7 @@ START_TEST(a_destroyed_reap_whose_memory_is_gone)
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         handle = reap;
         reapDestroy(&reap);
-        if (reap_watched) return; /* which keeps it */
+        if (reap_instrumented) return; /* which keeps it */
         hoard_trim(0);
         assert_no_reap(handle, READS);
     }
@@ -365,7 +365,7 @@ START_TEST(what_is_no_object_of_it)
     reapFree(&reap, freed_large);
     assert_no_object(freed, "freed twice");
     assert_no_object(freed_large,
-                     reap_watched ? "freed twice" : "not a reap's object"); /* its chunk is gone */
+                     reap_instrumented ? "freed twice" : "not a reap's object"); /* its chunk is gone */
     assert_no_object(object + 16, "not the start of an object");
     assert_no_object(object + 1, "not the start of an object");
     assert_no_object(large + 50000, "not the start of an object");
@@ -380,7 +380,7 @@ START_TEST(what_is_no_object_of_it)
     assert_no_object((void *)-16, "not a reap's object");
     reapFreeAll(&reap);
     assert_no_object(object, "not a live object");
-    assert_no_object(large, reap_watched ? "not a live object" : "not a reap's object");
+    assert_no_object(large, reap_instrumented ? "not a live object" : "not a reap's object");
     free(block);
     reapDestroy(&reap);
 }

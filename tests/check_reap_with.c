@@ -160,7 +160,7 @@ END_TEST
 START_TEST(a_reap_in_shared_memory)
 {
     size_t size = 1 << 20;
-    if (reap_watched) return; /* the child's Memcheck knows what is in there, the parent's does not */
+    if (reap_instrumented) return; /* the child's Memcheck knows what is in there, the parent's does not */
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);

@@ -12,8 +12,8 @@ static const volatile void *global_lock, *latest_lock;
 
 void watch_start(void)
 {
-    global_fork_prepare(); /* which takes that lock and nothing else */
-    global_fork_parent();
+    global_heap_fork_prepare(); /* which takes that lock and nothing else */
+    global_heap_fork_parent();
     global_lock = latest_lock;
     watched = (struct watched){0};
 }
