@@ -44,8 +44,8 @@ packaged() { # PACKAGE LIBRARY VERSION-NODE
     same "debian/$1.symbols" "$tmp/promised" "$tmp/exported"
 }
 packaged libreap0 libreap REAP_1
-packaged libreap-malloc libreap-malloc Base
-[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr libreap-apr Base
+packaged libreap-malloc0 libreap-malloc Base
+[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr0 libreap-apr Base
 
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
