@@ -224,7 +224,7 @@ static void null_create_with(void **reap)
 static void null_strdup(void **reap) { reapStrdup(reap, OPAQUE((char *)NULL)); }
 static void null_strndup(void **reap) { reapStrndup(reap, OPAQUE((char *)NULL), 0); }
 static void null_memdup(void **reap) { reapMemdup(reap, OPAQUE((void *)NULL), 1); }
-static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL)); }
+static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL), 0); }
 static void null_vprintf(void **reap) { vprintf_in(reap, OPAQUE((char *)NULL)); }
 static void null_of(void **reap) { reapOf(reap, OPAQUE((void **)NULL)); }
 static void null_on_destroy(void **reap) { reapOnDestroy(reap, OPAQUE((void (*)(void *))NULL), NULL); }

@@ -8,6 +8,21 @@
 
 /* clang-format off */
 
+/* The jump to the label `written`, where the block is reported. Clang before 17 has no outputs of an asm goto
+ * at its labels: there the block's address goes by memory, and the process ends before another is written. */
+#if defined __clang__ && __clang_major__ < 17
+static char *volatile heap_found __attribute__((unused));
+#define HEAP_IF_WRITTEN                                                                                      \
+    "jnz 5f\n\t.pushsection .text.unlikely, \"ax\", @progbits\n"                                             \
+    "5:\tmovq %[block], %[found]\n\tjmp %l[written]\n\t.popsection\n\t"
+#define HEAP_FOUND_INPUT , [found] "m"(heap_found)
+#define HEAP_FOUND(block) heap_found
+#else
+#define HEAP_IF_WRITTEN "jnz %l[written]\n\t"
+#define HEAP_FOUND_INPUT
+#define HEAP_FOUND(block) (block)
+#endif
+
 /* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
 #define HEAP_SECTION_ACTIVE                                                                                  \
     RSEQ_SECTION_BEGIN                                                                                       \
@@ -34,11 +49,12 @@ again:
         "movq (%[block], %[t]), %[link]\n\t"
         "addq %[t], %[block]\n\t"
         "subq $0x10000, %[word]\n\tmovw %w[link], %w[word]\n\t"
-        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\tjnz %l[written]\n\t"
+        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\t" HEAP_IF_WRITTEN
         "movq %[word], (%[sb])\n\t"
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
-        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "m"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]),
+          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
@@ -46,7 +62,7 @@ again:
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    superblock_written(HEAP_FOUND(block));
 }
 
 /* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
@@ -106,19 +122,19 @@ again:
         "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
         "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
         "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
-        "shrq $48, %[next]\n\tjnz %l[written]\n\t"
+        "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN
         "movq %[word], (%[batch], %[t])\n\t"
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
         : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
-          [cookie] "m"(superblock_cookie)
+          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     return block;
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    superblock_written(HEAP_FOUND(block));
 }
 
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
