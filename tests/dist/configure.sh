@@ -36,7 +36,7 @@ esac
 # No library but libc is known to pkg-config, and there is no C++.
 rm -f "$tmp/cache"
 # shellcheck disable=SC2086  # words
-configured bare CXX=false PKG_CONFIG_LIBDIR=/nowhere $nowhere
+configured bare CXX=false CXXCPP=false PKG_CONFIG_LIBDIR=/nowhere $nowhere
 says bare libreap-apr 'no: .*apr-1'
 says bare 'unit tests' 'no: .*check'
 says bare Valgrind 'no: valgrind/memcheck.h not found'

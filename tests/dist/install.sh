@@ -11,10 +11,8 @@ PKG_CONFIG_LIBDIR=$tmp/root$prefix/lib/pkgconfig
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
 lib=$tmp/root$prefix/lib
 
-for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so include/reap.h include/reap.hpp include/hoard.h \
-    share/man/man7/reap.7 share/reap/reap-gdb.py \
-    "share/gdb/auto-load$prefix/lib/libreap.so.0.0.0-gdb.py" \
-    "share/gdb/auto-load$prefix/lib/libreap-malloc.so-gdb.py"; do
+for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so lib/libreap-malloc.so.0 include/reap.h include/reap.hpp include/hoard.h \
+    share/man/man7/reap.7 share/reap/reap-gdb.py; do
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
 
@@ -28,14 +26,24 @@ module=$(find "$tmp/root" -name mod_reap_lua.so)
 page=$(find "$tmp/root" -name mod_reap_lua.7)
 [ "${module:+there}" = "${page:+there}" ] || wrong "of mod_reap_lua and its page one is installed: $module$page"
 
-# gdb knows the commands: by the line of reap(7), and, below its own prefix, by itself.
+# gdb knows the commands: by the line of reap(7), and by itself, if it was there when configure looked for one.
+auto_load=$(find "$tmp/root" -path '*/auto-load' -type d)
+for library in libreap.so libreap-malloc.so; do
+    [ -f "$auto_load$prefix/lib/$(basename "$(realpath "$lib/$library")")-gdb.py" ] ||
+        wrong "$library has no commands of gdb's below $auto_load"
+done
+configured() { grep -q "$1" "$top_builddir/config.log"; }
+if command -v gdb >/dev/null && configured '^reap_cv_gdb_data=./' && ! configured '\$ .*--with[a-z]*-gdb-auto-load'; then
+    data=$(gdb -nx -batch -ex 'show data-directory' | sed 's/^.*"\(.*\)".*/\1/')
+    [ "$auto_load" = "$tmp/root$data/auto-load" ] || wrong "gdb looks below $data, its commands are in $auto_load"
+fi
 line=$(sed -n 's/^source \(.*reap-gdb.py\)$/\1/p' "$pages/man7/reap.7")
 [ -f "$tmp/other$line" ] || wrong "reap(7) has 'source $line', which is not installed"
 if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$'; then
     shows() { gdb -nx -batch "$@" -ex 'help reap-of' 2>&1 | grep -qi 'pointer'; }
     shows -ex "source $tmp/other$line" || wrong "gdb has no command reap-of after 'source $line'"
     # Scripts lie in the scripts' directory below the library's own path.
-    mkdir -p "$tmp/scripts$lib" && cp "$tmp/root$prefix/share/gdb/auto-load$prefix/lib"/*-gdb.py "$tmp/scripts$lib"
+    mkdir -p "$tmp/scripts$lib" && cp "$auto_load$prefix/lib"/*-gdb.py "$tmp/scripts$lib"
     for library in libreap.so libreap-malloc.so; do
         shows -iex "set auto-load scripts-directory $tmp/scripts" -iex "set auto-load safe-path $tmp" "$lib/$library" ||
             wrong "gdb does not load the commands with $library"

@@ -44,8 +44,8 @@ packaged() { # PACKAGE LIBRARY VERSION-NODE
     same "debian/$1.symbols" "$tmp/promised" "$tmp/exported"
 }
 packaged libreap0 libreap REAP_1
-packaged libreap-malloc libreap-malloc Base
-[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr libreap-apr Base
+packaged libreap-malloc0 libreap-malloc Base
+[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr0 libreap-apr Base
 
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
@@ -150,7 +150,13 @@ for name in libreap libreap-malloc; do
     [ -z "$others" ] || wrong "$name calls what the list of its libc symbols has not: $others"
 done
 readelf -dW "$libs/libreap-malloc.so" | grep -q 'FLAGS_1.*INITFIRST' || wrong "libreap-malloc is not -z initfirst"
-readelf -dW "$libs/libreap.so" | grep -q 'SONAME.*\[libreap\.so\.0\]' || wrong "libreap's soname is not libreap.so.0"
-readelf -dW "$libs/libreap-malloc.so" | grep -q 'SONAME.*\[libreap-malloc\.so\]' || wrong "libreap-malloc's soname has a version"
+for library in libreap libreap-malloc libreap-apr; do
+    [ -e "$libs/$library.so" ] || { [ $library = libreap-apr ] && continue; }
+    readelf -dW "$libs/$library.so" | grep -qF "[$library.so.0]" || wrong "$library's soname is not $library.so.0"
+done
+# What a map exports it names, so that no name of the inside gets out by looking like a call.
+for map in lib/libreap.map lib/libreap-malloc.map apache_module/libreap-apr.map; do
+    sed '/local:/,$d; s/#.*//; s,/\*.*\*/,,' "$srcdir/$map" | grep '[*?[]' && wrong "$map exports by a pattern"
+done
 readelf -VW "$libs/libreap-malloc.so" | grep -q "Version definition" && wrong "libreap-malloc defines a version node"
 exit $bad

@@ -70,7 +70,7 @@ START_TEST(a_large_object_that_cannot_move_stays)
     bool clean;
     refuse_resizes = true;
     char *object = large_alloc(10 * MIB, 1, false, &clean);
-    struct arena *arena = map_find(object);
+    struct arena *arena = pagemap_find(object);
     fill(object, 10 * MIB);
     size_t held = arena_held().now;
     refuse_moves = true;
@@ -79,7 +79,7 @@ START_TEST(a_large_object_that_cannot_move_stays)
         ck_assert_ptr_eq(arena->base, object);
         ck_assert_uint_eq(large_size(arena, object), 10 * MIB);
         ck_assert_uint_eq(arena_held().now, held);
-        for (size_t at = 0; at < 10 * MIB; at += MIB) ck_assert_ptr_eq(map_find(object + at), arena);
+        for (size_t at = 0; at < 10 * MIB; at += MIB) ck_assert_ptr_eq(pagemap_find(object + at), arena);
     }
     ck_assert_uint_ge(refused, 3);
     ck_assert(is_filled(object, 10 * MIB));

@@ -371,7 +371,7 @@ START_TEST(nothing_is_overcommitted)
     pid_t guard = -1;
     int end = in_world() ? without_overcommit(&guard) : -1, status = 0;
     if (end < 0)
-        note_skip(in_world() ? OVERCOMMIT " cannot be set" : "make check-world sets what is the whole machine's", what);
+        note_skip(in_world() ? OVERCOMMIT " cannot be set" : "only in make check-world", what);
     else
         in_child(what, path, commit_strictly, (void *)(intptr_t)end);
     if (end >= 0) close(end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_watched.sh and
+/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_instrumented.sh and
  * reap_asan.sh, one mistake at a time. */
 #include <stdio.h>
 #include <string.h>

@@ -5,11 +5,11 @@
  *
  *     recorded        free eighths of bins and empty ones   <= max(8 K, 8 f a)      invariant
  *     unrecorded      free beyond its group, each in a bin  <  S/8
- *     unposted        pending and not posted, each          <  f S and S/4, by lines share S/16
+ *     unposted        pending and not queued, each          <  f S and S/4, by lines share S/16
  *     held back       by a live block, by lines             <  share blocks
  *     rest            of each superblock, no block          <= rest(class)
  *     active          superblocks that count as full        <= C
- *     in outboxes     counts as live until it arrives       <= S/8 for each class
+ *     in batches     counts as live until it arrives       <= S/8 for each class
  *     caches' heaps   where there are several, each         <= 16
  *
  * where share is the most blocks that lie in the lines of one, itself included; 1 when blocks are whole
@@ -37,7 +37,7 @@ struct extremes {
 };
 extern struct extremes extremes;
 
-/* Looks at every heap; to be called when what was posted has been collected: as memory is asked of the OS. */
+/* Looks at every heap; to be called when what was queued has been collected: as memory is asked of the OS. */
 void extremes_look(void);
 
 #endif

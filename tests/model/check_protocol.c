@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_protocol.c: what a restartable section and a slow path may do to each other, all of it: one processor
  * stands still at each instruction of each section in turn (stepper.h), and another one meanwhile takes the
- * superblock, closes the outbox, files, looks or forks. Then blocks that were lost, or given out twice, are
+ * superblock, closes the batch, files, looks or forks. Then blocks that were lost, or given out twice, are
  * found by what is in them and by superblocks that do not become empty at the end.
  *
  *     fast     malloc and free in twelve states of a heap         (fast_parts)
@@ -11,10 +11,10 @@
  */
 #include "support/check_backend.h"
 
+#include "arena/false_sharing.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 #include "hoard.h"
-#include "arena/false_sharing.h"
 #include "stepper.h"
 
 #include <stdio.h>
@@ -23,9 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if CPU_HAS_RSEQ && defined(__x86_64__)
+#if RSEQ_AVAILABLE && defined(__x86_64__)
 
-/* Few blocks in a superblock: no lines shared, lines shared, and too few for an outbox. */
+/* Few blocks in a superblock: no lines shared, lines shared, and too few for an batch. */
 static const size_t sizes[] = {2048, 4368, 20000};
 enum { SIZES = sizeof sizes / sizeof *sizes, CAPACITY = 32, OTHERS = 6 };
 
@@ -122,12 +122,12 @@ static const struct fast_part {
     enum { NONE, ALMOST_0, ALMOST_1, MORE } room; /* in the first superblock */
     enum { HALF, ONE, ALL } has;                  /* of the active superblock's blocks */
     bool listed;                                  /* one of these was freed: pop, not carve */
-    bool outbox;                                  /* and one of the others' */
+    bool batch;                                   /* and one of the others' */
 } fast_parts[] = {
     {"pop", do_malloc, NOBODYS, NONE, HALF, true, false},
     {"pop where nothing lives", do_malloc, NOBODYS, NONE, ONE, true, false},
     {"carve", do_malloc, NOBODYS, NONE, HALF, false, false},
-    {"malloc from the outbox", do_malloc, NOBODYS, NONE, ALL, false, true},
+    {"malloc from the batch", do_malloc, NOBODYS, NONE, ALL, false, true},
     {"malloc from the bin", do_malloc, NOBODYS, MORE, ALL, false, false},
     {"free into the active one", do_free, OF_SOME, NONE, HALF, false, false},
     {"free of all that lives", do_free, OF_SOME, NONE, ONE, false, false},
@@ -152,7 +152,7 @@ static void prepare_fast(const struct fast_part *part)
     freed = rooms[part->room];
     for (unsigned i = 0; i < freed; i++) drop(full[i]);
     if (part->listed) drop(some[0]);
-    if (part->outbox) drop(others[0]);
+    if (part->batch) drop(others[0]);
     char *const victims[] = {NULL, full[capacity - 1], some[some_live - 1], others[1]};
     victim = victims[part->frees];
     second_victim = part->does == free_two ? others[2] : NULL;
@@ -173,7 +173,7 @@ static void give_all(void) { heap_give_all(); }
 
 static void leave_orphan(void) { heap_get(STEPPER_FAST)->orphan = true; }
 
-/* Of both superblocks' blocks some are freed by the other heap, and posted; of the active one's all. */
+/* Of both superblocks' blocks some are freed by the other heap, and queued; of the active one's all. */
 static void post(void)
 {
     for (unsigned i = freed; i + 1 < capacity && i < freed + capacity / 4 + 1; i++) drop(full[i]);
@@ -198,7 +198,10 @@ static void look(void)
     if (some_live > 2) look_at(some[some_live - 2]);
 }
 
-static unsigned superblocks(void) { return (unsigned)(heap_totals().superblocks + global_superblocks()); }
+static unsigned superblocks(void)
+{
+    return (unsigned)(heap_totals().superblocks + global_heap_superblocks());
+}
 
 /* Frees all that lives, half of it by each heap. */
 static void free_all(void)
@@ -245,8 +248,8 @@ static const struct slow_part {
 } slow_parts[] = {
     {"all is given", NULL, give_all, false},
     {"idle is given of an orphan", leave_orphan, heap_give_idle, false},
-    {"idle is given of what was posted", post, heap_give_idle, false},
-    {"outboxes are delivered", NULL, heap_deliver_all, false},
+    {"idle is given of what was queued", post, heap_give_idle, false},
+    {"batches are delivered", NULL, heap_deliver_all, false},
     {"malloc looks everywhere", leave_orphan, NULL, false},
     {"all is trimmed", NULL, trim, true},
     {"a closer look at a block", NULL, look, false},
@@ -276,7 +279,7 @@ static void malloc_and_more(void)
 static const struct slow_part moving_parts[] = {
     {"malloc by a thread that moves", NULL, malloc_slowly, false},
     {"free by a thread that moves", NULL, free_slowly, false},
-    {"malloc of what was posted by a thread that moves", post, malloc_and_more, false},
+    {"malloc of what was queued by a thread that moves", post, malloc_and_more, false},
 };
 enum { MOVING_PARTS = sizeof moving_parts / sizeof *moving_parts };
 
@@ -295,23 +298,23 @@ static bool each_in_bins(bool (*is_right)(const struct superblock *sb))
     return true;
 }
 
-/* A free that takes a superblock to its next group is seen by that free, or by who files it, or it is posted.
+/* A free that takes a superblock to its next group is seen by that free, or by who files it, or it is queued.
  */
 static bool is_regrouped(const struct superblock *sb)
 {
-    return word_free(word_read(sb)) < sb->role.regroup_at || atomic_load(&sb->posted);
+    return word_free(word_read(sb)) < sb->role.regroup_at || atomic_load(&sb->queued);
 }
 
-/* When others have freed so much of a superblock in a bin, it is posted: the bound on memory counts on that.
+/* When others have freed so much of a superblock in a bin, it is queued: the bound on memory counts on that.
  * (An active one counts as full there.) */
 static bool is_due(const struct superblock *sb)
 {
     unsigned pending = atomic_load(&sb->pending) >> 16 & 0xffff;
-    unsigned due = capacity / (sb->role.by_lines != 0 ? 16 : 4);
+    unsigned due = capacity / (sb->role.sharing_notes != 0 ? 16 : 4);
     return pending >= (due != 0 ? due : 1);
 }
 
-static bool is_posted_if_due(const struct superblock *sb) { return !is_due(sb) || atomic_load(&sb->posted); }
+static bool is_queued_if_due(const struct superblock *sb) { return !is_due(sb) || atomic_load(&sb->queued); }
 
 /* Nobody is to look at an active one. */
 static bool no_active_one_has_a_threshold(void)
@@ -330,7 +333,7 @@ static void look_at_all(void)
     require(heap_is_valid(), "accounts do not add up");
     require(each_in_bins(is_regrouped), "a superblock was not regrouped");
     require(no_active_one_has_a_threshold(), "an active superblock has a threshold");
-    require(each_in_bins(is_posted_if_due), "much is pending, and not posted");
+    require(each_in_bins(is_queued_if_due), "much is pending, and not queued");
 }
 
 static struct passed run(const struct fast_part *fast, const struct slow_part *slow, const struct plan *plan)
@@ -376,7 +379,8 @@ static void set_size(size_t n)
     size = n;
     class = sizeclass_of(n);
     capacity = sizeclasses[class].capacity;
-    require(capacity <= CAPACITY && lines_are_shared(class) == (n == 4368), "other classes than this knows");
+    require(capacity <= CAPACITY && false_sharing_possible(class) == (n == 4368),
+            "other classes than this knows");
 }
 
 START_TEST(sections_and_slow_paths)
@@ -434,12 +438,12 @@ static void pend_most_of_two(void)
 static const struct fast_part idle = {"nothing", do_nothing, NOBODYS, NONE, ALL, false, false};
 
 static const struct slow_part losing_parts[] = {
-    {"malloc of what was posted", pend_most_of_one, malloc_slowly, true},
-    {"malloc of what was posted, of two", pend_most_of_two, malloc_slowly, true},
+    {"malloc of what was queued", pend_most_of_one, malloc_slowly, true},
+    {"malloc of what was queued, of two", pend_most_of_two, malloc_slowly, true},
 };
 enum { LOSING_PARTS = sizeof losing_parts / sizeof *losing_parts };
 
-/* Wherever a thread is when it gets another id: what it took off its heap's list of posted ones, and could
+/* Wherever a thread is when it gets another id: what it took off its heap's list of queued ones, and could
  * not collect, is on it again. */
 START_TEST(what_a_thread_that_moves_has_taken_is_posted)
 {
@@ -457,12 +461,12 @@ END_TEST
 /* As a thread does that had read which heap a superblock is in, and was late: another one has it since. */
 static void post_late(struct superblock *sb, struct heap *heap)
 {
-    atomic_store(&sb->posted, 1); /* as in a process that was not forked */
-    sb->posted_next = atomic_load(&heap->posted);
-    atomic_store(&heap->posted, sb);
+    atomic_store(&sb->queued, 1); /* as in a process that was not forked */
+    sb->queued_next = atomic_load(&heap->queued);
+    atomic_store(&heap->queued, sb);
 }
 
-/* Then more is freed of it, and not posted, since it is. The first heap finds it on its list, and passes it
+/* Then more is freed of it, and not queued, since it is. The first heap finds it on its list, and passes it
  * on. */
 START_TEST(what_has_left_its_heap_is_posted_to_the_next)
 {
@@ -482,7 +486,7 @@ START_TEST(what_has_left_its_heap_is_posted_to_the_next)
     heap_deliver_all();
     ck_assert(is_due(moved));
     lock_take(&first->lock);
-    heap_collect_posted(first);
+    heap_collect_queued(first);
     heap_unlock(first);
     look_at_all();
     ck_assert(is_due(moved));
@@ -498,14 +502,14 @@ static void malloc_and_free(void)
     hoard_free(victim);
 }
 
-static const struct slow_part deliver = {"outboxes are delivered", NULL, heap_deliver_all, false};
+static const struct slow_part deliver = {"batches are delivered", NULL, heap_deliver_all, false};
 
 static const struct fast_part double_parts[] = {
     {"two frees of another's", free_two, OF_OTHERS, NONE, HALF, false, true},
-    {"a malloc from the outbox and a free of another's", malloc_and_free, OF_OTHERS, NONE, ALL, false, true},
+    {"a malloc from the batch and a free of another's", malloc_and_free, OF_OTHERS, NONE, ALL, false, true},
 };
 
-/* A section that is under way when its outbox is closed opens it again, and the next one is under way when it
+/* A section that is under way when its batch is closed opens it again, and the next one is under way when it
  * is looked at. */
 START_TEST(what_is_closed_is_opened_by_a_section)
 {

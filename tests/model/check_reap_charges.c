@@ -212,7 +212,7 @@ static void drop(struct node *node, const void *at)
 }
 
 /* As another thread's free() does. */
-static void free_remotely(void *at) { chunk_client->free_object(chunk_of(at, NULL), at, "free"); }
+static void free_remotely(void *at) { reap_hooks->free_object(chunk_of(at, NULL), at, "free"); }
 
 static void release(struct node *node)
 {
@@ -236,7 +236,7 @@ static void resize(struct node *node)
     if (below(4))
         resized = reapRealloc(&node->handle, at, size);
     else
-        resized = chunk_client->realloc_object(chunk_of(at, NULL), at, size, "realloc");
+        resized = reap_hooks->realloc_object(chunk_of(at, NULL), at, size, "realloc");
     set_busy(NULL, NULL, NULL);
     if (resized) drop(node, at);
     note(node, resized);

@@ -88,7 +88,7 @@ static void run_ended(unsigned processors, size_t bytes)
 }
 
 /* The most that heaps may keep: of each full superblock its heap frees as many as are not recorded beyond f,
- * and another as many as are not posted; then the next heap allocates what was freed. */
+ * and another as many as are not queued; then the next heap allocates what was freed. */
 static void thin_out(size_t from, size_t to, unsigned id)
 {
     unsigned own = CAPACITY * (options.empty_fraction + 1) / 8 - 1;

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if CPU_HAS_RSEQ && defined(__x86_64__)
+#if RSEQ_AVAILABLE && defined(__x86_64__)
 
 enum { TRAP_FLAG = 0x100, STACK = 256 * 1024 };
 enum {
@@ -30,7 +30,7 @@ struct section {
 };
 
 static _Thread_local _Alignas(32) struct {
-    uint32_t cpu_id_start, cpu_id;
+    uint32_t cpu_id_start, rseq_id;
     const struct section *section;
 } area;
 
@@ -205,10 +205,10 @@ static void empty_buffer(void)
 static void switch_to(struct processor *next)
 {
     struct processor *last = running;
-    last->id = area.cpu_id;
+    last->id = area.rseq_id;
     last->section = area.section;
     last->lock_depth = lock_depth;
-    area.cpu_id = next->id;
+    area.rseq_id = next->id;
     area.section = next->section;
     lock_depth = next->lock_depth;
     running = next;
@@ -261,7 +261,7 @@ static void stop_here(greg_t *registers)
 /* --- in the place of the library's ------------------------------------------------------------ */
 
 void __real_lock_wait(struct lock *lock);
-void __real_global_give(struct superblock *sb, unsigned id);
+void __real_global_heap_give(struct superblock *sb, unsigned id);
 bool __real_superblock_has_free(const struct superblock *sb, const void *block);
 
 static void event(void)
@@ -271,7 +271,7 @@ static void event(void)
 }
 
 /* What membarrier does to all processors; the one that calls is in no section. */
-void __wrap_cpu_fence(void)
+void __wrap_rseq_fence(void)
 {
     if (running == &slow) {
         bool goes_on = fast.stopped != NULL && ++fences == plan.goes_on;
@@ -296,7 +296,7 @@ void __wrap_lock_wait(struct lock *lock)
     __real_lock_wait(lock);
 }
 
-/* It is quiet: no section that is under way changes it. */
+/* It is unowned: no section that is under way changes it. */
 bool __wrap_superblock_has_free(const struct superblock *sb, const void *block)
 {
     uint64_t word = word_read(sb);
@@ -305,10 +305,10 @@ bool __wrap_superblock_has_free(const struct superblock *sb, const void *block)
     return __real_superblock_has_free(sb, block);
 }
 
-void __wrap_global_give(struct superblock *sb, unsigned id)
+void __wrap_global_heap_give(struct superblock *sb, unsigned id)
 {
     event();
-    __real_global_give(sb, id);
+    __real_global_heap_give(sb, id);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -441,7 +441,7 @@ static void on_start(struct breakpoint *start, greg_t *registers)
 {
     if (running == &slow && sections < plan.moved && ++sections == plan.moved) {
         clear_starts();
-        area.cpu_id = STEPPER_SLOW;
+        area.rseq_id = STEPPER_SLOW;
         if (plan.event == 0) begin();
         return;
     }
@@ -502,7 +502,7 @@ void stepper_start(void)
     hoard_start();
     hoard_start_late();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
-    cpu.id_at = cpu.now_at = (char *)&area.cpu_id - (char *)__builtin_thread_pointer();
+    cpu.id_at = cpu.now_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
@@ -529,7 +529,7 @@ pid_t stepper_fork(bool waits)
     return child;
 }
 
-void stepper_be(unsigned id) { area.cpu_id = id; }
+void stepper_be(unsigned id) { area.rseq_id = id; }
 
 struct passed stepper_run(const struct plan *how, void (*fast_part)(void), void (*slow_part)(void))
 {
@@ -554,12 +554,12 @@ struct passed stepper_run(const struct plan *how, void (*fast_part)(void), void 
 
 #else
 
-void __real_cpu_fence(void);
-void __wrap_cpu_fence(void) { __real_cpu_fence(); }
+void __real_rseq_fence(void);
+void __wrap_rseq_fence(void) { __real_rseq_fence(); }
 void __real_lock_wait(struct lock *lock);
 void __wrap_lock_wait(struct lock *lock) { __real_lock_wait(lock); }
-void __real_global_give(struct superblock *sb, unsigned id);
-void __wrap_global_give(struct superblock *sb, unsigned id) { __real_global_give(sb, id); }
+void __real_global_heap_give(struct superblock *sb, unsigned id);
+void __wrap_global_heap_give(struct superblock *sb, unsigned id) { __real_global_heap_give(sb, id); }
 bool __real_superblock_has_free(const struct superblock *sb, const void *block);
 bool __wrap_superblock_has_free(const struct superblock *sb, const void *block)
 {

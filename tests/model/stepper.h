@@ -6,9 +6,9 @@
  * are executed one by one, on a stack of their own, and before each of them the other processor does what a
  * plan says. (A run that is recorded steps with the trap flag; all others have one breakpoint, which virtual
  * machines execute five times as fast.) What the kernel does in life is done by a model of it in the place of
- * cpu_fence: a section in which the other processor is stopped goes on at its abort handler. Where a fence is
- * missing it goes on as it was, and its store is made, whatever has become of the superblock: each time, and
- * not once in a million as on real processors.
+ * rseq_fence: a section in which the other processor is stopped goes on at its abort handler. Where a fence
+ * is missing it goes on as it was, and its store is made, whatever has become of the superblock: each time,
+ * and not once in a million as on real processors.
  *
  *     slow:   | heap_give_all: slot := NULL, owner := none | fence |      filed, given out anew       |
  *     fast:      | id, row, word, link .. stopped ..........| abort handler           | on, from the top
@@ -72,9 +72,9 @@ unsigned stepper_next_behind(unsigned point);
 /* The plan that is being run, on standard error, for what ends in a signal. */
 extern char stepper_story[256];
 
-void __wrap_cpu_fence(void);
+void __wrap_rseq_fence(void);
 void __wrap_lock_wait(struct lock *lock);
-void __wrap_global_give(struct superblock *sb, unsigned id);
+void __wrap_global_heap_give(struct superblock *sb, unsigned id);
 bool __wrap_superblock_has_free(const struct superblock *sb, const void *block);
 
 #endif

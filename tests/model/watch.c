@@ -12,8 +12,8 @@ static const volatile void *global_lock, *latest_lock;
 
 void watch_start(void)
 {
-    global_fork_prepare(); /* which takes that lock and nothing else */
-    global_fork_parent();
+    global_heap_fork_prepare(); /* which takes that lock and nothing else */
+    global_heap_fork_parent();
     global_lock = latest_lock;
     watched = (struct watched){0};
 }
@@ -58,6 +58,22 @@ enum { ORDER = __ATOMIC_SEQ_CST };
         return done;                                                                                         \
     }
 
+/* As clang calls it: what was there before is the answer. */
+#define COMPARE_VALUE(bits)                                                                                  \
+    WORD(bits) __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,     \
+                                                          WORD(bits) value, int done_order,                  \
+                                                          int failed_order);                                 \
+    WORD(bits) __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,     \
+                                                          WORD(bits) value, int done_order,                  \
+                                                          int failed_order)                                  \
+    {                                                                                                        \
+        (void)done_order, (void)failed_order;                                                                \
+        WORD(bits) before = expected;                                                                        \
+        bool done = __atomic_compare_exchange_n(at, &before, value, false, ORDER, ORDER);                    \
+        note_exchanged(at, sizeof *at, expected, value, done);                                               \
+        return before;                                                                                       \
+    }
+
 #define ATOMICS(bits)                                                                                        \
     WORD(bits) __tsan_atomic##bits##_load(const volatile WORD(bits) * at, int order);                        \
     WORD(bits) __tsan_atomic##bits##_load(const volatile WORD(bits) * at, int order)                         \
@@ -78,7 +94,8 @@ enum { ORDER = __ATOMIC_SEQ_CST };
     RMW(bits, fetch_or, __atomic_fetch_or)                                                                   \
     RMW(bits, fetch_xor, __atomic_fetch_xor)                                                                 \
     COMPARE(bits, compare_exchange_strong)                                                                   \
-    COMPARE(bits, compare_exchange_weak)
+    COMPARE(bits, compare_exchange_weak)                                                                     \
+    COMPARE_VALUE(bits)
 
 ATOMICS(8)
 ATOMICS(16)

@@ -15,7 +15,7 @@ static int twice(int x) { return 2 * x; }
 
 /* Runs while ld.so relocates this program: the preload is relocated by then, but nobody's
  * constructor has run. */
-static int (*resolve(void))(int)
+__attribute__((used)) static int (*resolve(void))(int)
 {
     relocation_block = malloc(OPAQUE((size_t)100));
     strcpy(relocation_block, "relocation");

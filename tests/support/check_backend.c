@@ -69,7 +69,7 @@ bool all_bytes(const void *bytes, size_t n, unsigned char value)
     return n == 0 || (*first == value && memcmp(first, first + 1, n - 1) == 0);
 }
 
-struct superblock *superblock_of(const void *block) { return arena_slot(map_find(block), block); }
+struct superblock *superblock_of(const void *block) { return arena_slot(pagemap_find(block), block); }
 
 struct hoard_stats stats_now(void)
 {
@@ -100,11 +100,11 @@ unsigned cpus_at_start(void) { return (unsigned)CPU_COUNT(&allowed); }
 
 void pin_to(unsigned i)
 {
-    int cpu = 0;
-    for (i %= cpus_at_start(); !CPU_ISSET(cpu, &allowed) || i-- != 0;) cpu++;
+    int number = 0;
+    for (i %= cpus_at_start(); !CPU_ISSET(number, &allowed) || i-- != 0;) number++;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    CPU_SET(number, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
 }
 

@@ -72,8 +72,8 @@ void pin_to(unsigned i);
 
 /* --- what a machine may lack ------------------------------------------------------------------- */
 
-/* A test that cannot run here ends by one of these: it has a line of its own, is counted as skipped, and is none
- * of those that passed. A program all of whose tests are skipped is skipped itself. */
+/* A test that cannot run here ends by one of these: it has a line of its own, and is counted as skipped.
+ * A program all of whose tests are skipped is skipped itself. */
 #define skip_test(why)                                                                                       \
     do {                                                                                                     \
         note_skip(why, __func__);                                                                            \

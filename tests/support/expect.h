@@ -27,7 +27,7 @@ static inline int expect_status(void) { return expect_failures ? 1 : 0; }
  * malloc and free of the same pointer away. */
 #define OPAQUE(value)                                                                                        \
     __extension__({                                                                                          \
-        __typeof__((value) + 0) opaque_ = (value);                                                           \
+        __typeof__(0 ? (value) : (value)) opaque_ = (value);                                                 \
         __asm__ volatile("" : "+r"(opaque_) : : "memory");                                                   \
         opaque_;                                                                                             \
     })

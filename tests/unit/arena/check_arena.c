@@ -54,13 +54,13 @@ static bool reads_zero(const struct run *run)
 static void assert_found(const struct run *run, uint64_t *random)
 {
     char *start = slot_start(run->first);
-    struct arena *arena = map_find(start);
+    struct arena *arena = pagemap_find(start);
     ck_assert_ptr_nonnull(arena);
     ck_assert_ptr_eq(arena_slot(arena, start), run->first);
     ck_assert_uint_eq(arena_span(run->first), run->n);
     for (unsigned i = 0; i < 4; i++) {
         const char *inside = start + random_next(random) % ((size_t)run->n * SUPERBLOCK);
-        ck_assert_ptr_eq(map_find(inside), arena);
+        ck_assert_ptr_eq(pagemap_find(inside), arena);
         ck_assert_ptr_eq(arena_head(arena, inside), run->first);
     }
 }
@@ -86,10 +86,10 @@ static void take(struct run *run, uint64_t *random)
 static void give(struct run *run)
 {
     ck_assert(has_tags(run));
-    struct arena *arena = map_find(slot_start(run->first));
+    struct arena *arena = pagemap_find(slot_start(run->first));
     char *start = slot_start(run->first);
     arena_give(run->first, run->n);
-    for (unsigned i = 0; i < run->n && map_find(start) == arena; i++)
+    for (unsigned i = 0; i < run->n && pagemap_find(start) == arena; i++)
         ck_assert_uint_eq(arena_head(arena, start + i * (size_t)SUPERBLOCK)->kind, SLOT_FREE);
     run->first = NULL;
 }
@@ -192,8 +192,8 @@ START_TEST(what_was_freed_last_serves_first)
     for (unsigned i = 0; i < ALL; i += ARENA_SLOTS / 2) arena_give(all[i], 1);
     for (unsigned i = 0; i < ALL; i += ARENA_SLOTS) {
         arena_give(all[i + 1], 1);
-        ck_assert_ptr_eq(map_find(slot_start(arena_take(1, 1, SLOT_SPAN, &clean))),
-                         map_find(slot_start(all[i + 1])));
+        ck_assert_ptr_eq(pagemap_find(slot_start(arena_take(1, 1, SLOT_SPAN, &clean))),
+                         pagemap_find(slot_start(all[i + 1])));
     }
 }
 END_TEST
@@ -213,7 +213,7 @@ START_TEST(a_purge_that_waits_has_claimed_nothing)
     bool clean;
     pthread_t thread;
     struct superblock *first = arena_take(3, 1, SLOT_SPAN, &clean);
-    struct arena *arena = map_find(slot_start(first)), *kept = NULL;
+    struct arena *arena = pagemap_find(slot_start(first)), *kept = NULL;
     arena_give(first, 3);
     if (_i != DIRTY) usleep(20000);
     if (_i != DIRTY) ck_assert_uint_eq(arena_purge(1), 3 * SUPERBLOCK);
@@ -298,7 +298,7 @@ START_TEST(what_goes_back_for_a_peak_is_bounded)
     size_t before = arena_held().peak / SUPERBLOCK;
     for (unsigned i = ALL; i-- != 0;)
         if (i % 2 == 0) arena_give(all[i], 1);
-    struct arena *oldest = map_find(slot_start(all[ALL - 1])), *latest = map_find(slot_start(all[0]));
+    struct arena *oldest = pagemap_find(slot_start(all[ALL - 1])), *latest = pagemap_find(slot_start(all[0]));
     ck_assert_ptr_ne(oldest, latest);
     ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
     ck_assert_uint_eq(arena_held().peak, before * SUPERBLOCK);
@@ -346,23 +346,23 @@ START_TEST(any_bits_can_be_asked_about)
                                (void *)UINTPTR_MAX};
     bool clean;
     struct superblock *span = arena_take(2, 1, SLOT_SPAN, &clean);
-    struct arena *arena = map_find(slot_start(span));
+    struct arena *arena = pagemap_find(slot_start(span));
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
-        ck_assert_ptr_null(map_find(strangers[i]));
+        ck_assert_ptr_null(pagemap_find(strangers[i]));
         ck_assert_uint_eq(arena_guess(strangers[i])->inverse, 0);
     }
     unsigned wrong = 0; /* each ck_assert tells Check where it is */
     for (unsigned i = 0; i < 1000000; i++) {
         uintptr_t bits = random_next(&random) << 11 ^ random_next(&random);
-        bool ours = bits >> MAP_SHIFT == (uintptr_t)arena->base >> MAP_SHIFT;
-        wrong += map_find((void *)bits) != (ours ? arena : NULL);
+        bool ours = bits >> PAGEMAP_SHIFT == (uintptr_t)arena->base >> PAGEMAP_SHIFT;
+        wrong += pagemap_find((void *)bits) != (ours ? arena : NULL);
     }
     ck_assert_uint_eq(wrong, 0);
     for (unsigned bit = 47; bit < 64; bit++) /* not an address, though its lower bits are one of ours */
-        ck_assert_ptr_null(map_find((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
-    ck_assert_ptr_eq(map_find(arena->base + ARENA - 1), arena);
-    ck_assert_ptr_null(map_find(arena->base + ARENA));
-    ck_assert_ptr_null(map_find(arena->base - 1));
+        ck_assert_ptr_null(pagemap_find((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
+    ck_assert_ptr_eq(pagemap_find(arena->base + ARENA - 1), arena);
+    ck_assert_ptr_null(pagemap_find(arena->base + ARENA));
+    ck_assert_ptr_null(pagemap_find(arena->base - 1));
     free(elsewhere);
 }
 END_TEST
@@ -373,7 +373,7 @@ START_TEST(a_guess_is_believed_only_for_its_own)
     struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
     superblock_format(sb, 4);
     char *block = slot_start(sb);
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     ck_assert(!superblock_starts_at(arena_guess(block), block)); /* not learned yet */
     arena_learn(arena, block);
     ck_assert_ptr_eq(arena_guess(block), sb);

@@ -17,9 +17,9 @@ static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind
     ck_assert_uint_eq((uintptr_t)arena->base % ARENA, 0);
     ck_assert_uint_eq(arena->slots[0].kind, kind);
     ck_assert_ptr_eq(slot_start(&arena->slots[0]), arena->base);
-    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(map_find(arena->base + at), arena);
-    ck_assert_ptr_eq(map_find(arena->base + size - 1), arena);
-    ck_assert_ptr_ne(map_find(arena->base + align_up(size, ARENA)), arena); /* another may follow */
+    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(pagemap_find(arena->base + at), arena);
+    ck_assert_ptr_eq(pagemap_find(arena->base + size - 1), arena);
+    ck_assert_ptr_ne(pagemap_find(arena->base + align_up(size, ARENA)), arena); /* another may follow */
 }
 
 START_TEST(mappings_come_and_go)
@@ -39,7 +39,7 @@ START_TEST(mappings_come_and_go)
             arena_unmap_large(arena);
             arena_purge(0);
             ck_assert_uint_eq(arena_held().now, before);
-            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(map_find(base + at));
+            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(pagemap_find(base + at));
         }
 }
 END_TEST
@@ -102,7 +102,7 @@ START_TEST(mappings_are_resized_and_keep_their_contents)
         bool in_place = align_up(next, ARENA) <= align_up(size, ARENA);
         ck_assert(arena_remap_large(arena, next, true));
         if (in_place && next < size) ck_assert_ptr_eq(arena->base, old);
-        if (arena->base != old) ck_assert_ptr_null(map_find(old));
+        if (arena->base != old) ck_assert_ptr_null(pagemap_find(old));
         assert_mapped(arena, next, SLOT_SPAN);
         ck_assert(is_filled(arena->base, kept));
         ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
@@ -139,7 +139,7 @@ START_TEST(large_objects_agree_with_a_model)
         unsigned i = random_below(&random, OBJECTS);
         char *at = objects[i].at;
         size_t size = random_large(&random), old = objects[i].size;
-        struct arena *arena = at != NULL ? map_find(at) : NULL;
+        struct arena *arena = at != NULL ? pagemap_find(at) : NULL;
         if (at == NULL) {
             size_t alignment =
                 random_below(&random, 3) ? BLOCK_UNIT : (size_t)PAGE << random_below(&random, 13);
@@ -166,17 +166,17 @@ START_TEST(large_objects_agree_with_a_model)
         }
         objects[i].at = at;
         objects[i].size = size;
-        arena = map_find(at);
+        arena = pagemap_find(at);
         ck_assert(large_starts_at(arena, at));
         ck_assert(!large_starts_at(arena, at + 1));
-        ck_assert(!large_starts_at(map_find(at + size - 1), at + size - 1));
+        ck_assert(!large_starts_at(pagemap_find(at + size - 1), at + size - 1));
         ck_assert_uint_ge(large_size(arena, at), size);
         size_t whole = align_up(size, PAGE); /* a kept mapping may be a quarter too large for that */
         ck_assert_uint_lt(large_size(arena, at), whole + whole / 4 + SUPERBLOCK);
         fill(at, size);
         size_t sum = 0;
         for (unsigned j = 0; j < OBJECTS; j++)
-            if (objects[j].at != NULL) sum += large_size(map_find(objects[j].at), objects[j].at);
+            if (objects[j].at != NULL) sum += large_size(pagemap_find(objects[j].at), objects[j].at);
         ck_assert_uint_eq(large_totals().bytes, sum);
     }
 }
@@ -189,10 +189,10 @@ START_TEST(impossible_large_objects_are_enomem)
     } much[] = {{SIZE_LIMIT, 16},
                 {SIZE_LIMIT - ARENA, 16},
                 {SIZE_MAX, 16},
-                {(size_t)1 << MAP_ADDRESS_BITS, 16},
+                {(size_t)1 << PAGEMAP_ADDRESS_BITS, 16},
                 {100, (size_t)1 << 63},
                 {100, (size_t)1 << 62},
-                {(size_t)1 << (MAP_ADDRESS_BITS - 1), (size_t)1 << (MAP_ADDRESS_BITS - 1)}};
+                {(size_t)1 << (PAGEMAP_ADDRESS_BITS - 1), (size_t)1 << (PAGEMAP_ADDRESS_BITS - 1)}};
     size_t before = arena_held().now;
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         errno = 0;

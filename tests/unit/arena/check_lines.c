@@ -4,10 +4,10 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "heap/heap.h"
-#include "hoard.h"
 #include "arena/false_sharing.h"
 #include "base/options.h"
+#include "heap/heap.h"
+#include "hoard.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void check_hold_back(unsigned class, unsigned carved, uint64_t *random)
         if (!live[i]) superblock_push(sb, block[i]);
     mark_lines(sb, block, live, carved, line);
 
-    lines_hold_back(sb);
+    false_sharing_hold_back(sb);
     ck_assert(superblock_is_valid(sb));
     for (char *b; (b = superblock_pop(sb)) != NULL;) {
         unsigned i = (unsigned)(b - slot_start(sb)) / size;
@@ -105,7 +105,7 @@ static struct chain free_one(struct superblock *sb, char *block)
 {
     struct chain one = chain_of_block(sb, block);
     block_set_link(block, 0);
-    return lines_free(sb, &one);
+    return false_sharing_release(sb, &one);
 }
 
 /* Foreign blocks of a line wait for the last of them; blocks of the heap's own do not. */
@@ -114,19 +114,20 @@ START_TEST(test_notes)
     struct superblock *sb = new_superblock(1); /* 16 bytes: four to a line */
     char *block[8], *own[4];
     for (unsigned i = 0; i < 8; i++) block[i] = superblock_pop(sb);
-    sb->role.by_lines = (uint16_t)lines_begin(sb);
-    ck_assert_uint_ne(sb->role.by_lines, 0);
+    sb->role.sharing_notes = (uint16_t)false_sharing_begin(sb);
+    ck_assert_uint_ne(sb->role.sharing_notes, 0);
     for (unsigned i = 0; i < 4; i++) own[i] = superblock_pop(sb);
     for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(free_one(sb, block[i]).count, 0);
-    ck_assert(lines_hold(sb, block[0]) && !lines_hold(sb, block[3]) && !lines_hold(sb, own[0]));
+    ck_assert(false_sharing_holds(sb, block[0]) && !false_sharing_holds(sb, block[3]) &&
+              !false_sharing_holds(sb, own[0]));
     ck_assert_uint_eq(superblock_live(sb), 9);
     for (unsigned i = 0; i < 4; i++) ck_assert_uint_eq(free_one(sb, own[i]).count, 1);
     ck_assert_uint_eq(free_one(sb, block[3]).count, 4);
-    ck_assert(!lines_hold(sb, block[0]) && !lines_are_own(sb));
+    ck_assert(!false_sharing_holds(sb, block[0]) && !false_sharing_is_over(sb));
     for (unsigned i = 4; i < 7; i++) ck_assert_uint_eq(free_one(sb, block[i]).count, 0);
-    ck_assert(!lines_are_own(sb));
+    ck_assert(!false_sharing_is_over(sb));
     ck_assert_uint_eq(free_one(sb, block[7]).count, 4);
-    ck_assert(lines_are_own(sb));
+    ck_assert(false_sharing_is_over(sb));
 }
 END_TEST
 
@@ -146,7 +147,7 @@ static void check_notes(unsigned class, uint64_t *random)
         else
             superblock_push(sb, block[i]);
     }
-    sb->role.by_lines = (uint16_t)lines_begin(sb);
+    sb->role.sharing_notes = (uint16_t)false_sharing_begin(sb);
     while (left != 0) {
         unsigned pick = random_below(random, left), i = order[pick];
         order[pick] = order[--left];
@@ -161,10 +162,10 @@ static void check_notes(unsigned class, uint64_t *random)
             number = block_link(block[j]) & 0xffff;
         }
         ck_assert(went[i] || any_line(sb, block[i], line));
-        ck_assert(lines_hold(sb, block[i]) == !went[i]);
-        ck_assert_int_eq(lines_are_own(sb), left == 0);
+        ck_assert(false_sharing_holds(sb, block[i]) == !went[i]);
+        ck_assert_int_eq(false_sharing_is_over(sb), left == 0);
     }
-    ck_assert(lines_are_own(sb));
+    ck_assert(false_sharing_is_over(sb));
     arena_give(sb, 1);
     free(block), free(foreign), free(went), free(order);
 }
@@ -184,12 +185,12 @@ START_TEST(test_notes_end)
         struct superblock *sb = new_superblock(1);
         char *block[4];
         for (unsigned i = 0; i < 4; i++) block[i] = superblock_pop(sb);
-        unsigned number = lines_begin(sb);
+        unsigned number = false_sharing_begin(sb);
         ck_assert_uint_le(number, 1);
-        sb->role.by_lines = (uint16_t)number;
+        sb->role.sharing_notes = (uint16_t)number;
         for (unsigned i = 0; i < 3; i++) free_one(sb, block[i]);
-        lines_forget(sb);
-        ck_assert_uint_eq(sb->role.by_lines, 0);
+        false_sharing_forget(sb);
+        ck_assert_uint_eq(sb->role.sharing_notes, 0);
         ck_assert(superblock_is_valid(sb));
         ck_assert_uint_eq(superblock_live(sb), 1);
         ck_assert_uint_eq(superblock_absorb(sb), 3);
@@ -290,7 +291,7 @@ START_TEST(test_same_heap)
         mine[i] = hoard_malloc(SIZE);
         ck_assert_ptr_eq(superblock_of(mine[i]), superblock_of(mine[1]));
     }
-    ck_assert_uint_eq(superblock_of(mine[1])->role.by_lines, 0);
+    ck_assert_uint_eq(superblock_of(mine[1])->role.sharing_notes, 0);
     for (unsigned i = 0; i < FEW; i++) hoard_free(mine[i]);
     ck_assert(heap_is_valid());
 }

@@ -129,10 +129,10 @@ static unsigned with_huge(unsigned arenas)
     static char pages[4 * MIB] __attribute__((aligned(2 * MIB)));
     unsigned with = 0;
     for (unsigned i = 0; i < arenas; i++) {
-        if (!huge_are_quick(1)) continue;
+        if (!huge_pages_are_quick(1)) continue;
         with++;
-        ck_assert(!huge_touch(pages + SUPERBLOCK)); /* is not the first of its page */
-        if (!huge_touch(pages)) huge_touch(pages + 2 * MIB);
+        ck_assert(!huge_pages_touch(pages + SUPERBLOCK)); /* is not the first of its page */
+        if (!huge_pages_touch(pages)) huge_pages_touch(pages + 2 * MIB);
     }
     return with;
 }
@@ -146,8 +146,8 @@ START_TEST(few_are_tried_while_they_come_slowly)
     ck_assert_uint_eq(with_huge(1 + 4), 1);
     ck_assert_uint_eq(with_huge(1 + 16 + 1 + 64 + 1 + 256 + 1 + 1024), 4);
     ck_assert_uint_eq(with_huge(1 + 1024 + 1), 2);
-    ck_assert(!huge_are_quick(1000));
-    ck_assert(!huge_are_quick(1000)); /* the last 24 of 1024 */
+    ck_assert(!huge_pages_are_quick(1000));
+    ck_assert(!huge_pages_are_quick(1000)); /* the last 24 of 1024 */
     page_ns = 200000;
     ck_assert_uint_eq(with_huge(100), 100);
     page_ns = 1100000;

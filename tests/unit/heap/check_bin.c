@@ -2,7 +2,7 @@
 /* check_bin.c: superblocks of a class by fullness. */
 #include "support/check_backend.h"
 
-#include "heap/fullness.h"
+#include "heap/bin.h"
 
 enum { BINNED = 60 };
 

@@ -183,40 +183,40 @@ END_TEST
 
 static void post_in_child(void *sb)
 {
-    heap_post(sb);
+    heap_enqueue(sb);
     const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
-    if (atomic_load(&heap->posted) != sb) _exit(3);
+    if (atomic_load(&heap->queued) != sb) _exit(3);
 }
 
 static void see_that_it_is_posted(void *sb)
 {
     const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
-    if (atomic_load(&heap->posted) != sb || atomic_load(&((struct superblock *)sb)->posted) == 0) _exit(3);
+    if (atomic_load(&heap->queued) != sb || atomic_load(&((struct superblock *)sb)->queued) == 0) _exit(3);
 }
 
 START_TEST(the_child_has_what_was_posted)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
-    heap_post(superblock_of(block));
+    heap_enqueue(superblock_of(block));
     struct outcome said = run_child(see_that_it_is_posted, superblock_of(block));
     ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
     hoard_free(block);
 }
 END_TEST
 
-/* In the parent a superblock is marked as posted and on no list yet when another thread forks. */
+/* In the parent a superblock is marked as queued and on no list yet when another thread forks. */
 START_TEST(the_child_posts_what_was_only_marked)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
     struct superblock *sb = superblock_of(block);
-    atomic_store(&sb->posted, 1);
+    atomic_store(&sb->queued, 1);
     struct outcome said = run_child(post_in_child, sb);
     ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
-    atomic_store(&sb->posted, 0);
-    heap_post(sb); /* the mark is what this test takes it for */
-    ck_assert_int_eq(atomic_load(&sb->posted), 1);
+    atomic_store(&sb->queued, 0);
+    heap_enqueue(sb); /* the mark is what this test takes it for */
+    ck_assert_int_eq(atomic_load(&sb->queued), 1);
     hoard_free(block);
 }
 END_TEST

@@ -248,7 +248,7 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
     bool steps = step_start();
     step_look = displace_or_not;
     for (unsigned i = 0; i < (steps ? 300 : 1); i++) {
-        heap_post(sb);
+        heap_enqueue(sb);
         if (steps) step_begin();
         heap_give_idle();
         if (steps) step_end();
@@ -305,10 +305,10 @@ static void give_all(void)
  * caches'. */
 static void *hold(void *global)
 {
-    (global ? global_fork_prepare : take_all)();
+    (global ? global_heap_fork_prepare : take_all)();
     sem_post(&is_held);
     sem_wait(&may_go);
-    (global ? global_fork_parent : give_all)();
+    (global ? global_heap_fork_parent : give_all)();
     return NULL;
 }
 

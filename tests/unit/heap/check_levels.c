@@ -4,11 +4,11 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
+#include "arena/false_sharing.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 #include "hoard.h"
-#include "arena/false_sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,17 +61,17 @@ static struct superblock *new_superblock(unsigned class, unsigned live)
 static void give_on(unsigned on, struct superblock *sb)
 {
     act(on, on);
-    global_give(sb, HEAP_NONE);
-    global_settle();
-    ck_assert(global_is_valid());
+    global_heap_give(sb, HEAP_NONE);
+    global_heap_settle();
+    ck_assert(global_heap_is_valid());
 }
 
 static struct superblock *take_on(unsigned on, unsigned class)
 {
     act(on, on);
-    struct superblock *sb = global_take(class, on, heap_post);
+    struct superblock *sb = global_heap_take(class, on, heap_enqueue);
     if (sb == NULL) return NULL;
-    ck_assert(global_is_valid());
+    ck_assert(global_heap_is_valid());
     ck_assert_uint_eq(sb->class, class);
     ck_assert_uint_eq(sb->role.heap, HEAP_NONE);
     ck_assert(!list_holds(&sb->link));
@@ -120,13 +120,13 @@ START_TEST(what_is_too_much_goes_up)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 1));
-    ck_assert_uint_eq(global_superblocks(), 40);
-    ck_assert_uint_eq(count_on(5, CLASS), 40 - GLOBAL_NEAR);
-    ck_assert_uint_eq(count_on(2, CLASS), GLOBAL_NEAR);
+    ck_assert_uint_eq(global_heap_superblocks(), 40);
+    ck_assert_uint_eq(count_on(5, CLASS), 40 - GLOBAL_HEAP_CACHE_MAX);
+    ck_assert_uint_eq(count_on(2, CLASS), GLOBAL_HEAP_CACHE_MAX);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 0));
-    ck_assert_uint_eq(global_superblocks(), GLOBAL_NEAR); /* the others are the arenas' */
+    ck_assert_uint_eq(global_heap_superblocks(), GLOBAL_HEAP_CACHE_MAX); /* the others are the arenas' */
     ck_assert_uint_eq(count_on(5, OTHER), 0);
-    ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_NEAR);
+    ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_HEAP_CACHE_MAX);
 }
 END_TEST
 
@@ -134,10 +134,11 @@ END_TEST
 START_TEST(what_is_not_asked_for_goes_up)
 {
     start(_i, TWO_CACHES);
-    for (unsigned i = 0; i < GLOBAL_NEAR; i++) give_on(0, new_superblock(i % 2 != 0 ? CLASS : OTHER, i % 2));
-    for (unsigned i = 0; i < 3 * GLOBAL_NEAR; i++) give_on(0, new_superblock(OTHER, 1));
-    ck_assert_uint_eq(count_on(5, CLASS), GLOBAL_NEAR / 2);
-    ck_assert_uint_eq(count_on(1, OTHER), 3 * GLOBAL_NEAR);
+    for (unsigned i = 0; i < GLOBAL_HEAP_CACHE_MAX; i++)
+        give_on(0, new_superblock(i % 2 != 0 ? CLASS : OTHER, i % 2));
+    for (unsigned i = 0; i < 3 * GLOBAL_HEAP_CACHE_MAX; i++) give_on(0, new_superblock(OTHER, 1));
+    ck_assert_uint_eq(count_on(5, CLASS), GLOBAL_HEAP_CACHE_MAX / 2);
+    ck_assert_uint_eq(count_on(1, OTHER), 3 * GLOBAL_HEAP_CACHE_MAX);
 }
 END_TEST
 
@@ -146,11 +147,11 @@ START_TEST(frees_reach_what_lies_near)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an outbox */
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
     struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
-    ck_assert_ptr_eq(global_take(sb->class, 0, heap_post), sb);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
     give_on(5, sb); /* ... to the second cache's */
     ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
     act(0, 0);
@@ -167,14 +168,14 @@ START_TEST(frees_reach_what_nobody_has_filed)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an outbox */
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
     struct superblock *sb = superblock_of(block);
     heap_give_all();
     act(5, 5);
-    ck_assert_ptr_eq(global_take(sb->class, 0, heap_post), sb);
-    global_give(sb, HEAP_NONE);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
+    global_heap_give(sb, HEAP_NONE);
     act(0, 0);
-    global_settle();
+    global_heap_settle();
     hoard_free(block);
     ck_assert_uint_eq(superblock_live(sb), 1);
     hoard_free(last);
@@ -324,7 +325,7 @@ START_TEST(superblocks_stay_near)
             moves[0].all, moves[0].held, moves[1].far, moves[1].all, moves[1].held);
     ck_assert_uint_gt(moves[0].far, moves[0].all / 3); /* by chance it is 4 of 7 */
     ck_assert_uint_lt(moves[1].far, moves[1].all / 20);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_NEAR * SUPERBLOCK);
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
 END_TEST
 
@@ -358,7 +359,7 @@ START_TEST(levels_add_a_constant)
     struct job one = {ONE_CACHE, 0, &moves[0]}, two = {TWO_CACHES, 0, &moves[1]};
     ck_assert_int_eq(run_child(run_round, &one).status, 0);
     ck_assert_int_eq(run_child(run_round, &two).status, 0);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_NEAR * SUPERBLOCK);
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
 END_TEST
 

@@ -139,14 +139,14 @@ static void *go_on(void *what)
 {
     pin_to(1);
     do {
-        atomic_store_explicit(&worker_id, cpu_id(), memory_order_relaxed);
+        atomic_store_explicit(&worker_id, rseq_id(), memory_order_relaxed);
         (*(void (**)(void))what)();
     } while (!stop);
     return NULL;
 }
 
 /* The word must stay as it is from the fence on; without one a section may commit still. */
-static bool stays_quiet(void)
+static bool stays_unowned(void)
 {
     uint64_t word = word_read(&sb);
     for (unsigned i = 0; i < 30; i++)
@@ -176,7 +176,7 @@ static void set_active(unsigned id, bool on)
 static void make_superblock(void)
 {
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
-    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .posted = 1};
+    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .queued = 1};
     set_owner(0, false);
     superblock_format(&sb, big_class());
 }
@@ -203,8 +203,8 @@ static void assert_fence_ends(void (*what)(void), void (*let)(unsigned id, bool 
         let(id, true);
         wait_for_commit(before);
         let(id, false);
-        cpu_fence();
-        seen += !stays_quiet();
+        rseq_fence();
+        seen += !stays_unowned();
         commits += word_read(&sb) != before;
     }
     stop = true;

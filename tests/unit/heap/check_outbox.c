@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_outbox.c: blocks freed on another heap wait in that heap's outbox, and arrive in chains. */
+/* check_outbox.c: blocks freed on another heap wait in that heap's batch, and arrive in chains. */
 #include "support/check_backend.h"
 
 #include "heap/heap_internal.h"
@@ -31,10 +31,10 @@ static struct {
 static void *free_blocks(void *arg)
 {
     pin_to(1);
-    for (work.id = cpu_id();; work.wanted = false) {
+    for (work.id = rseq_id();; work.wanted = false) {
         while (!work.wanted) continue;
         for (unsigned i = 0; i < work.n; i++) hoard_free(blocks[work.first + i]);
-        work.moved |= cpu_id() != work.id;
+        work.moved |= rseq_id() != work.id;
     }
     return arg;
 }
@@ -47,7 +47,7 @@ static bool free_elsewhere(unsigned first, unsigned n)
     work.n = n;
     work.wanted = true;
     while (work.wanted) continue;
-    return !work.moved && work.id != cpu_id();
+    return !work.moved && work.id != rseq_id();
 }
 
 #define NO_SECOND "no second heap: one CPU, no restartable sequences, or both threads had one"
@@ -226,7 +226,7 @@ static void give_idle_and_look(void *block)
     if (superblock_live(superblock_of(block)) != 0) _exit(3);
 }
 
-/* There no thread has the heaps whose outboxes they are: who looks for idle memory takes it from them. */
+/* There no thread has the heaps whose batches they are: who looks for idle memory takes it from them. */
 START_TEST(a_child_finds_what_waits)
 {
     needs(setup(_i, SIZE, FULL), NO_SECOND);
@@ -266,21 +266,21 @@ START_TEST(an_outbox_is_taken_while_it_is_filled)
 }
 END_TEST
 
-enum { OUTBOX_PATHS = PATHS - 1 }; /* the locked path has none */
+enum { BATCH_PATHS = PATHS - 1 }; /* the locked path has none */
 
 int main(void)
 {
-    TCase *tests = new_case("outbox", 60);
-    tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, trimming_finds_what_waits, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, a_child_has_what_waits, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, a_child_finds_what_waits, 0, OUTBOX_PATHS);
-    tcase_add_loop_test(tests, an_outbox_is_taken_while_it_is_filled, 0, OUTBOX_PATHS);
-    return run_cases("outbox", tests, (TCase *)NULL);
+    TCase *tests = new_case("batch", 60);
+    tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, trimming_finds_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_child_has_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_child_finds_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, an_outbox_is_taken_while_it_is_filled, 0, BATCH_PATHS);
+    return run_cases("batch", tests, (TCase *)NULL);
 }

@@ -12,12 +12,12 @@
 
 #include <string.h>
 
-#if CPU_HAS_RSEQ
+#if RSEQ_AVAILABLE
 
 enum { CLASS = 5, CLASS_64 = 4, ID = 7, OTHER = 4095 };
 
 static _Thread_local _Alignas(32) struct {
-    uint32_t cpu_id_start, cpu_id;
+    uint32_t cpu_id_start, rseq_id;
     const struct section *section;
     uint32_t flags, node_id, mm_cid, unused;
 } area;
@@ -30,14 +30,14 @@ struct section {
 
 static struct superblock *sb;
 
-static void act_as(uint32_t id) { area.cpu_id = id; }
+static void act_as(uint32_t id) { area.rseq_id = id; }
 
 static void setup(void)
 {
     use_path(2, NULL);
     hoard_start();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
-    cpu.id_at = (char *)&area.cpu_id - (char *)__builtin_thread_pointer();
+    cpu.id_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();
     act_as(ID);
@@ -68,7 +68,7 @@ static void *carve_one(void)
     return block;
 }
 
-/* --- cpu_store ------------------------------------------------------------------------------- */
+/* --- rseq_store ------------------------------------------------------------------------------- */
 
 START_TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
 {
@@ -76,11 +76,11 @@ START_TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
     for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
         uint64_t at[3] = {1, 0x123456789abcdef0, 3}, value = UINT64_C(0xfedcba9876543210) + i;
         act_as(ids[i]);
-        ck_assert_uint_eq(cpu_id(), ids[i]);
-        ck_assert_int_eq(cpu_store(ids[i] + 1, &at[1], at[1], value), CPU_MOVED);
-        ck_assert_int_eq(cpu_store(ids[i], &at[1], at[1] + ((uint64_t)1 << 32), value), CPU_CHANGED);
+        ck_assert_uint_eq(rseq_id(), ids[i]);
+        ck_assert_int_eq(rseq_store(ids[i] + 1, &at[1], at[1], value), RSEQ_MOVED);
+        ck_assert_int_eq(rseq_store(ids[i], &at[1], at[1] + ((uint64_t)1 << 32), value), RSEQ_CHANGED);
         ck_assert_uint_eq(at[1], 0x123456789abcdef0);
-        ck_assert_int_eq(cpu_store(ids[i], &at[1], at[1], value), CPU_DONE);
+        ck_assert_int_eq(rseq_store(ids[i], &at[1], at[1], value), RSEQ_DONE);
         ck_assert_uint_eq(at[0], 1);
         ck_assert_uint_eq(at[1], value);
         ck_assert_uint_eq(at[2], 3);
@@ -91,7 +91,7 @@ END_TEST
 START_TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
 {
     uint64_t at = 1;
-    ck_assert_int_eq(cpu_store(ID, &at, 1, 2), CPU_DONE);
+    ck_assert_int_eq(rseq_store(ID, &at, 1, 2), RSEQ_DONE);
     const struct section *section = area.section;
     ck_assert_uint_eq((uintptr_t)section % 32, 0);
     ck_assert_uint_eq(section->version, 0);
@@ -213,11 +213,11 @@ START_TEST(what_others_free_is_not_in_the_word)
     uint64_t word = sb->word;
     act_as(OTHER);
     heap_free(sb, blocks[0]);
-    heap_outbox_deliver();
+    heap_batch_deliver();
     act_as(ID);
     superblock_set_owner(sb, OWNER_NONE);
     heap_free(sb, blocks[1]);
-    heap_outbox_deliver();
+    heap_batch_deliver();
     ck_assert_uint_eq(sb->word, word);
     struct chain pending = superblock_take_pending(sb);
     ck_assert_uint_eq(pending.count, 2);
@@ -229,10 +229,10 @@ START_TEST(what_others_free_is_not_in_the_word)
 }
 END_TEST
 
-/* --- the outbox ------------------------------------------------------------------------------ */
+/* --- the batch ------------------------------------------------------------------------------ */
 
 /* Blocks of 64 bytes of ID's that OTHER has freed. */
-static void fill_outbox(void **blocks, unsigned n)
+static void fill_batch(void **blocks, unsigned n)
 {
     superblock_format(sb, CLASS_64);
     for (unsigned i = 0; i < n; i++) blocks[i] = carve_one();
@@ -244,51 +244,51 @@ START_TEST(an_outbox_gives_the_latest_back_and_each_once)
 {
     enum { N = 20 };
     void *blocks[N];
-    fill_outbox(blocks, N);
+    fill_batch(blocks, N);
     act_as(ID);
-    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
     act_as(OTHER);
-    ck_assert_ptr_null(heap_outbox_pop(CLASS_64 + 1));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64 + 1));
     for (unsigned i = N; i-- > 0;) {
-        ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64] / HEAP_OUTBOX_ONE, i + 1);
-        ck_assert_ptr_eq(heap_outbox_pop(CLASS_64), blocks[i]);
+        ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64] / HEAP_OUTBOX_ONE, i + 1);
+        ck_assert_ptr_eq(heap_batch_pop(CLASS_64), blocks[i]);
     }
-    ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64], 0);
-    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
+    ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], 0);
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
 }
 END_TEST
 
 START_TEST(a_closed_outbox_gives_nothing)
 {
     void *blocks[2];
-    fill_outbox(blocks, 2);
-    heap_outboxes[OTHER].of[CLASS_64] |= HEAP_OUTBOX_CLOSED;
-    uint64_t word = heap_outboxes[OTHER].of[CLASS_64];
-    ck_assert_ptr_null(heap_outbox_pop(CLASS_64));
-    ck_assert_uint_eq(heap_outboxes[OTHER].of[CLASS_64], word);
+    fill_batch(blocks, 2);
+    heap_batches[OTHER].of[CLASS_64] |= HEAP_OUTBOX_CLOSED;
+    uint64_t word = heap_batches[OTHER].of[CLASS_64];
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
+    ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], word);
 }
 END_TEST
 
-static void pop_from_outbox(void *arg)
+static void pop_from_batch(void *arg)
 {
     (void)arg;
-    heap_outbox_get(CLASS_64);
+    heap_batch_get(CLASS_64);
 }
 
 /* The first word, and the one that leads to the next block, which is not followed. */
 START_TEST(an_outbox_sees_what_was_written_to)
 {
     void *blocks[2];
-    fill_outbox(blocks, 2);
+    fill_batch(blocks, 2);
     uint64_t word[2];
     memcpy(word, blocks[1], sizeof word);
     for (unsigned i = 0; i < 2; i++) {
         ((uint64_t *)blocks[1])[i] = 0x1234;
-        struct outcome said = run_child(pop_from_outbox, NULL);
+        struct outcome said = run_child(pop_from_batch, NULL);
         ck_assert(is_misuse(&said, "malloc", blocks[1], "memory was written to after it was freed"));
         memcpy(blocks[1], word, sizeof word);
     }
-    ck_assert_ptr_eq(heap_outbox_get(CLASS_64), blocks[1]);
+    ck_assert_ptr_eq(heap_batch_get(CLASS_64), blocks[1]);
 }
 END_TEST
 

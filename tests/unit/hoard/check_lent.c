@@ -18,7 +18,7 @@
 
 enum { CELLS = 300, PIECES = 60, STEPS = 4000 };
 
-static char cells[CELLS][LENT_ALIGN] __attribute__((aligned(LENT_ALIGN)));
+static char cells[CELLS][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
 
 struct piece {
     unsigned start, end; /* cells; none when these are equal */
@@ -56,11 +56,11 @@ static bool may_be_added(const struct piece *new)
 
 static int note(void *start, size_t size, void *arg)
 {
-    unsigned *seen = arg, cell = (unsigned)((char *)start - cells[0]) / LENT_ALIGN;
+    unsigned *seen = arg, cell = (unsigned)((char *)start - cells[0]) / USER_MEMORY_ALIGN;
     const struct piece *piece = pieces;
     while (piece < pieces + PIECES && (piece->start != cell || piece->end == cell)) piece++;
     ck_assert(piece < pieces + PIECES);
-    ck_assert_uint_eq(size, (piece->end - piece->start) * (size_t)LENT_ALIGN);
+    ck_assert_uint_eq(size, (piece->end - piece->start) * (size_t)USER_MEMORY_ALIGN);
     ++*seen;
     return 0;
 }
@@ -71,14 +71,14 @@ static void compare(void)
     for (unsigned i = 0; i < PIECES; i++) there += pieces[i].start != pieces[i].end;
     for (unsigned cell = 0; cell < CELLS; cell++) {
         const struct piece *piece = innermost(cell);
-        size_t size = 0, expected = piece ? (piece->end - piece->start) * (size_t)LENT_ALIGN : 0;
-        void *found = lent_find(&cells[cell][cell % LENT_ALIGN], &size);
+        size_t size = 0, expected = piece ? (piece->end - piece->start) * (size_t)USER_MEMORY_ALIGN : 0;
+        void *found = user_memory_find(&cells[cell][cell % USER_MEMORY_ALIGN], &size);
         wrong += found != (piece ? cells[piece->start] : NULL) || size != expected;
     }
     ck_assert_uint_eq(wrong, 0);
-    lent_freeze();
-    lent_walk(note, &seen);
-    lent_thaw();
+    user_memory_freeze();
+    user_memory_walk(note, &seen);
+    user_memory_thaw();
     ck_assert_uint_eq(seen, there);
 }
 
@@ -88,7 +88,7 @@ static void add(struct piece *piece, uint64_t *random)
     struct piece new = {.start = random_below(random, CELLS - length + 1)};
     new.end = new.start + length;
     bool may = may_be_added(&new);
-    ck_assert_int_eq(lent_add(cells[new.start], length * (size_t)LENT_ALIGN), may ? 0 : EINVAL);
+    ck_assert_int_eq(user_memory_add(cells[new.start], length * (size_t)USER_MEMORY_ALIGN), may ? 0 : EINVAL);
     if (may) *piece = new;
 }
 
@@ -100,14 +100,14 @@ START_TEST(pieces_in_one_another)
         if (piece->start == piece->end) {
             add(piece, &random);
         } else {
-            lent_remove(cells[piece->start]);
+            user_memory_remove(cells[piece->start]);
             *piece = (struct piece){0, 0};
         }
         compare();
     }
     for (unsigned i = 0; i < PIECES; i++)
-        if (pieces[i].start != pieces[i].end) lent_remove(cells[pieces[i].start]);
-    ck_assert_uint_eq(lent_any, 0);
+        if (pieces[i].start != pieces[i].end) user_memory_remove(cells[pieces[i].start]);
+    ck_assert_uint_eq(user_memory_any, 0);
     memset(pieces, 0, sizeof pieces);
     compare();
 }
@@ -116,7 +116,7 @@ END_TEST
 /* --- a fork within a change of the table ------------------------------------------------------ */
 
 static volatile sig_atomic_t forks, am_child;
-static char many[2000][LENT_ALIGN] __attribute__((aligned(LENT_ALIGN)));
+static char many[2000][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
 
 static void fork_and_look(int number)
 {
@@ -124,7 +124,7 @@ static void fork_and_look(int number)
     pid_t pid = fork();
     if (pid == 0) {
         alarm(60); /* one that waits for itself */
-        lent_find(many[1999], NULL);
+        user_memory_find(many[1999], NULL);
         am_child = true;
         return;
     }
@@ -138,20 +138,20 @@ static void fork_and_look(int number)
 START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
 {
     const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
-    needs(!memtool_running(), "a tool watches, and signals come late");
+    needs(!sanitizer_running(), "a tool watches, and signals come late");
     hoard_free(hoard_malloc(100)); /* the fork handlers are there */
-    for (int i = 1; i < 2000; i++) ck_assert_int_eq(lent_add(many[i], LENT_ALIGN), 0);
+    for (int i = 1; i < 2000; i++) ck_assert_int_eq(user_memory_add(many[i], USER_MEMORY_ALIGN), 0);
     signal(SIGPROF, fork_and_look);
     setitimer(ITIMER_PROF, &often, NULL);
     while (forks < 100 && !am_child) { /* each time all others move */
-        lent_add(many[0], LENT_ALIGN);
-        lent_remove(many[0]);
+        user_memory_add(many[0], USER_MEMORY_ALIGN);
+        user_memory_remove(many[0]);
     }
     for (int i = 1; am_child && i < 2000; i++)
-        if (lent_find(many[i] + i % LENT_ALIGN, NULL) != many[i]) _exit(1);
+        if (user_memory_find(many[i] + i % USER_MEMORY_ALIGN, NULL) != many[i]) _exit(1);
     if (am_child) _exit(0);
     setitimer(ITIMER_PROF, &never, NULL);
-    for (int i = 1; i < 2000; i++) lent_remove(many[i]);
+    for (int i = 1; i < 2000; i++) user_memory_remove(many[i]);
 }
 END_TEST
 

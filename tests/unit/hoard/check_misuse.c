@@ -127,7 +127,7 @@ START_TEST(large_objects)
         hoard_free(p);
         struct outcome said = run_child(free_it, p);
         ck_assert(is_misuse(&said, "hoard_free", p,
-                            map_find(p) != NULL ? "freed before, or never allocated"
+                            pagemap_find(p) != NULL ? "freed before, or never allocated"
                                                 : "not a pointer of this allocator"));
     }
     hoard_free(keep);
@@ -138,7 +138,7 @@ START_TEST(slots_that_hold_nothing)
 {
     use_path(_i, NULL);
     char *p = hoard_malloc(100);
-    struct arena *arena = map_find(p);
+    struct arena *arena = pagemap_find(p);
     for (unsigned i = 0; i < ARENA_SLOTS; i++)
         if ((arena->used >> i & 1) == 0)
             assert_bad(arena->base + (size_t)i * SUPERBLOCK + 64, "freed before, or never allocated");
@@ -175,9 +175,9 @@ static void no_work(void) {}
 START_TEST(a_chunk_is_no_block)
 {
     use_path(_i, NULL);
-    static const struct chunk_client client = {
+    static const struct reap_hooks client = {
         .free_object = no_object, .fork_prepare = no_work, .fork_parent = no_work, .fork_child = no_work};
-    chunk_set_client(&client);
+    reap_hooks_set(&client);
     for (size_t size = 8 * KIB; size <= 256 * KIB; size *= 2) {
         hoard_free(hoard_malloc(100));
         char *chunk = chunk_alloc(size, NULL, NULL);

@@ -26,14 +26,14 @@
 START_TEST(a_file_is_read_as_far_as_there_is_room)
 {
     char text[16], little[4] = "xyz";
-    ck_assert_uint_eq(file_read("/proc/sys/kernel/ostype", text, sizeof text), 6);
+    ck_assert_uint_eq(small_file_read("/proc/sys/kernel/ostype", text, sizeof text), 6);
     ck_assert_str_eq(text, "Linux\n");
-    ck_assert_uint_eq(file_read("/proc/sys/kernel/ostype", little, sizeof little), 3);
+    ck_assert_uint_eq(small_file_read("/proc/sys/kernel/ostype", little, sizeof little), 3);
     ck_assert_str_eq(little, "Lin");
-    ck_assert_uint_eq(file_read("/dev/null", text, sizeof text), 0);
+    ck_assert_uint_eq(small_file_read("/dev/null", text, sizeof text), 0);
     ck_assert_str_eq(text, "");
     errno = 0;
-    ck_assert_uint_eq(file_read("/dev/null/none", little, sizeof little), 0);
+    ck_assert_uint_eq(small_file_read("/dev/null/none", little, sizeof little), 0);
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert_str_eq(little, "");
 }
@@ -74,7 +74,7 @@ START_TEST(what_cannot_be_mapped_is_null_and_enomem)
     } much[] = {{(size_t)1 << 48, PAGE},
                 {SIZE_MAX - PAGE + 1, PAGE},
                 {PAGE, (size_t)1 << 62},
-                {(size_t)1 << MAP_ADDRESS_BITS, MIB}};
+                {(size_t)1 << PAGEMAP_ADDRESS_BITS, MIB}};
     for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
         errno = 0;
         ck_assert_ptr_null(pages_map(much[i].size, much[i].alignment));
@@ -155,7 +155,7 @@ END_TEST
 
 START_TEST(no_rseq_where_it_is_refused)
 {
-    cpu_init(false, true);
+    rseq_init(false, true);
     ck_assert_uint_eq(cpu.ids, 0);
     ck_assert_str_eq(cpu.path, "locked");
     ck_assert_str_eq(cpu.reason, "asked for by REAP_OPTIONS");
@@ -180,15 +180,15 @@ static void forbid_membarrier(bool all, unsigned command)
 /* The one that is wanted is that which restarts sections: without it alone, too. */
 static void fence_without_membarrier(void *all)
 {
-    cpu_fence();
+    rseq_fence();
     forbid_membarrier(all != NULL, all != NULL ? 0 : MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
     fputs("forbidden\n", stderr);
-    cpu_fence();
+    rseq_fence();
 }
 
 START_TEST(a_fence_that_is_forbidden_ends_the_program)
 {
-    cpu_init(false, false);
+    rseq_init(false, false);
     needs(cpu.ids != 0, "no restartable sequences here");
     struct outcome said = run_child(fence_without_membarrier, _i == 0 ? &said : NULL);
     ck_assert(WIFSIGNALED(said.status) && WTERMSIG(said.status) == SIGABRT);
@@ -202,14 +202,14 @@ START_TEST(the_allowed_cpus_are_counted)
 {
     cpu_set_t set;
     ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
-    cpu_init(false, false);
+    rseq_init(false, false);
     ck_assert_int_eq((int)cpu.count, CPU_COUNT(&set));
     int first = 0;
     while (!CPU_ISSET(first, &set)) first++;
     CPU_ZERO(&set);
     CPU_SET(first, &set);
     ck_assert_int_eq(sched_setaffinity(0, sizeof set, &set), 0);
-    cpu_init(false, false);
+    rseq_init(false, false);
     ck_assert_uint_eq(cpu.count, 1);
 }
 END_TEST
@@ -217,23 +217,23 @@ END_TEST
 /* A store happens only when the id and the old value are right. */
 START_TEST(conditional_stores)
 {
-    cpu_init(_i != 0, false);
+    rseq_init(_i != 0, false);
     needs(cpu.ids != 0, "no restartable sequences here");
     uint64_t word = 1;
     uint32_t other = IDS_MAX;
-    ck_assert_int_eq(cpu_store(other, &word, 1, 2), CPU_MOVED);
+    ck_assert_int_eq(rseq_store(other, &word, 1, 2), RSEQ_MOVED);
     ck_assert_uint_eq(word, 1);
     unsigned done = 0;
     for (unsigned i = 0; i < 10000; i++) {
-        uint32_t id = cpu_id();
+        uint32_t id = rseq_id();
         ck_assert_uint_lt(id, cpu.ids);
-        enum cpu_result wrong = cpu_store(id, &word, word + 1, 0);
-        ck_assert_int_ne(wrong, CPU_DONE);
+        enum rseq_result wrong = rseq_store(id, &word, word + 1, 0);
+        ck_assert_int_ne(wrong, RSEQ_DONE);
         uint64_t before = word;
-        enum cpu_result right = cpu_store(id, &word, before, before + 1);
-        ck_assert_int_ne(right, CPU_CHANGED);
-        ck_assert_uint_eq(word, before + (right == CPU_DONE));
-        done += right == CPU_DONE;
+        enum rseq_result right = rseq_store(id, &word, before, before + 1);
+        ck_assert_int_ne(right, RSEQ_CHANGED);
+        ck_assert_uint_eq(word, before + (right == RSEQ_DONE));
+        done += right == RSEQ_DONE;
     }
     ck_assert_uint_gt(done, 9000);
 }

@@ -245,7 +245,7 @@ END_TEST
 START_TEST(the_next_child_begins_where_the_last_one_did)
 {
     void *children[3], *stale, *grandchild;
-    size_t before = stats().chunk_bytes, kept = reap_watched ? 0 : REAP_FIRST_SIZE;
+    size_t before = stats().chunk_bytes, kept = reap_instrumented ? 0 : REAP_FIRST_SIZE;
     for (int i = 0; i < 3; i++) reapCreate(&children[i], &reap);
     stale = children[0];
     for (int i = 0; i < 3; i++) reapDestroy(&children[i]);
@@ -253,7 +253,7 @@ START_TEST(the_next_child_begins_where_the_last_one_did)
     ck_assert_int_eq(reapOf(stale, &grandchild), -1);
     for (int round = 0; round < 3; round++) {
         reapCreate(&children[0], &reap);
-        ck_assert(children[0] == stale || reap_watched);
+        ck_assert(children[0] == stale || reap_instrumented);
         ck_assert_uint_eq(stats().chunk_bytes, before);
         assert_valid(children[0]);
         memset(reapMalloc(&children[0], 5000), 0xff, 5000);
@@ -357,7 +357,7 @@ START_TEST(a_handle_apart)
         *handle = top;
         if (where & 4) reapOnDestroy(where & 1 ? &child : &top, free_in, handle);
         reapDestroy(handle);
-        apart_check_freed();
+        guarded_check_freed();
     }
 }
 END_TEST

@@ -176,7 +176,7 @@ START_TEST(some_memory)
     reapFree(&other, object);
     assert_no_reap(object, BELIEVES);
     reapFree(&other, large);
-    if (!reap_watched) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
+    if (!reap_instrumented) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
 }
 END_TEST
 
@@ -204,7 +204,7 @@ START_TEST(a_destroyed_reap_whose_memory_is_gone)
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         handle = reap;
         reapDestroy(&reap);
-        needs(!reap_watched, "all objects are watched"); /* which keeps it */
+        needs(!reap_instrumented, "all objects are watched"); /* which keeps it */
         hoard_trim(0);
         assert_no_reap(handle, READS);
     }
@@ -223,7 +223,7 @@ static void null_create_with(void **reap)
 static void null_strdup(void **reap) { reapStrdup(reap, OPAQUE((char *)NULL)); }
 static void null_strndup(void **reap) { reapStrndup(reap, OPAQUE((char *)NULL), 0); }
 static void null_memdup(void **reap) { reapMemdup(reap, OPAQUE((void *)NULL), 1); }
-static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL)); }
+static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL), 0); }
 static void null_vprintf(void **reap) { vprintf_in(reap, OPAQUE((char *)NULL)); }
 static void null_of(void **reap) { reapOf(reap, OPAQUE((void **)NULL)); }
 static void null_on_destroy(void **reap) { reapOnDestroy(reap, OPAQUE((void (*)(void *))NULL), NULL); }
@@ -364,7 +364,7 @@ START_TEST(what_is_no_object_of_it)
     reapFree(&reap, freed_large);
     assert_no_object(freed, "freed twice");
     assert_no_object(freed_large,
-                     reap_watched ? "freed twice" : "not a reap's object"); /* its chunk is gone */
+                     reap_instrumented ? "freed twice" : "not a reap's object"); /* its chunk is gone */
     assert_no_object(object + 16, "not the start of an object");
     assert_no_object(object + 1, "not the start of an object");
     assert_no_object(large + 50000, "not the start of an object");
@@ -379,7 +379,7 @@ START_TEST(what_is_no_object_of_it)
     assert_no_object((void *)-16, "not a reap's object");
     reapFreeAll(&reap);
     assert_no_object(object, "not a live object");
-    assert_no_object(large, reap_watched ? "not a live object" : "not a reap's object");
+    assert_no_object(large, reap_instrumented ? "not a live object" : "not a reap's object");
     free(block);
     reapDestroy(&reap);
 }

@@ -57,7 +57,7 @@ static void try_pointer(const char *kind, const char *pointer)
     bool others = reapWalk(&other, is_it, (void *)(uintptr_t)pointer);
     /* What is before an object apart is the start of a block perhaps, and of the backend's alone; as a reap's
      * wider table is. */
-    unsigned n = apart_on || pointer == (char *)reap_behind(reap)->wide ? REAPS_USES : USES;
+    unsigned n = guarded_on || pointer == (char *)reap_behind(reap)->big ? REAPS_USES : USES;
     for (unsigned i = 0; i < n && pointer; i++) {
         if (mine || (others && uses[i].of_any)) continue;
         struct outcome outcome = run_child(uses[i].make, (void *)(uintptr_t)pointer);
@@ -223,10 +223,10 @@ START_TEST(of_closed_chunks)
     for (int i = 0; i < COUNT; i++) objects[i] = reapMalloc(&reap, 16 + (size_t)i % 7 * 16);
     for (int i = 0; i < COUNT; i++)
         if (i % 8) reapFree(&reap, objects[i]);
-    ck_assert_uint_gt(((struct reap *)reap)->closed, 0);
+    ck_assert_uint_gt(((struct reap *)reap)->draining, 0);
     const struct reap *it = reap;
     for (const struct reap_chunk *chunk = it->chunks; chunk; chunk = chunk->next)
-        if (chunk->closed) {
+        if (chunk->draining) {
             try_chunk("a closed chunk", chunk);
             break;
         }
@@ -303,7 +303,7 @@ START_TEST(of_objects_apart)
     setenv("REAP_OPTIONS", how[_i], 1);
     make_other();
     reapCreate(&reap, NULL);
-    ck_assert(apart_on);
+    ck_assert(guarded_on);
     char *object = reapMalloc(&reap, 100), *large = reapMalloc(&reap, 100000);
     try_around(how[_i], object);
     try_around(how[_i], object + 112);

@@ -160,7 +160,8 @@ END_TEST
 START_TEST(a_reap_in_shared_memory)
 {
     size_t size = 1 << 20;
-    needs(!reap_watched, "all objects are watched"); /* the child's Memcheck knows what is in there, the parent's does not */
+    /* The child's Memcheck knows what is in there, the parent's does not. */
+    needs(!reap_instrumented, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);

@@ -256,7 +256,7 @@ static void test_exhaustion()
     reap::resource memory;
     EXPECT(throws<std::bad_alloc>([&] { (void)memory.allocate(OPAQUE(huge)); }));
     EXPECT(throws<std::bad_alloc>([&] { (void)memory.allocate(OPAQUE(huge), 4096); }));
-    EXPECT(throws<std::system_error>([&] { (void)memory.allocate(1, 48); })); // no power of two
+    EXPECT(throws<std::system_error>([&] { (void)memory.allocate(1, OPAQUE(48)); })); // no power of two
     reap::options wrong;
     wrong.flags = 1u << 31;
     EXPECT(throws<std::system_error>([&] { reap::resource refused(wrong); }));

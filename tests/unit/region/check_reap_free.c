@@ -139,10 +139,10 @@ START_TEST(a_big_reap_has_a_wider_table)
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
         for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
-        ck_assert_int_eq(reap_wide_size(reap) > 0, !reap_watched); /* who is watched asks no table */
+        ck_assert_int_eq(reap_wide_size(reap) > 0, !reap_instrumented); /* who is watched asks no table */
         assert_valid(reap);
         for (int i = 1; i < N; i += 2) reapFree(&reap, objects[i]);
-        ck_assert_int_eq(((struct reap *)reap)->flags & REAP_WIDE, 0);
+        ck_assert_int_eq(((struct reap *)reap)->flags & REAP_BIG_TABLES, 0);
         ck_assert_uint_eq(stats().chunks, 1);
         ck_assert_uint_eq(stats().chunk_bytes, REAP_FIRST_SIZE);
         assert_valid(reap);
@@ -150,7 +150,7 @@ START_TEST(a_big_reap_has_a_wider_table)
     for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
     for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
     reapFreeAll(&reap);
-    ck_assert_int_eq(((struct reap *)reap)->flags & REAP_WIDE, 0);
+    ck_assert_int_eq(((struct reap *)reap)->flags & REAP_BIG_TABLES, 0);
     assert_valid(reap);
 }
 END_TEST
@@ -192,22 +192,22 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->spare_bytes++, r->spare_bytes--);
     BREAKS(r->end -= 16, r->end += 16);
     BREAKS(r->bump += 16, r->bump -= 16);
-    BREAKS(r->limit -= 16, r->limit += 16);
-    BREAKS(r->bins_used |= 1, r->bins_used &= ~UINT64_C(1));
-    BREAKS(r->bins_used &= ~UINT64_C(4), r->bins_used |= 4);
+    BREAKS(r->bump_max -= 16, r->bump_max += 16);
+    BREAKS(r->freelists_used |= 1, r->freelists_used &= ~UINT64_C(1));
+    BREAKS(r->freelists_used &= ~UINT64_C(4), r->freelists_used |= 4);
     BREAKS(block->next = NULL, block->next = objects[24]);
     BREAKS(((struct reap_block *)objects[24])->prev = NULL, ((struct reap_block *)objects[24])->prev = block);
     BREAKS(bitmap_clear(first->frees, free_unit), bitmap_set(first->frees, free_unit));
     BREAKS(bitmap_set(first->frees, live_unit), bitmap_clear(first->frees, live_unit));
     BREAKS(bitmap_set(first->frees, free_unit + 1), bitmap_clear(first->frees, free_unit + 1));
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
-    BREAKS(bitmap_set(first->starts, first->limit - 1), bitmap_clear(first->starts, first->limit - 1));
+    BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
     BREAKS(first->live_units++, first->live_units--);
-    BREAKS(first->reach = 0, first->reach = first->size / REAP_UNIT);
-    struct reap_chunk **near = reap_near(r->heap, first), *other = reap_first_chunk(child);
-    if (!reap_watched) BREAKS(*near = other, *near = first);
-    struct list_node dirty = first->dirty, *nowhere = NULL;
-    BREAKS(first->dirty.at = dirty.at ? NULL : &nowhere, first->dirty = dirty);
+    BREAKS(first->fast_free_end = 0, first->fast_free_end = first->size / REAP_UNIT);
+    struct reap_chunk **cached = reap_cached_chunk(r->tables, first), *other = reap_first_chunk(child);
+    if (!reap_instrumented) BREAKS(*cached = other, *cached = first);
+    struct list_node sweep = first->to_sweep, *nowhere = NULL;
+    BREAKS(first->to_sweep.at = sweep.at ? NULL : &nowhere, first->to_sweep = sweep);
     BREAKS(first->owner = child, first->owner = r);
     BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
     BREAKS(r->children->parent = NULL, r->children->parent = r);

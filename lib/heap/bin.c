@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "heap/fullness.h"
+#include "heap/bin.h"
 
 void bin_add(struct bin *bin, struct superblock *sb, unsigned group)
 {

@@ -16,18 +16,18 @@ static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
 
 static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_OUTBOX_ONE); }
 
-static uint64_t *outbox_of(unsigned id, unsigned class) { return &heap_outboxes[id].of[class]; }
+static uint64_t *batch_of(unsigned id, unsigned class) { return &heap_batches[id].of[class]; }
 
-static uint64_t outbox_read(unsigned id, unsigned class)
+static uint64_t batch_read(unsigned id, unsigned class)
 {
-    return __atomic_load_n(outbox_of(id, class), __ATOMIC_ACQUIRE);
+    return __atomic_load_n(batch_of(id, class), __ATOMIC_ACQUIRE);
 }
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 
 /* --- out of it ------------------------------------------------------------------------------- */
 
-/* What leaves an outbox, by superblocks: so many are looked after at a time. */
+/* What leaves an batch, by superblocks: so many are looked after at a time. */
 enum { SORTED = 32 };
 struct sorted {
     struct superblock *sb;
@@ -60,10 +60,10 @@ static bool is_start(const struct superblock *sb, const void *block)
     return (block_number(sb, block) - BLOCK_BIAS) % superblock_class(sb)->size == 0;
 }
 
-/* The superblock of a block in an outbox. The link that led to it was where a program could write to. */
+/* The superblock of a block in an batch. The link that led to it was where a program could write to. */
 static struct superblock *superblock_of(void *block, const void *before)
 {
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     if (arena == NULL || arena->mapping != 0 || !is_start(arena_slot(arena, block), block))
         superblock_written((void *)(uintptr_t)before);
     return arena_slot(arena, block);
@@ -87,34 +87,34 @@ static void deliver(uint64_t word)
 
 static void deliver_class(unsigned id, unsigned class)
 {
-    uint64_t word = outbox_read(id, class);
+    uint64_t word = batch_read(id, class);
     if (word == 0 || (word & HEAP_OUTBOX_CLOSED) != 0) return;
-    if (cpu_store(id, outbox_of(id, class), word, 0) == CPU_DONE) deliver(word);
+    if (rseq_store(id, batch_of(id, class), word, 0) == RSEQ_DONE) deliver(word);
 }
 
-void heap_outbox_deliver(void)
+void heap_batch_deliver(void)
 {
-    unsigned id = cpu_id();
+    unsigned id = rseq_id();
     for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
 }
 
 /* Sections leave alone what is closed; one that had read it before may still write, and is over after the
  * next fence. True: something is there. */
-static bool close(uint64_t *outbox)
+static bool close(uint64_t *batch)
 {
-    uint64_t word = __atomic_load_n(outbox, __ATOMIC_RELAXED);
-    while (word != 0 && !__atomic_compare_exchange_n(outbox, &word, word | HEAP_OUTBOX_CLOSED, false,
+    uint64_t word = __atomic_load_n(batch, __ATOMIC_RELAXED);
+    while (word != 0 && !__atomic_compare_exchange_n(batch, &word, word | HEAP_OUTBOX_CLOSED, false,
                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return word != 0;
 }
 
 /* False: it was written to and is not closed any more. */
-static bool take_closed(uint64_t *outbox)
+static bool take_closed(uint64_t *batch)
 {
-    uint64_t word = __atomic_load_n(outbox, __ATOMIC_ACQUIRE);
+    uint64_t word = __atomic_load_n(batch, __ATOMIC_ACQUIRE);
     if ((word & HEAP_OUTBOX_CLOSED) == 0) return false;
-    __atomic_store_n(outbox, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(batch, 0, __ATOMIC_RELEASE);
     deliver(word);
     return true;
 }
@@ -130,14 +130,14 @@ static void take_all(struct heap *heap)
     do {
         any = false;
         for (unsigned class = 1; class < CLASSES; class ++)
-            if (left[class]) any |= left[class] = close(outbox_of(heap->id, class));
-        if (any) cpu_fence();
+            if (left[class]) any |= left[class] = close(batch_of(heap->id, class));
+        if (any) rseq_fence();
         for (unsigned class = 1; class < CLASSES; class ++)
-            if (left[class]) left[class] = !take_closed(outbox_of(heap->id, class));
+            if (left[class]) left[class] = !take_closed(batch_of(heap->id, class));
     } while (any);
 }
 
-void heap_outbox_take(struct heap *heap)
+void heap_batch_take(struct heap *heap)
 {
     if (atomic_exchange(&taking, true)) return;
     take_all(heap);
@@ -147,7 +147,7 @@ void heap_outbox_take(struct heap *heap)
 static bool has_any(unsigned id)
 {
     for (unsigned class = 1; class < CLASSES; class ++)
-        if (outbox_read(id, class) != 0) return true;
+        if (batch_read(id, class) != 0) return true;
     return false;
 }
 
@@ -164,17 +164,17 @@ void heap_deliver_all(void)
 }
 
 /* Set now only by what a signal's handler has interrupted to fork. */
-void heap_outbox_fork_child(void) { taking = false; }
+void heap_batch_fork_child(void) { taking = false; }
 
 /* --- into it --------------------------------------------------------------------------------- */
 
-bool heap_outbox_put(struct superblock *sb, void *block)
+bool heap_batch_put(struct superblock *sb, void *block)
 {
     unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
     unsigned most = eighth < MOST ? eighth : MOST;
     for (;;) {
-        unsigned id = cpu_id();
-        uint64_t word = outbox_read(id, class);
+        unsigned id = rseq_id();
+        uint64_t word = batch_read(id, class);
         if ((word & HEAP_OUTBOX_CLOSED) != 0 || most == 0) return false;
         if (blocks_in(word) == most) {
             deliver_class(id, class);
@@ -183,13 +183,13 @@ bool heap_outbox_put(struct superblock *sb, void *block)
         block_set_link(block, 0);
         *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_OUTBOX_ONE;
-        if (cpu_store(id, outbox_of(id, class), word, put) == CPU_DONE) return true;
+        if (rseq_store(id, batch_of(id, class), word, put) == RSEQ_DONE) return true;
     }
 }
 
-void *heap_outbox_get(unsigned class)
+void *heap_batch_get(unsigned class)
 {
-    void *block = !lines_are_shared(class) ? heap_outbox_pop(class) : NULL;
+    void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
     if (block == NULL) return NULL;
     if (!block_looks_free(block)) superblock_written(block);
     *(uint64_t *)block = *link_of(block) = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hoard/account.h"
+#include "hoard/usage.h"
 
 #include "arena/arena.h"
 #include "arena/large.h"
@@ -20,7 +20,7 @@ static size_t small_bytes(struct arena *arena)
     return bytes;
 }
 
-void account_fill(struct hoard_stats *stats)
+void usage_fill(struct hoard_stats *stats)
 {
     heap_deliver_all();
     struct arena_held held = arena_held();
@@ -31,7 +31,7 @@ void account_fill(struct hoard_stats *stats)
         .large_bytes = large_totals().bytes,
         .heaps = totals.heaps,
         .superblocks = totals.superblocks,
-        .global_superblocks = global_superblocks(),
+        .global_superblocks = global_heap_superblocks(),
         .slow_mallocs = totals.counts.slow_mallocs,
         .slow_frees = totals.counts.slow_frees + totals.counts.remote_frees,
         .remote_frees = totals.counts.remote_frees,
@@ -59,11 +59,11 @@ static void options_line(char *text, size_t size)
         n += report_format(text + n, size - n, " %s", item);
 }
 
-void account_report(FILE *out)
+void usage_report(FILE *out)
 {
     struct hoard_stats s;
     char text[512];
-    account_fill(&s);
+    usage_fill(&s);
     report_format(text, sizeof text, "path %s: %s", s.path, cpu.reason);
     line(out, text);
     options_line(text, sizeof text);

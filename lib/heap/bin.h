@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fullness.h: the superblocks of one class on one heap, by fullness.
+/* bin.h: the superblocks of one class on one heap, by fullness.
  *
  *     groups   0: under 1/8 free    1: 1/8 to 2/8    ...    7: 7/8 and more    (empty ones are elsewhere)
  *     mask     which groups have superblocks

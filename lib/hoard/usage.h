@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.h: what the allocator holds, in figures and in words.
+/* usage.h: what the allocator holds, in figures and in words.
  *
  * Approximate while threads allocate: nothing is stopped and no lock is held for long.
  */
@@ -8,10 +8,10 @@
 
 #include "hoard.h"
 
-void account_fill(struct hoard_stats *stats);
+void usage_fill(struct hoard_stats *stats);
 
 /* Writes figures, options, and which path runs and why: to a stream, or to standard error when that is
  * NULL, as at exit, when streams may be gone. */
-void account_report(FILE *out);
+void usage_report(FILE *out);
 
 #endif
