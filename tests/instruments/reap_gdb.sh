@@ -3,10 +3,10 @@
 # What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
 srcdir=${srcdir:-.}
 program=${top_builddir:-.}/tests/instruments/reap_gdb
-command -v gdb >/dev/null || { echo "no gdb"; exit 77; }
+command -v gdb >/dev/null || { echo "skipped: no gdb"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "gdb without Python"; exit 77; }
+gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "skipped: gdb without Python"; exit 77; }
 
 # run OPTIONS: what the program and the commands print, in turn
 run() {
@@ -16,7 +16,7 @@ run() {
         -ex 'reap-of object' -ex 'reap-of (char *) object + 20' -ex 'reap-of freed' -ex 'reap-of large' \
         -ex 'reap-of &object' -ex 'reap object' -ex 'print *(struct reap *) connection' -ex 'reap-heaps' \
         "$program" >"$tmp/log" 2>&1
-    grep -q '^---$' "$tmp/log" || { cat "$tmp/log"; exit 77; } # nothing to trace with
+    grep -q '^---$' "$tmp/log" || { echo "skipped: gdb may not trace here"; cat "$tmp/log"; exit 77; }
     awk -v n=0 -v to="$tmp/part" '/^---$/ { n++; next } { print > (to n) }' "$tmp/log"
 }
 

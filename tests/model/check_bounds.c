@@ -55,7 +55,7 @@ static void keep_the_bounds(int i, unsigned processors, const char *setting)
 {
     const struct load *load = loads[i / VCPU_PATHS];
     enum vcpu_path path = i % VCPU_PATHS;
-    if (!vcpu_start(path, setting)) return;
+    needs(vcpu_start(path, setting), vcpu_lacks);
     run(load, processors, BYTES);
     assert_bounds(load, path, processors);
     load_finish();
@@ -86,7 +86,7 @@ START_TEST(the_bound_is_reached)
 {
     static const char *const fractions[] = {"slack=0,empty_fraction=1", "slack=0,empty_fraction=2",
                                             "slack=0,empty_fraction=3"};
-    if (!vcpu_start(VCPU_FAST, fractions[_i])) return;
+    needs(vcpu_start(VCPU_FAST, fractions[_i]), vcpu_lacks);
     run(&load_worst, 64, 16 * MIB);
     assert_bounds(&load_worst, VCPU_FAST, 64);
     double slope = (double)arena_held().peak / (double)ledger.live_max;
