@@ -15,6 +15,11 @@
  * A handle is a `void *` that reapCreate sets; calls take its address (thesis 6.3). The handle may
  * be copied. Units are bytes, objects are aligned to 16.
  *
+ * Forgetting the `&` does no harm: the first word of a reap is its own handle, so reapMalloc(request, 80) is
+ * reapMalloc(&request, 80), and so with each call. Only a call that sets a handle needs its address: given a
+ * live reap reapCreate says so, and reapDestroy has no handle to set to NULL. reap_t is a type for who wants
+ * one: below, beside reapNew.
+ *
  * Threads: one thread at a time in one reap, any number of reaps at once. Creating and destroying
  * children of one parent from several threads is safe. A reap made with REAP_SHARED is any thread's at
  * any time.
@@ -56,6 +61,9 @@ extern "C" {
 #define REAP_ATTRIBUTE(...)
 #endif
 
+/* A reap by type: see reapNew. Its fields are below, for functions without a call. */
+typedef struct reap_front reap_t;
+
 /* The version of the library that runs, as REAP_VERSION is that of the header. */
 const char *reapVersion(void);
 
@@ -63,6 +71,18 @@ const char *reapVersion(void);
 
 /* Makes a reap; parent may be NULL, or point to a NULL handle: a root. *reap is NULL on failure (ENOMEM). */
 void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
+
+/* The same with a handle of a type of its own, where `void *` says too little: a reap_t *, whose calls are
+ * given &reap->self, which is a void ** and compiles of nothing else. The parent may be NULL. NULL: no memory
+ * (ENOMEM).
+ *
+ *     int answer(reap_t *request);
+ *     reap_t *request = reapNew(connection);
+ *     char *line = reapMalloc(&request->self, 80);
+ *     reapDestroy(&request->self);                  // which leaves `request` as it is
+ *
+ * Either kind of handle is the other one's value: assign it. */
+reap_t *reapNew(reap_t *parent);
 
 /* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
@@ -290,6 +310,7 @@ void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_AT
 /* What a handle points to begins so. Part of the interface as the calls are: it changes only with
  * the soname. Objects may be taken while bump < end; where a call must be made for each, end is bump. */
 struct reap_front {
+    void *self;       /* its own handle */
     char *bump;       /* the next object */
     char *end;        /* of what may be taken */
     uintptr_t starts; /* bits of where objects start: the word of address a is at starts + a / 1024 * 8 */

@@ -43,7 +43,7 @@ def bits(address, count):
 # --- chunks and reaps ------------------------------------------------------------------------------
 
 def reap_tag(address):
-    return address ^ 0x9e3779b97f4a7c15
+    return address + 0x5e3779b9
 
 
 def is_live_chunk(chunk):
@@ -100,7 +100,8 @@ class Held:
         for chunk in chunks_of(reap):
             self.chunks += 1
             self.add(reap, chunk)
-        self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        if int(reap['spare_bytes']):
+            self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cradle']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_log'])
