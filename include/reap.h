@@ -84,7 +84,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
  * Either kind of handle is the other one's value: assign it. */
 reap_t *reapNew(reap_t *parent);
 
-/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays. */
+/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays, and *reap is not
+ * set: where it lies in an object of the reap it goes with that, and a copy is what the reap is used by. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the

@@ -5,7 +5,7 @@
 tests=${top_builddir:-.}/tests
 bad=0
 for options in bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096; do
-    for test in check_reap_model check_reap_limit check_reap_threads reap_ambient reap_apart; do
+    for test in check_reap_model check_reap_limit check_reap_handle check_reap_threads reap_ambient reap_apart; do
         [ -x "$tests/$test" ] || continue
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
     done
