@@ -84,8 +84,9 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
  * Either kind of handle is the other one's value: assign it. */
 reap_t *reapNew(reap_t *parent);
 
-/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays, and *reap is not
- * set: where it lies in an object of the reap it goes with that, and a copy is what the reap is used by. */
+/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays, and *reap is
+ * not set: where it lies in an object of the reap it goes with that, and a copy is what the reap is used by.
+ */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys: children first, newest first; then the reap's functions, last in first out; then the
@@ -267,12 +268,21 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * goes with it. free finds the owner as always, realloc stays with the owner. What libc and its modules
  * allocate goes to the heap; what strdup, asprintf, getline, realpath and their like give to the program does
  * not. They nest: the innermost counts, and it alone may be entered again. What a library keeps beyond a call
- * (caches, a last error) has to be made, or given up, outside; reap(3) has more. Without libreap-malloc
- * nothing comes of it. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread
- * has to leave before it ends. Several threads may be in a shared reap, each in one shared reap at a time.
- * (Thesis 6.4.4 changed the calls of such a library by hand.) */
+ * (caches, a last error) has to be made, or given up, outside; reap(3) has more. The reap is this thread's
+ * meanwhile; to clear or destroy it is misuse, and a thread has to leave before it ends. Several threads may
+ * be in a shared reap, each in one shared reap at a time. Where malloc is another library's nothing comes of
+ * it but what reapEntered gives: the first reapEnter says so in a line on standard error, and each one sets
+ * errno to ENOTSUP (and does not touch it otherwise). (Thesis 6.4.4 changed the calls of such a library by
+ * hand.) */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
+
+/* reapEnter for a program that asks reapEntered itself, and does not mind whose malloc is: says nothing. */
+void reapEnterQuietly(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* The handle of the innermost reap that this thread is in, or NULL. While a function of a source runs its
+ * thread is in none. */
+void *reapEntered(void);
 
 /* --- limits ---------------------------------------------------------------------------------- */
 

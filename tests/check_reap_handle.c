@@ -224,7 +224,15 @@ static void give_pages(void *pages, size_t size, void *arg)
 }
 
 /* How a reap is that has its handle in an object of its own. */
-enum { IS_CHILD = 1, IS_SHARED = 2, IS_LIMITED = 4, HAS_CHILD = 8, HAS_FUNCTION = 16, IS_MARKED = 32, WAYS = 64 };
+enum {
+    IS_CHILD = 1,
+    IS_SHARED = 2,
+    IS_LIMITED = 4,
+    HAS_CHILD = 8,
+    HAS_FUNCTION = 16,
+    IS_MARKED = 32,
+    WAYS = 64
+};
 
 static void **new_with_handle(void **above, int way, int where)
 {

@@ -45,6 +45,8 @@ void *reapMove(void *object, void **from, void **to);
 int reapAdopt(void **reap, void **new_parent);
 void reapEnter(void **reap);
 void reapLeave(void);
+void reapEnterQuietly(void **reap);
+void *reapEntered(void);
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options);
 const char *reapVersion(void);
 

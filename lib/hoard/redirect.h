@@ -25,6 +25,9 @@ extern HIDDEN __thread void *ambient_reap __attribute__((tls_model("initial-exec
 /* Is malloc this library's? Set by libreap-malloc's constructor; in libreap it is another's. */
 extern HIDDEN bool ambient_on;
 
+/* Does this library come before a libreap-malloc, so that malloc is the other copy's? */
+bool ambient_is_elsewhere(void);
+
 /* Done by each reapEnter. */
 void ambient_start(void);
 

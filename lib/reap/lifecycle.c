@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/report.h"
+#include "hoard/redirect.h"
 #include "reap/cleanup.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
@@ -26,6 +27,9 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
+    if (ambient_is_elsewhere())
+        report_line("libreap comes before libreap-malloc, which does not know the objects of its reaps: "
+                    "link libreap-malloc first, or alone");
     reap_watch_start();
     reap_stats_start();
     reap_trace_start();
