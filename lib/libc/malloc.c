@@ -28,7 +28,7 @@ const char reap_malloc_is_here[] = REAP_VERSION;
  * enclose theirs: prepare handlers run last registered first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
-    ambient_on = true;
+    redirect_on = true;
     hoard_start_late();
 }
 

@@ -33,13 +33,13 @@ static void begin(struct reap *reap)
 
 static void enter_shared(struct reap *reap, const char *call)
 {
-    if (shared_entered > 0 && reap != ambient_reap)
+    if (shared_entered > 0 && reap != redirect_reap)
         report_misuse(call, reap_handle(reap), "a shared reap is entered, and not this one innermost");
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
-    shared_outer = ambient_reap;
-    ambient_reap = reap;
+    shared_outer = redirect_reap;
+    redirect_reap = reap;
 }
 
 static void leave_shared(struct reap *shared)
@@ -48,16 +48,16 @@ static void leave_shared(struct reap *shared)
     reap_shared_hold_again(shared);
     HELD struct reap *reap = shared;
     if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = shared_outer;
+    redirect_reap = shared_outer;
 }
 
 static void enter(struct reap *reap, const char *call)
 {
     if (!reap_is_entered(reap)) {
         begin(reap);
-        reap->outer = ambient_reap;
-        ambient_reap = reap;
-    } else if (reap != ambient_reap) {
+        reap->outer = redirect_reap;
+        redirect_reap = reap;
+    } else if (reap != redirect_reap) {
         report_misuse(call, reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
@@ -66,7 +66,7 @@ static void enter(struct reap *reap, const char *call)
 static void enter_any(void **handle, const char *call)
 {
     HELD struct reap *reap = reap_hold(handle, call);
-    ambient_start();
+    redirect_start();
     if (UNLIKELY(reap_is_shared(reap)))
         enter_shared(reap, call);
     else
@@ -87,20 +87,20 @@ static COLD void tell_elsewhere(void)
 void reapEnter(void **handle)
 {
     enter_any(handle, "reapEnter");
-    if (UNLIKELY(!ambient_on)) tell_elsewhere();
+    if (UNLIKELY(!redirect_on)) tell_elsewhere();
 }
 
 void reapEnterQuietly(void **handle) { enter_any(handle, "reapEnterQuietly"); }
 
 void *reapEntered(void)
 {
-    struct reap *reap = ambient_reap;
+    struct reap *reap = redirect_reap;
     return reap ? reap_handle(reap) : NULL;
 }
 
 void reapLeave(void)
 {
-    struct reap *reap = ambient_reap;
+    struct reap *reap = redirect_reap;
     if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
     if (UNLIKELY(reap_is_shared(reap))) {
         leave_shared(reap);
@@ -108,14 +108,14 @@ void reapLeave(void)
     }
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = reap->outer;
+    redirect_reap = reap->outer;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
 static void take_along(void)
 {
-    for (struct reap *reap = ambient_reap; reap;) {
+    for (struct reap *reap = redirect_reap; reap;) {
         bool shared = reap_is_shared(reap);
         reap->entered_in = reap_tree_generation;
         if (shared) reap->entered = 1;
@@ -127,14 +127,14 @@ static void take_along(void)
 static void in_forked_child(void)
 {
     reap_tree_generation++;
-    ambient_forks++;
+    redirect_forks++;
     take_along();
 }
 
-bool reap_entered_start(void)
+bool reap_enter_start(void)
 {
     static _Atomic(bool) done;
-    ambient_in_child = take_along;
+    redirect_in_child = take_along;
     if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
     return done;
 }

@@ -50,9 +50,9 @@ struct reap_face {
     char *bump;
     char *end;
     uintptr_t starts;
-    char *limit;
-    uint64_t bins_used;
-    struct reap_heap *heap;
+    char *bump_max;
+    uint64_t freelists_used;
+    struct reap_tables *tables;
     struct reap *reap;
 
     uintptr_t tag;
@@ -64,7 +64,7 @@ struct reap_face {
 static_assert(sizeof(struct reap_face) <= REAP_FACE, "a face has its place in the first chunk");
 static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
                   offsetof(struct reap_face, tag) == offsetof(struct reap, tag) &&
-                  offsetof(struct reap_face, heap) == offsetof(struct reap, heap),
+                  offsetof(struct reap_face, tables) == offsetof(struct reap, tables),
               "fast paths take a face for a reap");
 
 /* Gives a new reap its face. */
@@ -91,8 +91,8 @@ void reap_shared_check_place(void **handle, const char *call) __attribute__((col
 /* The same of a handle's place, most of which are not aligned as reaps are. */
 static inline void reap_check_place(void **handle, const char *call)
 {
-    static_assert(REAP_HEADER == REAP_FACE && LENT_ALIGN % (4 * REAP_FACE) == 0, "one test for both");
-    const uintptr_t bits = (LENT_ALIGN - 1) & ~(uintptr_t)(2 * REAP_FACE);
+    static_assert(REAP_HEADER == REAP_FACE && USER_MEMORY_ALIGN % (4 * REAP_FACE) == 0, "one test for both");
+    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~(uintptr_t)(2 * REAP_FACE);
     REAP_NOT_NULL(handle, call);
     if (UNLIKELY((((uintptr_t)handle + REAP_FACE) & bits) == 0)) reap_shared_check_place(handle, call);
 }
