@@ -88,7 +88,7 @@ def top_of(reap, chunk):
     """Where blocks end in a chunk."""
     if number(chunk) == number(reap['current']):
         return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['limit'])
+    return int(chunk['end_unit'])
 
 
 class Held:
@@ -108,7 +108,7 @@ class Held:
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
         self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
@@ -233,7 +233,7 @@ class ReapOfCommand(gdb.Command):
 
     @staticmethod
     def tell(reap, chunk, pointer):
-        first, limit = int(chunk['first']), int(chunk['limit'])
+        first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
             return False
