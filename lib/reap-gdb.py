@@ -177,7 +177,7 @@ def chunk_walk():
                 yield cast(at, 'reap_chunk')
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
-    lent = gdb.parse_and_eval('lent')
+    lent = gdb.parse_and_eval("'user_memory.c'::table")
     for i in range(int(lent['count'])):
         yield cast(lent['at'][i]['start'], 'reap_chunk')
 
