@@ -43,7 +43,7 @@ def bits(address, count):
 # --- chunks and reaps ------------------------------------------------------------------------------
 
 def reap_tag(address):
-    return address ^ 0x9e3779b97f4a7c15
+    return address + 0x5e3779b9
 
 
 def is_live_chunk(chunk):
@@ -88,7 +88,7 @@ def top_of(reap, chunk):
     """Where blocks end in a chunk."""
     if number(chunk) == number(reap['current']):
         return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['limit'])
+    return int(chunk['end_unit'])
 
 
 class Held:
@@ -100,14 +100,15 @@ class Held:
         for chunk in chunks_of(reap):
             self.chunks += 1
             self.add(reap, chunk)
-        self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        if int(reap['spare_bytes']):
+            self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_log'])
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
         self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
@@ -176,7 +177,7 @@ def chunk_walk():
                 yield cast(at, 'reap_chunk')
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
-    lent = gdb.parse_and_eval('lent')
+    lent = gdb.parse_and_eval("'user_memory.c'::table")
     for i in range(int(lent['count'])):
         yield cast(lent['at'][i]['start'], 'reap_chunk')
 
@@ -241,7 +242,7 @@ class ReapOfCommand(gdb.Command):
 
     @staticmethod
     def tell(reap, chunk, pointer):
-        first, limit = int(chunk['first']), int(chunk['limit'])
+        first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
             return False

@@ -5,7 +5,7 @@
 tests=${top_builddir:-.}/tests
 bad=0
 for options in bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096; do
-    for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_threads unit/libc/reap_ambient \
+    for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_handle unit/reap/check_reap_threads unit/libc/reap_ambient \
         unit/reap/reap_apart; do
         [ -x "$tests/$test" ] || { echo "skipped: no Check: $options, $test"; continue; }
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
