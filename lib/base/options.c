@@ -91,6 +91,10 @@ static const struct option {
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "each object of a reap from malloc"},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
     {"harden", AT(harden), NULL, NULL, 0, 1, 0, "red zones, and freed objects looked through"},
+#ifdef REAP_DEBUG
+    {"walk_steps", AT(walk_steps), NULL, NULL, 0, 1000000, 16,
+     "how much assertions walk through, on average"},
+#endif
 };
 
 enum { OPTIONS = sizeof table / sizeof table[0] };
@@ -104,8 +108,11 @@ static const char **text_at(struct options *to, size_t at) { return (const char 
 static void preset_all(struct options *to)
 {
     memset(to, 0, sizeof *to);
-    for (unsigned i = 0; i < OPTIONS; i++)
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        ASSERT(table[i].at < sizeof *to && (table[i].words == NULL || table[i].is_text == NULL));
+        ASSERT(table[i].max == 0 || (table[i].min <= table[i].preset && table[i].preset <= table[i].max));
         if (table[i].is_text == NULL) *number_at(to, table[i].at) = table[i].preset;
+    }
 }
 
 /* A text that is a number, of min to max, and nothing else. */
@@ -232,6 +239,9 @@ void options_read(void)
     for (; e != NULL && *e != NULL && list == NULL; e++)
         if (strncmp(*e, name, sizeof name - 1) == 0 && (*e)[sizeof name - 1] == '=') list = *e + sizeof name;
     if (list != NULL) options_parse(list, &options);
+#ifdef REAP_DEBUG
+    assert_walk_steps = options.walk_steps;
+#endif
 }
 
 bool options_show(unsigned i, char *buffer, size_t size)

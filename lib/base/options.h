@@ -42,6 +42,9 @@ struct options {
     const char *trace;       /* a file for lines on reaps; up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line for each reap that is there at exit */
     unsigned harden;         /* 1: these, and freed objects of reaps are looked through later */
+#ifdef REAP_DEBUG
+    unsigned walk_steps; /* see ASSERT_WALK in base.h */
+#endif
 };
 
 /* CPUs and cores that topology= gives have numbers below the first, caches below the second. */

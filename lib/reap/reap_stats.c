@@ -48,6 +48,7 @@ typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk
 
 static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
 {
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk));
     stats->live_bytes += reap_chunk_live_units(reap, chunk) * REAP_UNIT;
     stats->live_objects += count_objects(chunk, reap_chunk_top(reap, chunk));
     stats->chunks++;
@@ -162,6 +163,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     while (more && result == 0) {
         struct place here = next;
         size_t end = reap_block_end(reap, here.chunk, here.unit);
+        ASSERT(reap_is_object(here.chunk, reap_address(here.chunk, here.unit)) && end > here.unit);
         next.unit = end;
         more = find_object(reap, &next);
         void *object = reap_address(here.chunk, here.unit);
