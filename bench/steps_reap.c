@@ -9,7 +9,8 @@
  * thread uses, and one with a limit. Each number is the least of several calls, after many others. How they
  * are counted: stepping.h. Status 77 where that cannot be done.
  *
- * Another build's library is counted by the same program with LD_LIBRARY_PATH.
+ * For another build run.py compiles this file with that build's reap.h, and LD_LIBRARY_PATH leads to its
+ * library.
  */
 #include "reap.h"
 #include "stepping.h"
