@@ -69,12 +69,12 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
 void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
 {
     (void)allocator;
-    while (node) {
+    do {
         apr_memnode_t *next = node->next;
 
         hoard_free(node);
         node = next;
-    }
+    } while (node);
 }
 
 /* --- attributes ------------------------------------------------------------------------------ */

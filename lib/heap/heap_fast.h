@@ -45,6 +45,26 @@ static ALWAYS_INLINE void *heap_none(void)
     return none;
 }
 
+/* Ends the program for a block whose link a section found written to. clang before 17 gives no outputs of an
+ * `asm goto` at its labels: there the block is looked up again. */
+#if defined(__clang__) && __clang_major__ < 17
+#define HEAP_POP_WRITTEN(class, block) heap_pop_written(class)
+#define HEAP_OUTBOX_WRITTEN(class, block) heap_outbox_written(class)
+static inline _Noreturn void heap_pop_written(unsigned class)
+{
+    const struct superblock *sb = heap_rows[cpu_id()].active[class];
+    superblock_written(sb != NULL ? block_at(sb, word_first(word_read(sb))) : NULL);
+}
+
+static inline _Noreturn void heap_outbox_written(unsigned class)
+{
+    superblock_written((void *)(uintptr_t)(heap_outboxes[cpu_id()].of[class] & (HEAP_OUTBOX_CLOSED - 1)));
+}
+#else
+#define HEAP_POP_WRITTEN(class, block) superblock_written(block)
+#define HEAP_OUTBOX_WRITTEN(class, block) superblock_written(block)
+#endif
+
 #ifdef __x86_64__
 #include "heap/heap_fast_x86_64.h"
 #else

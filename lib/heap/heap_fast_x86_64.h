@@ -46,7 +46,7 @@ again:
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    HEAP_POP_WRITTEN(class, block);
 }
 
 /* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
@@ -118,7 +118,7 @@ again:
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    HEAP_OUTBOX_WRITTEN(class, block);
 }
 
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the

@@ -9,10 +9,18 @@
 #include <dlfcn.h>
 
 /* libc finds out who calls by the return address (for $ORIGIN, runpaths and namespaces), so the real one must
- * be jumped to, not called: whatever the flags of the build, this function is optimized. */
-__attribute__((optimize("O2"))) void *dlopen(const char *file, int mode)
+ * be jumped to, not called: whatever the flags of the build, this function is optimized (clang has musttail). */
+#if defined(__clang__)
+#define OPTIMIZED
+#define JUMP __attribute__((musttail))
+#else
+#define OPTIMIZED __attribute__((optimize("O2")))
+#define JUMP
+#endif
+
+OPTIMIZED void *dlopen(const char *file, int mode)
 {
     static void *(*real)(const char *, int);
     if (real == NULL) real = dlsym(RTLD_NEXT, "dlopen");
-    return real(file, mode & ~RTLD_DEEPBIND);
+    JUMP return real(file, mode & ~RTLD_DEEPBIND);
 }
