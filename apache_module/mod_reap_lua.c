@@ -109,7 +109,7 @@ static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *ar
     return NULL;
 }
 
-#define OFFSET(field) ((void *)offsetof(struct script_config, field))
+#define OFFSET(field) ((void *)APR_OFFSETOF(struct script_config, field))
 
 static const command_rec directives[] = {
     AP_INIT_FLAG(

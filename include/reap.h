@@ -31,7 +31,7 @@
 #ifndef REAP_H
 #define REAP_H
 
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus) &&                                                      \
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) &&                                                     \
     (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "reap.h needs C99 or later, or GNU C: use -std=c99, or -std=gnu89, in the place of -std=c89"
 #define inline __inline__ /* so that this is the only error */
@@ -158,7 +158,8 @@ void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
 /* Copies: of a string, of its first n bytes at most, terminated, and of n bytes. */
 char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
 char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
-void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
+void *reapMemdup(void **reap, const void *bytes, size_t n)
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
 
 /* A string made as by sprintf. NULL with ENOMEM, or with the error that vsnprintf gave. */
 char *reapPrintf(void **reap, const char *format, ...)

@@ -14,7 +14,7 @@ import gdb
 UNIT = 16
 HEADER = 128
 FACE = 128
-LENT_ALIGN = 1024
+USER_MEMORY_ALIGN = 1024
 MASK = (1 << 64) - 1
 REGULAR, WHOLE, SPARE = 1, 2, 3
 BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
@@ -55,7 +55,7 @@ def as_reap(handle):
     """The struct reap of a handle, through its face if it is shared."""
     at = number(handle)
     try:
-        if at % LENT_ALIGN == HEADER and number(cast(at, 'reap')['tag']) == reap_tag(at):
+        if at % USER_MEMORY_ALIGN == HEADER and number(cast(at, 'reap')['tag']) == reap_tag(at):
             return cast(at, 'reap')
         reap = cast(at, 'reap_face')['reap']
         if number(reap['tag']) == ~reap_tag(number(reap)) & MASK:
@@ -101,7 +101,7 @@ class Held:
             self.chunks += 1
             self.add(reap, chunk)
         self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
-        if number(reap['cradle']):
+        if number(reap['cached_child']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_log'])
             self.peak = max(self.peak, self.held)

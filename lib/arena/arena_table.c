@@ -98,7 +98,7 @@ static void struct_give(struct arena *arena)
 void arena_destroy(struct arena *arena, size_t size)
 {
     PROBE(arena_unmap, arena->base, size);
-    map_clear(arena->base, size); /* before the addresses may be another's */
+    pagemap_clear(arena->base, size); /* before the addresses may be another's */
     pages_unmap(arena->base, size);
     arena_count_mapped(0, size);
     struct_give(arena);
@@ -106,9 +106,9 @@ void arena_destroy(struct arena *arena, size_t size)
 
 bool arena_destroy_dirty(struct arena *arena)
 {
-    map_clear(arena->base, ARENA);
+    pagemap_clear(arena->base, ARENA);
     if (!pages_try_unmap(arena->base, ARENA)) {
-        map_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
+        pagemap_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
         return false;
     }
     PROBE(arena_unmap, arena->base, (size_t)ARENA);
@@ -122,7 +122,7 @@ struct arena *arena_create_at(char *base, size_t size)
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
     arena->base = base;
-    if (map_enter(base, size, arena)) {
+    if (pagemap_enter(base, size, arena)) {
         arena_count_mapped(size, 0);
         return arena;
     }
@@ -133,7 +133,7 @@ struct arena *arena_create_at(char *base, size_t size)
 char *arena_map(size_t size, size_t alignment)
 {
     char *base = pages_map(size, alignment);
-    if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
+    if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << PAGEMAP_ADDRESS_BITS) {
         if (base != NULL) PROBE(arena_map, base, size);
         return base;
     }

@@ -177,9 +177,9 @@ static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
     if (new > old) return false;
-    map_clear(arena->base + new, old - new);
+    pagemap_clear(arena->base + new, old - new);
     if (pages_resize(arena->base, arena->mapping, size)) return true;
-    map_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
+    pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
     return false;
 }
 
@@ -187,14 +187,14 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
 {
     char *place = pages_map(size, ARENA);
     if (place == NULL) return false;
-    if (!map_enter(place, size, arena)) {
+    if (!pagemap_enter(place, size, arena)) {
         pages_unmap(place, size);
         return false;
     }
-    map_clear(arena->base, arena->mapping);
+    pagemap_clear(arena->base, arena->mapping);
     if (!pages_move(arena->base, arena->mapping, place, size)) {
-        map_enter(arena->base, arena->mapping, arena);
-        map_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
+        pagemap_enter(arena->base, arena->mapping, arena);
+        pagemap_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
         return false;
     }
     arena->base = place;

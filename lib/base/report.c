@@ -104,13 +104,13 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
 
 static int kept_stderr = -1;
 
-void report_keep_stderr(void) { kept_stderr = file_keep(STDERR_FILENO); }
+void report_keep_stderr(void) { kept_stderr = small_file_keep(STDERR_FILENO); }
 
 static void write_all(const char *text, size_t size)
 {
     int fd = STDERR_FILENO;
     while (size > 0) {
-        ssize_t n = file_write(fd, text, size);
+        ssize_t n = small_file_write(fd, text, size);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
             fd = kept_stderr;
@@ -149,7 +149,7 @@ void report_misuse(const char *call, const void *pointer, const char *what)
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s", call, pointer, what);
-    memtool_describe(pointer);
+    sanitizer_describe(pointer);
     abort();
 }
 
@@ -157,6 +157,6 @@ void report_misuse_of(const char *call, const void *pointer, const char *what, c
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s %.100s", call, pointer, what, name);
-    memtool_describe(pointer);
+    sanitizer_describe(pointer);
     abort();
 }

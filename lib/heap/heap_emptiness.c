@@ -7,23 +7,23 @@
 
 /* --- restartable edits ----------------------------------------------------------------------- */
 
-enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
+enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
 {
-    if (cpu.ids != 0) return cpu_store(heap->id, at, expected, value);
+    if (cpu.ids != 0) return rseq_store(heap->id, at, expected, value);
     __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
-    return CPU_DONE;
+    return RSEQ_DONE;
 }
 
 /* Changes the role of an owned superblock. Without the heap's id there may be a section or a free under way
  * on another CPU that has seen the old one: it is over after the fence, and its count is seen here. */
 static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
 {
-    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
+    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == RSEQ_DONE) return;
     superblock_set_role(sb, role);
-    cpu_fence();
+    rseq_fence();
 }
 
-/* Makes an owned superblock quiet. */
+/* Makes an owned superblock unowned. */
 static void detach(struct heap *heap, struct superblock *sb)
 {
     union superblock_role role = sb->role;
@@ -41,12 +41,12 @@ static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 /* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
 static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
 {
-    enum cpu_result result;
+    enum rseq_result result;
     do {
         uint64_t word = word_read(sb);
         result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, chain));
-    } while (result == CPU_CHANGED);
-    return result == CPU_DONE;
+    } while (result == RSEQ_CHANGED);
+    return result == RSEQ_DONE;
 }
 
 /* When the last foreign block is freed, a superblock that came here partly used is as any other: its frees
@@ -54,21 +54,22 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
 static void own(struct heap *heap, struct superblock *sb)
 {
     union superblock_role role = sb->role, owned = role;
-    owned.by_lines = 0;
+    owned.sharing_notes = 0;
     owned.owner = (uint16_t)heap_owner(heap);
-    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == CPU_DONE) lines_end(sb, role.by_lines);
+    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE)
+        false_sharing_end(sb, role.sharing_notes);
 }
 
 /* A block that is freed while others are between two lists does not see that it was the last that lived. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
     struct chain chain = superblock_take_pending(sb);
-    if (sb->role.by_lines) chain = lines_free(sb, &chain);
+    if (sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
     bool done = chain.count == 0 || splice(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
     if (!done) superblock_put_pending(sb, &chain);
-    if (done && sb->role.by_lines && lines_are_own(sb)) own(heap, sb);
-    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_post(sb);
+    if (done && sb->role.sharing_notes && false_sharing_is_over(sb)) own(heap, sb);
+    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_enqueue(sb);
     return done;
 }
 
@@ -91,7 +92,7 @@ void heap_bin_out(struct heap *heap, struct superblock *sb)
 
 static void empty_in(struct heap *heap, struct superblock *sb)
 {
-    lines_forget(sb);
+    false_sharing_forget(sb);
     superblock_absorb(sb);
     list_push(&heap->empty, &sb->link);
     sb->group = GROUP_EMPTY;
@@ -131,7 +132,7 @@ bool heap_holds_too_much(const struct heap *heap)
            heap->free_eighths > options.empty_fraction * heap->superblocks;
 }
 
-/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. One that is partly used
+/* The emptiest superblock that is at least f empty, off its list, unowned; or NULL. One that is partly used
  * stays with a heap that is alone: it serves nobody else, and its frees would go the way of others'. */
 static struct superblock *take_emptiest(struct heap *heap)
 {
@@ -153,7 +154,7 @@ size_t heap_keep_invariant(struct heap *heap)
         atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
         __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         heap->given = true;
-        global_give(sb, heap->id);
+        global_heap_give(sb, heap->id);
     }
     return n;
 }
@@ -217,5 +218,5 @@ bool heap_is_valid(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
         if (!accounts_add_up(heap)) return false;
-    return global_is_valid();
+    return global_heap_is_valid();
 }

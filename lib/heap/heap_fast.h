@@ -7,9 +7,9 @@
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
  *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
  *     free:  owner = id? -> link into the block                                            commit: word
- *     take:  id -> outbox of the class -> its first block -> the next one                  commit: outbox
+ *     take:  id -> batch of the class -> its first block -> the next one                  commit: batch
  *
- * An outbox's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
+ * An batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
  * one on a list of its superblock does; its second eight bytes lead to the next block, disguised.
  */
 #ifndef HEAP_FAST_H
@@ -23,17 +23,17 @@ struct heap_row {
 };
 
 /* Blocks of other heaps that were freed here, by class. */
-struct heap_outboxes {
+struct heap_batches {
     uint64_t of[CLASSES];
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];
-extern HIDDEN struct heap_outboxes heap_outboxes[IDS_MAX];
+extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
 #define HEAP_OUTBOX_CLOSED ((uint64_t)1 << 48)
 #define HEAP_OUTBOX_ONE ((uint64_t)1 << 49)
 
-#if CPU_HAS_RSEQ
+#if RSEQ_AVAILABLE
 
 /* NULL, which the compiler must load: gcc before 12.4 and 13.3 loses a constant that is due on the way
  * out of an `asm goto` by a label, where the fall-through gives an output to the same variable
@@ -44,26 +44,6 @@ static ALWAYS_INLINE void *heap_none(void)
     __asm__ volatile("" : "+r"(none));
     return none;
 }
-
-/* Ends the program for a block whose link a section found written to. clang before 17 gives no outputs of an
- * `asm goto` at its labels: there the block is looked up again. */
-#if defined(__clang__) && __clang_major__ < 17
-#define HEAP_POP_WRITTEN(class, block) heap_pop_written(class)
-#define HEAP_OUTBOX_WRITTEN(class, block) heap_outbox_written(class)
-static inline _Noreturn void heap_pop_written(unsigned class)
-{
-    const struct superblock *sb = heap_rows[cpu_id()].active[class];
-    superblock_written(sb != NULL ? block_at(sb, word_first(word_read(sb))) : NULL);
-}
-
-static inline _Noreturn void heap_outbox_written(unsigned class)
-{
-    superblock_written((void *)(uintptr_t)(heap_outboxes[cpu_id()].of[class] & (HEAP_OUTBOX_CLOSED - 1)));
-}
-#else
-#define HEAP_POP_WRITTEN(class, block) superblock_written(block)
-#define HEAP_OUTBOX_WRITTEN(class, block) superblock_written(block)
-#endif
 
 #ifdef __x86_64__
 #include "heap/heap_fast_x86_64.h"
@@ -85,7 +65,7 @@ static inline void *heap_carve(unsigned class)
     return NULL;
 }
 
-static inline void *heap_outbox_pop(unsigned class)
+static inline void *heap_batch_pop(unsigned class)
 {
     (void)class;
     return NULL;

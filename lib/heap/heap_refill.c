@@ -9,7 +9,7 @@
 
 /* --- superblocks that come to a heap ------------------------------------------------------------ */
 
-/* Makes a quiet superblock this heap's. One with notes has no owner: its frees go to the pending list, and
+/* Makes a unowned superblock this heap's. One with notes has no owner: its frees go to the pending list, and
  * heap_collect sees which of them may go. */
 static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
 {
@@ -18,7 +18,7 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
         sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
-                                    .by_lines = (uint16_t)notes});
+                                    .sharing_notes = (uint16_t)notes});
     return sb;
 }
 
@@ -49,13 +49,13 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
 /* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = global_take(class, heap->id, heap_post);
+    struct superblock *sb = global_heap_take(class, heap->id, heap_enqueue);
     if (sb == NULL) return NULL;
-    bool needs_notes = sb->role.by_lines == BY_LINES_GLOBAL && superblock_live(sb) != 0;
-    unsigned notes = needs_notes ? lines_begin(sb) : 0;
+    bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
+    unsigned notes = needs_notes ? false_sharing_begin(sb) : 0;
     if (needs_notes && notes == 0) {
-        global_give(sb, HEAP_NONE);
-        global_settle();
+        global_heap_give(sb, HEAP_NONE);
+        global_heap_settle();
         return NULL;
     }
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
@@ -94,7 +94,7 @@ static void place_locked(struct heap *heap, struct superblock *sb)
     struct superblock *old = heap_active(heap, sb->class), *rest = sb;
     bool wanted = old == NULL || !has_free(old);
     if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
-                             (uint64_t)(uintptr_t)sb) == CPU_DONE)
+                             (uint64_t)(uintptr_t)sb) == RSEQ_DONE)
         rest = old;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
@@ -105,13 +105,13 @@ static void place_locked(struct heap *heap, struct superblock *sb)
 static void place(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
-    enum cpu_result result = CPU_CHANGED;
+    enum rseq_result result = RSEQ_CHANGED;
     if (cpu.ids != 0 && (old == NULL || !has_free(old)))
-        result = cpu_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
+        result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
                                   (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
-    if (result == CPU_CHANGED)
+    if (result == RSEQ_CHANGED)
         place_locked(heap, sb);
-    else if (result == CPU_MOVED)
+    else if (result == RSEQ_MOVED)
         displace(heap, sb);
     else if (old != NULL)
         displace(heap, old);
@@ -131,15 +131,15 @@ enum refill {
 static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
     superblock_set_regroup_at(sb, HEAP_NEVER);
-    enum cpu_result result =
+    enum rseq_result result =
         heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
-    struct superblock *rest = result == CPU_DONE ? old : sb;
+    struct superblock *rest = result == RSEQ_DONE ? old : sb;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
-    return result == CPU_DONE ? REFILLED : RETRY;
+    return result == RSEQ_DONE ? REFILLED : RETRY;
 }
 
-/* A superblock with free blocks that is on no list: owned (from the bin), or quiet and to be adopted. */
+/* A superblock with free blocks that is on no list: owned (from the bin), or unowned and to be adopted. */
 static struct superblock *choose(struct heap *heap, unsigned class)
 {
     struct superblock *sb = bin_fullest(&heap->bins[class], 1);
@@ -162,7 +162,7 @@ static enum refill refill(struct heap *heap, unsigned class)
         if (has_free(old)) return REFILLED; /* by others' frees, or by another thread of this id */
     }
     heap_file_displaced(heap);
-    if (!heap_collect_posted(heap)) return RETRY;
+    if (!heap_collect_queued(heap)) return RETRY;
     struct superblock *sb = choose(heap, class);
     return sb != NULL ? install(heap, old, sb) : NOTHING;
 }
@@ -210,7 +210,7 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
 
 void *heap_malloc_slow(unsigned class)
 {
-    void *block = cpu.ids != 0 ? heap_outbox_get(class) : NULL;
+    void *block = cpu.ids != 0 ? heap_batch_get(class) : NULL;
     if (block == NULL && cpu.ids != 0) block = heap_carve(class);
     struct heap *heap = NULL;
     for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
-_Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
+_Alignas(64) struct heap_batches heap_batches[IDS_MAX];
 struct lock heap_table_lock;
 struct gate heap_transit;
 
@@ -19,7 +19,7 @@ static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
 static _Atomic unsigned heap_count;
 
-_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_outboxes) == 1 << 9,
+_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_batches) == 1 << 9,
                "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
 _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
@@ -99,11 +99,11 @@ struct heap *heap_next(unsigned id)
 
 struct heap *heap_mine(void)
 {
-    unsigned id = cpu.ids != 0 ? cpu_id() : assign_last();
-    return id != ASSIGN_NONE ? heap_get(id) : NULL;
+    unsigned id = cpu.ids != 0 ? rseq_id() : heap_policy_last();
+    return id != HEAP_POLICY_NONE ? heap_get(id) : NULL;
 }
 
-struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? cpu_id() : assign_next()); }
+struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? rseq_id() : heap_policy_next()); }
 
 /* A store would be an atomic instruction each time. */
 static void begin(struct heap *heap)

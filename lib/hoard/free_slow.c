@@ -30,10 +30,10 @@ static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const 
 void hoard_free_slow(void *block, const char *call)
 {
     if (block == NULL) return;
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     void *chunk = owner_chunk(arena, block, NULL);
     if (chunk != NULL)
-        chunk_client->free_object(chunk, block, call);
+        reap_hooks->free_object(chunk, block, call);
     else
         free_beside_chunks(arena, block, call);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hoard.h"
 
-#include "hoard/account.h"
+#include "hoard/usage.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 
@@ -49,12 +49,12 @@ EXPORT int hoard_stats(struct hoard_stats *stats)
         return -1;
     }
     hoard_start();
-    account_fill(stats);
+    usage_fill(stats);
     return 0;
 }
 
 EXPORT void hoard_report(FILE *out)
 {
     hoard_start();
-    account_report(out);
+    usage_report(out);
 }

@@ -55,14 +55,14 @@ size_t hoard_usable_size_any(const void *block, const char *call);
  * reap was entered, by this thread or another. */
 static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
 {
-    return ambient_reap == NULL ? sizeclass_second[step] : 0;
+    return redirect_reap == NULL ? sizeclass_second[step] : 0;
 }
 
 /* May a size above CLASS_SMALL_MAX be popped? */
 static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 {
     if (LIKELY(size <= sizeclass_fast_max)) return cpu.ids != 0;
-    return size <= sizeclass_second_max && ambient_reap == NULL && cpu.ids != 0;
+    return size <= sizeclass_second_max && redirect_reap == NULL && cpu.ids != 0;
 }
 
 /* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast

@@ -9,18 +9,17 @@
 #include <dlfcn.h>
 
 /* libc finds out who calls by the return address (for $ORIGIN, runpaths and namespaces), so the real one must
- * be jumped to, not called: whatever the flags of the build, this function is optimized (clang has musttail). */
-#if defined(__clang__)
-#define OPTIMIZED
-#define JUMP __attribute__((musttail))
+ * be jumped to, not called, whatever the flags of the build. */
+#ifdef __clang__
+#define BY_A_JUMP
+#define JUMP_TO __attribute__((musttail)) return
 #else
-#define OPTIMIZED __attribute__((optimize("O2")))
-#define JUMP
+#define BY_A_JUMP __attribute__((optimize("O2")))
+#define JUMP_TO return
 #endif
-
-OPTIMIZED void *dlopen(const char *file, int mode)
+BY_A_JUMP void *dlopen(const char *file, int mode)
 {
     static void *(*real)(const char *, int);
     if (real == NULL) real = dlsym(RTLD_NEXT, "dlopen");
-    JUMP return real(file, mode & ~RTLD_DEEPBIND);
+    JUMP_TO real(file, mode & ~RTLD_DEEPBIND);
 }

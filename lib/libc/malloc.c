@@ -23,7 +23,7 @@ void cfree(void *block);
  * enclose theirs: prepare handlers run last registered first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
-    ambient_on = true;
+    redirect_on = true;
     hoard_start_late();
 }
 

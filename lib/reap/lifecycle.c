@@ -26,7 +26,7 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
-    reap_watch_start();
+    reap_instrument_start();
     reap_stats_start();
     reap_trace_start();
     reap_remote_start();
@@ -38,7 +38,7 @@ static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_once);
-    if (!reap_entered_start()) {
+    if (!reap_enter_start()) {
         errno = ENOMEM;
         return false;
     }
@@ -49,12 +49,12 @@ static NOINLINE bool start(void)
 static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
 {
     unsigned flags = reap_tree_add(reap, parent);
-    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_limit_begin(reap, parent);
+    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_quota_begin(reap, parent);
 }
 
 static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
 {
-    struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
     return reap;
@@ -110,13 +110,13 @@ static size_t chunk_limit(size_t asked)
 
 static struct reap *create_backed(const struct reap_options *options)
 {
-    struct reap_backing backing = {.take = options->source.take,
+    struct chunk_source backing = {.take = options->source.take,
                                    .give = options->source.give,
                                    .arg = options->source.arg,
                                    .buffer = options->buffer,
                                    .max_chunk = chunk_limit(options->max_chunk)};
     size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
-    return reap_first_create_backed(&backing, options->buffer ? options->buffer_size : first);
+    return reap_region_create_from(&backing, options->buffer ? options->buffer_size : first);
 }
 
 static bool are_valid(const struct reap_options *options)
@@ -185,7 +185,7 @@ static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
 {
     check_going(reap, call);
     check_entered(reap, call);
-    reap_watch_check(reap, call);
+    reap_instrument_check(reap, call);
     if (clears) reap_stats_trace(reap, false);
 }
 
@@ -209,8 +209,8 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
-    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
-    reap_limit_gone(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
+    reap_quota_gone(reap);
     if (!reap_is_shared(reap)) return;
     reap_tree_remove(reap);
     reap->parent = NULL;
@@ -221,13 +221,13 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 static ALIGNED void end_one(struct reap *reap, const char *call)
 {
     struct reap *parent = reap->parent;
-    if (parent) reap_first_learn(reap);
-    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED | REAP_ENTERED)))
+    if (parent) reap_region_learn(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED)))
         end_special(reap, call);
     reap_tree_remove(reap);
-    reap_first_destroy(reap);
+    reap_region_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
+    if (first->is_users || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
 }
 
 static bool run_latest(struct reap *reap, unsigned depth)
@@ -261,7 +261,7 @@ void reapMark(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
     REAP_NOT_NULL(mark, "reapMark");
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     reap_mark_open(reap, mark);
 }
 
@@ -271,11 +271,11 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_mark_check(reap, mark, "reapRewind");
     const reap_mark to = *mark; /* a function may end what it lies in */
     check_going(reap, "reapRewind");
-    if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
+    if (UNLIKELY(reap_instrumented)) reap_instrument_check(reap, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     reap_mark_rewind(reap, &to);
-    reap_limit_freed(reap);
+    reap_quota_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -291,8 +291,8 @@ void reapUnmark(void **handle, const reap_mark *mark)
 /* What others count of it, or look after. */
 static NOINLINE void clear_special(struct reap *reap)
 {
-    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
-    reap_limit_freed(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
+    reap_quota_freed(reap);
 }
 
 static ALWAYS_INLINE void clear(struct reap *reap)
@@ -300,7 +300,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
-    reap_first_clear(reap);
+    reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
@@ -380,7 +380,7 @@ int reapAdopt(void **handle, void **parent_handle)
     check_going(reap, "reapAdopt");
     reap_tree_adopt_begin();
     bool cycle = parent && reap_tree_is_below(parent, reap);
-    bool done = !cycle && reap_limit_adopt(reap, parent);
+    bool done = !cycle && reap_quota_adopt(reap, parent);
     if (done) reap_tree_adopt(reap, parent);
     reap_tree_adopt_end();
     if (cycle) errno = EINVAL;

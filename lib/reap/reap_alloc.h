@@ -23,7 +23,7 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
                                          void *with)
 {
     size_t last = size - 1;
-    if (last < REAP_EXACT_BINS * REAP_UNIT) {
+    if (last < REAP_EXACT_LISTS * REAP_UNIT) {
         void *object = reap_free_take_exact(reap, size);
         if (object) return object;
     }
@@ -66,6 +66,6 @@ static inline bool reap_alloc_pending(const struct reap *reap)
 }
 
 /* Frees what other threads freed. Every slow path begins with this. */
-void reap_alloc_drain(struct reap *reap);
+void reap_alloc_take_remote(struct reap *reap);
 
 #endif

@@ -32,13 +32,13 @@ static void begin(struct reap *reap)
 
 static void enter_shared(struct reap *reap)
 {
-    if (shared_entered > 0 && reap != ambient_reap)
+    if (shared_entered > 0 && reap != redirect_reap)
         report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
-    shared_outer = ambient_reap;
-    ambient_reap = reap;
+    shared_outer = redirect_reap;
+    redirect_reap = reap;
 }
 
 static void leave_shared(struct reap *shared)
@@ -47,16 +47,16 @@ static void leave_shared(struct reap *shared)
     reap_shared_hold_again(shared);
     HELD struct reap *reap = shared;
     if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = shared_outer;
+    redirect_reap = shared_outer;
 }
 
 static void enter(struct reap *reap)
 {
     if (!reap_is_entered(reap)) {
         begin(reap);
-        reap->outer = ambient_reap;
-        ambient_reap = reap;
-    } else if (reap != ambient_reap) {
+        reap->outer = redirect_reap;
+        redirect_reap = reap;
+    } else if (reap != redirect_reap) {
         report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
@@ -65,7 +65,7 @@ static void enter(struct reap *reap)
 void reapEnter(void **handle)
 {
     HELD struct reap *reap = reap_hold(handle, "reapEnter");
-    ambient_start();
+    redirect_start();
     if (UNLIKELY(reap_is_shared(reap)))
         enter_shared(reap);
     else
@@ -74,7 +74,7 @@ void reapEnter(void **handle)
 
 void reapLeave(void)
 {
-    struct reap *reap = ambient_reap;
+    struct reap *reap = redirect_reap;
     if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
     if (UNLIKELY(reap_is_shared(reap))) {
         leave_shared(reap);
@@ -82,14 +82,14 @@ void reapLeave(void)
     }
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = reap->outer;
+    redirect_reap = reap->outer;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
 static void take_along(void)
 {
-    for (struct reap *reap = ambient_reap; reap;) {
+    for (struct reap *reap = redirect_reap; reap;) {
         bool shared = reap_is_shared(reap);
         reap->entered_in = reap_tree_generation;
         if (shared) reap->entered = 1;
@@ -101,14 +101,14 @@ static void take_along(void)
 static void in_forked_child(void)
 {
     reap_tree_generation++;
-    ambient_forks++;
+    redirect_forks++;
     take_along();
 }
 
-bool reap_entered_start(void)
+bool reap_enter_start(void)
 {
     static _Atomic(bool) done;
-    ambient_in_child = take_along;
+    redirect_in_child = take_along;
     if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
     return done;
 }

@@ -27,7 +27,7 @@ void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
     assert(face == reap_face(reap));
-    *face = (struct reap_face){.heap = reap->heap, .tag = face_tag(face), .reap = reap};
+    *face = (struct reap_face){.tables = reap->tables, .tag = face_tag(face), .reap = reap};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);
@@ -90,7 +90,7 @@ static void hold(struct reap_face *face)
 static struct reap_face *face_of(void *handle, const char *call)
 {
     struct reap_face *face = handle;
-    bool may_be = face && (uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE;
+    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
     bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
     return face;

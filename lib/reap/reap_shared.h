@@ -49,9 +49,9 @@ struct reap_face {
     char *bump;
     char *end;
     uintptr_t starts;
-    char *limit;
-    uint64_t bins_used;
-    struct reap_heap *heap;
+    char *bump_max;
+    uint64_t freelists_used;
+    struct reap_tables *tables;
     uintptr_t tag;
     struct reap *reap;
 
@@ -62,7 +62,7 @@ struct reap_face {
 };
 static_assert(sizeof(struct reap_face) <= REAP_FACE, "a face has its place in the first chunk");
 static_assert(offsetof(struct reap_face, tag) == offsetof(struct reap, tag) &&
-                  offsetof(struct reap_face, heap) == offsetof(struct reap, heap),
+                  offsetof(struct reap_face, tables) == offsetof(struct reap, tables),
               "fast paths take a face for a reap");
 
 /* Gives a new reap its face. */
