@@ -62,9 +62,8 @@ extern "C" {
 #define REAP_ATTRIBUTE(...)
 #endif
 
-<<<<<<< HEAD
-/* That a call's result is new memory. A compiler that knows this leaves out a read after reapDestroy, since it
- * knows the value; AddressSanitizer is there to find that read. */
+/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy, because
+ * it knows the value. AddressSanitizer is there to find that read, so with it the compiler is not told. */
 #if defined(__SANITIZE_ADDRESS__)
 #define REAP_NEW
 #elif defined(__has_feature)
@@ -76,10 +75,7 @@ extern "C" {
 #define REAP_NEW __malloc__
 #endif
 
-/* The version of the library that runs, as REAP_VERSION is that of the header. */
-=======
 /* The version of the running library; REAP_VERSION is the version of the header. */
->>>>>>> bc08ef643f50fc0a69abe8a85d8a847b1b37dec2
 const char *reapVersion(void);
 
 /* --- the thesis's five calls (6.3) ----------------------------------------------------------- */
@@ -150,13 +146,8 @@ int reapCreateWith(void **reap, void **parent, const struct reap_options *option
 
 /* --- the family ------------------------------------------------------------------------------ */
 
-<<<<<<< HEAD
-/* n objects of size bytes each, zeroed; n * size that overflows is ENOMEM. */
-void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2, 3));
-=======
 /* n objects of size bytes each, zeroed. If n * size overflows, NULL and ENOMEM. */
-void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2, 3));
->>>>>>> bc08ef643f50fc0a69abe8a85d8a847b1b37dec2
+void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2, 3));
 
 /* Resizes an object, moves it if necessary, and returns its place. NULL allocates; size 0 leaves an object of
  * size 0. On failure NULL, and the object stays as it was. */
@@ -166,18 +157,10 @@ void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
     REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_align(2), alloc_size(3));
 
-<<<<<<< HEAD
-/* Copies: of a string, of its first n bytes at most, terminated, and of n bytes. */
+/* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
 char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
 char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
-void *reapMemdup(void **reap, const void *bytes, size_t n)
-    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
-=======
-/* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
-char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
->>>>>>> bc08ef643f50fc0a69abe8a85d8a847b1b37dec2
+void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
 
 /* A string as sprintf makes it. On failure NULL, with ENOMEM or the errno of vsnprintf. */
 char *reapPrintf(void **reap, const char *format, ...)
