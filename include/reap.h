@@ -62,8 +62,8 @@ extern "C" {
 #define REAP_ATTRIBUTE(...)
 #endif
 
-/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy, because
- * it knows the value. AddressSanitizer is there to find that read, so with it the compiler is not told. */
+/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy,
+ * because it knows the value. AddressSanitizer is there to find that read: with it no compiler is told. */
 #if defined(__SANITIZE_ADDRESS__)
 #define REAP_NEW
 #elif defined(__has_feature)
@@ -160,7 +160,8 @@ void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
 /* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
 char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
 char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
-void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
+void *reapMemdup(void **reap, const void *bytes, size_t n)
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
 
 /* A string as sprintf makes it. On failure NULL, with ENOMEM or the errno of vsnprintf. */
 char *reapPrintf(void **reap, const char *format, ...)

@@ -133,8 +133,10 @@ def handle_of(reap):
 def line(reap):
     held = Held(reap)
     name = name_of(reap)
-    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most' % (
-        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak)
+    limit = int(reap['share']['bytes']) if int(reap['flags']) & LIMITED else 0
+    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most%s' % (
+        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak,
+        ', limit %d' % limit if limit else '')
 
 
 def print_tree(top):

@@ -52,6 +52,8 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"stats=1", AT(stats), 1},
         {"stats=0", AT(stats), 0},
         {"stats", AT(stats), 1}, /* a name alone means 1 */
+        {"stats=/a/file.%p", AT(stats), 1},
+        {"stats=a.file", AT(stats), 1},
         {"heaps=cpu", AT(heaps), HEAPS_CPU},
         {"heaps=cid", AT(heaps), HEAPS_CID},
         {"heaps=core", AT(heaps), HEAPS_CORE},
