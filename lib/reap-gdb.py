@@ -17,6 +17,7 @@ FACE = 128
 USER_MEMORY_ALIGN = 1024
 MASK = (1 << 64) - 1
 REGULAR, WHOLE, SPARE = 1, 2, 3
+LIMITED = 4  # of enum reap_flag
 BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
 BIAS = 8
 SUPERBLOCK = 1 << 16
@@ -88,7 +89,7 @@ def top_of(reap, chunk):
     """Where blocks end in a chunk."""
     if number(chunk) == number(reap['current']):
         return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['limit'])
+    return int(chunk['end_unit'])
 
 
 class Held:
@@ -107,7 +108,7 @@ class Held:
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
         self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
@@ -178,9 +179,9 @@ def chunk_walk():
                 yield cast(at, 'reap_chunk')
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
-    lent = gdb.parse_and_eval('lent')
-    for i in range(int(lent['count'])):
-        yield cast(lent['at'][i]['start'], 'reap_chunk')
+    table = gdb.parse_and_eval("'user_memory.c'::table")
+    for i in range(int(table['count'])):
+        yield cast(table['at'][i]['start'], 'reap_chunk')
 
 
 def roots():
@@ -234,7 +235,7 @@ class ReapOfCommand(gdb.Command):
 
     @staticmethod
     def tell(reap, chunk, pointer):
-        first, limit = int(chunk['first']), int(chunk['limit'])
+        first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
             return False
