@@ -271,7 +271,7 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf, getline,
  * realpath and their like come from the reap. Calls nest: the innermost reap counts, and a thread may enter
  * only that one again. Make and give up outside what a library keeps beyond a call (caches, a last error);
- * reap(3) has more. Without libreap-malloc the calls have no effect. Only this thread uses the reap
+ * reapCreate(3) has more. Without libreap-malloc the calls have no effect. Only this thread uses the reap
  * meanwhile. To clear or destroy it is misuse, and a thread must leave before it ends. Several threads may
  * be in a shared reap, and each thread in one shared reap at a time. (Thesis 6.4.4 changed the calls of
  * such a library by hand.) */

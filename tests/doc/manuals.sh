@@ -15,10 +15,10 @@ documented() {
     [ "$(echo "$calls" | wc -l)" -ge "$3" ] || wrong "$1 could not be read"
     for call in $calls; do
         grep -q "^\.B.*[ *]$call(" "$srcdir/doc/$4" || wrong "$4 has no synopsis of $call"
-        [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] || wrong "$call.3 does not lead to $4"
+        [ "$call.3" = "$4" ] || [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] || wrong "$call.3 does not lead to $4"
     done
 }
-documented reap.h 'reap[A-Z][A-Za-z]*' 30 reap.3
+documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
 documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
 
@@ -50,9 +50,21 @@ if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; th
     done
 fi
 if command -v mandoc >/dev/null; then
-    for page in "$srcdir"/doc/reap.[37]; do
+    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3; do
         mandoc -Tlint -W warning "$page" || wrong "$page"
     done
+fi
+
+# "man reap" opens the page to read first, also where all are installed; each call's name opens theirs.
+mkdir -p "$tmp/man/man3" "$tmp/man/man7"
+cp "$srcdir"/doc/*.3 "$tmp/man/man3" && cp "$srcdir"/doc/*.7 "$tmp/man/man7"
+if [ "$(man -M "$tmp/man" -w hoard 2>/dev/null)" = "$tmp/man/man3/hoard.3" ]; then
+    for page in reap:man7/reap.7 reapCreate:man3/reapCreate.3 reapMalloc:man3/reapCreate.3 reap.hpp:man3/reap.hpp.3; do
+        opened=$(man -M "$tmp/man" -w "${page%:*}")
+        [ "$opened" = "$tmp/man/${page#*:}" ] || [ "$(cat "$opened")" = ".so ${page#*:}" ] || wrong "man ${page%:*} opens $opened"
+    done
+else
+    [ ! -e "$srcdir/doc/reap.3" ] || wrong "man reap opens reap.3"
 fi
 
 # built_as LANGUAGE COMPILER FLAGS...: the program in $tmp/example.LANGUAGE, as a user would build it
