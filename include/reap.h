@@ -15,6 +15,11 @@
  * A handle is a `void *` that reapCreate sets; calls take its address (thesis 6.3). A program may copy the
  * handle. Units are bytes, objects are aligned to 16.
  *
+ * Forgetting the `&` does no harm: the first word of a reap is its own handle, so reapMalloc(request, 80)
+ * does what reapMalloc(&request, 80) does, and so with each call. Only calls that set a handle need its
+ * address: reapCreate says so when it gets a live reap, and reapDestroy has no variable to set to NULL.
+ * reapNew gives a handle of its own type.
+ *
  * Threads: one thread at a time uses a reap, and any number of reaps may be in use at once. Several threads
  * may create and destroy children of one parent at the same time. Any thread may use a reap that was made
  * with REAP_SHARED at any time.
@@ -75,6 +80,9 @@ extern "C" {
 #define REAP_NEW __malloc__
 #endif
 
+/* A reap by type: see reapNew. Its fields stand below, for functions without a call. */
+typedef struct reap_front reap_t;
+
 /* The version of the running library; REAP_VERSION is the version of the header. */
 const char *reapVersion(void);
 
@@ -84,7 +92,19 @@ const char *reapVersion(void);
  * root. On failure *reap is NULL and errno ENOMEM. */
 void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 
-/* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. */
+/* The same, with a handle of its own type: a reap_t *. Calls take &reap->self, which is a void ** and which
+ * the compiler accepts for no other type. parent may be NULL. NULL when there is no memory (ENOMEM).
+ *
+ *     int answer(reap_t *request);
+ *     reap_t *request = reapNew(connection);
+ *     char *line = reapMalloc(&request->self, 80);
+ *     reapDestroy(&request->self);                  // which leaves `request` as it is
+ *
+ * Both kinds of handles have the same value: assign one to the other. */
+reap_t *reapNew(reap_t *parent);
+
+/* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
@@ -271,12 +291,22 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf, getline,
  * realpath and their like come from the reap. Calls nest: the innermost reap counts, and a thread may enter
  * only that one again. Make and give up outside what a library keeps beyond a call (caches, a last error);
- * reapCreate(3) has more. Without libreap-malloc the calls have no effect. Only this thread uses the reap
- * meanwhile. To clear or destroy it is misuse, and a thread must leave before it ends. Several threads may
- * be in a shared reap, and each thread in one shared reap at a time. (Thesis 6.4.4 changed the calls of
- * such a library by hand.) */
+ * reapCreate(3) has more. Only this thread uses the reap meanwhile. To clear or destroy it is misuse, and a
+ * thread must leave before it ends. Several threads may be in a shared reap, and each thread in one shared
+ * reap at a time. (Thesis 6.4.4 changed the calls of such a library by hand.)
+ *
+ * Without libreap-malloc the calls change reapEntered's answer, and nothing else. Then the first reapEnter
+ * says so in a line on standard error, and each one sets errno to ENOTSUP; otherwise errno stays. */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
+
+/* reapEnter for a program that calls reapEntered itself, and runs with any malloc: no line, and errno stays.
+ */
+void reapEnterQuietly(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* The handle of the innermost reap that this thread is in, or NULL. While a function of a source runs its
+ * thread is in none. */
+void *reapEntered(void);
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
@@ -315,6 +345,7 @@ void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_AT
 /* The memory at a handle begins like this. It is a part of the interface, and changes only with the soname.
  * A program may take objects while bump < end. Where each object needs a call, end is bump. */
 struct reap_front {
+    void *self;       /* its own handle */
     char *bump;       /* the next object */
     char *end;        /* the end of the memory for objects */
     uintptr_t starts; /* bits for starts of objects: the word of address a is at starts + a / 1024 * 8 */

@@ -31,8 +31,6 @@ static const struct word path_words[] = {
 static const struct word lock_words[] = {
     {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
 
-static const struct word class_steps_words[] = {
-    {"1", 1, 0, 0}, {"2", 2, 0, 0}, {"4", 4, 0, 0}, {"8", 8, 0, 0}, {NULL, 0, 0, 0}};
 static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
                                         {"system", THP_SYSTEM, 0, 0},
                                         {"never", THP_NEVER, 0, 0},
@@ -88,8 +86,6 @@ static const struct option {
     {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU", 0},
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
-    {"class_steps", AT(class_steps), class_steps_words, NULL, 0, 0, 8,
-     "size classes to a doubling of the size", 0},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "milliseconds that unused memory is kept", 0},
     {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0,
      "1: a thread of the library gives unused memory back", 0},
