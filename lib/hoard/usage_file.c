@@ -60,7 +60,7 @@ static void put_options(struct page *page)
     char item[64];
     put(page, ", \"options\": {");
     for (unsigned i = 0; options_show(i, item, sizeof item); i++) {
-        const char *equals = strchr(item, '=');
+        const char *equals = memchr(item, '=', sizeof item);
         if (i != 0) put(page, ", ");
         put_string(page, item, (size_t)(equals - item));
         put(page, ": ");

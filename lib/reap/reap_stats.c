@@ -247,11 +247,11 @@ static void print_view(const struct view *view, int depth, FILE *out)
     }
     fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
     if (depth > DEEP) fprintf(out, "[%d] ", depth);
-    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most", view->name,
+    char limit[40] = "";
+    if (stats->limit) report_format(limit, sizeof limit, ", limit %zu", stats->limit);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most%s\n", view->name,
             *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
-            stats->chunk_bytes, stats->peak_chunk_bytes);
-    if (stats->limit) fprintf(out, ", limit %zu", stats->limit);
-    fputc('\n', out);
+            stats->chunk_bytes, stats->peak_chunk_bytes, limit);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */
