@@ -42,13 +42,14 @@ static void put_lines(struct page *page)
 /* A string of JSON, of `size` bytes of text at most. */
 static void put_string(struct page *page, const char *text, size_t size)
 {
+    static const char digits[] = "0123456789abcdef";
     put(page, "\"");
     for (size_t i = 0; i < size && text[i] != '\0'; i++) {
         unsigned char c = (unsigned char)text[i];
         char plain[2] = {text[i], '\0'};
         bool escapes = c == '"' || c == '\\';
         if (c < ' ' || c >= 0x7f)
-            put(page, "\\u00%.1s%.1s", "0123456789abcdef" + c / 16, "0123456789abcdef" + c % 16);
+            put(page, "\\u00%.1s%.1s", &digits[c / 16], &digits[c % 16]);
         else
             put(page, "%s%s", escapes ? "\\" : "", plain);
     }
