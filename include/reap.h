@@ -36,6 +36,12 @@
 #ifndef REAP_H
 #define REAP_H
 
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) &&                                                     \
+    (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "reap.h needs C99 or later, or GNU C: use -std=c99, or -std=gnu89, in the place of -std=c89"
+#define inline __inline__ /* so that this is the only error */
+#endif
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +65,19 @@ extern "C" {
 #define REAP_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
 #else
 #define REAP_ATTRIBUTE(...)
+#endif
+
+/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy,
+ * because it knows the value. AddressSanitizer is there to find that read: with it no compiler is told. */
+#if defined(__SANITIZE_ADDRESS__)
+#define REAP_NEW
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REAP_NEW
+#endif
+#endif
+#ifndef REAP_NEW
+#define REAP_NEW __malloc__
 #endif
 
 /* A reap by type: see reapNew. Its fields stand below, for functions without a call. */
@@ -95,7 +114,7 @@ void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
-void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2));
+void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2));
 
 /* Frees one object of this reap. The reap uses its memory again before the bump pointer moves on (6.3.1).
  * NULL is allowed. */
@@ -148,7 +167,7 @@ int reapCreateWith(void **reap, void **parent, const struct reap_options *option
 /* --- the family ------------------------------------------------------------------------------ */
 
 /* n objects of size bytes each, zeroed. If n * size overflows, NULL and ENOMEM. */
-void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2, 3));
+void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2, 3));
 
 /* Resizes an object, moves it if necessary, and returns its place. NULL allocates; size 0 leaves an object of
  * size 0. On failure NULL, and the object stays as it was. */
@@ -156,18 +175,19 @@ void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull
 
 /* An object aligned to a power of two. For any other alignment NULL and EINVAL. */
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
-    REAP_ATTRIBUTE(nonnull(1), malloc, alloc_align(2), alloc_size(3));
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_align(2), alloc_size(3));
 
 /* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
-char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
+char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
+char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
+void *reapMemdup(void **reap, const void *bytes, size_t n)
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
 
 /* A string as sprintf makes it. On failure NULL, with ENOMEM or the errno of vsnprintf. */
 char *reapPrintf(void **reap, const char *format, ...)
-    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
+    REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW, format(printf, 2, 3));
 char *reapVprintf(void **reap, const char *format, va_list args)
-    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
+    REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW, format(printf, 2, 0));
 
 /* How many bytes of an object a program may use: its size rounded up to 16; 0 for NULL. From any thread. */
 size_t reapUsableSize(const void *object);

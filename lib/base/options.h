@@ -26,6 +26,7 @@ enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
     unsigned stats;       /* 1: report at exit */
+    const char *stats_file; /* where to, up to the next comma; NULL: standard error */
     unsigned heaps;       /* enum option_heaps */
     unsigned dynamic;     /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
     const char *topology; /* as options_topology takes it, up to the next comma; NULL: as the kernel says */

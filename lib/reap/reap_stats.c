@@ -232,9 +232,11 @@ static void say_left(const struct view *view)
 {
     const char *above = view->above;
     report_end();
-    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu bytes, %zu held", view->name,
+    char live[REPORT_BYTES], held[REPORT_BYTES];
+    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %s, %s", view->name,
                 *view->name ? " " : "", view->handle, *above ? " below " : "", above,
-                view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);
+                view->stats.live_objects, report_bytes(live, view->stats.live_bytes, "bytes"),
+                report_bytes(held, view->stats.chunk_bytes, "held"));
 }
 
 /* out NULL: as one that is left at exit. */
@@ -247,9 +249,11 @@ static void print_view(const struct view *view, int depth, FILE *out)
     }
     fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
     if (depth > DEEP) fprintf(out, "[%d] ", depth);
-    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", view->name,
+    char limit[40] = "";
+    if (stats->limit) report_format(limit, sizeof limit, ", limit %zu", stats->limit);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most%s\n", view->name,
             *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
-            stats->chunk_bytes, stats->peak_chunk_bytes);
+            stats->chunk_bytes, stats->peak_chunk_bytes, limit);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */
