@@ -198,6 +198,13 @@ def argument(text):
         raise gdb.GdbError(str(error))
 
 
+def need_debug_information():
+    try:
+        gdb.lookup_type('struct reap')
+    except gdb.error as error:
+        raise gdb.GdbError('the reap library has no debug information here (Debian: packages -dbgsym)') from error
+
+
 class ReapCommand(gdb.Command):
     """reap [HANDLE]: the tree of a reap, or of every reap."""
 
@@ -205,6 +212,7 @@ class ReapCommand(gdb.Command):
         super().__init__('reap', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         for top in [as_reap(argument(text))] if text else roots():
             print_tree(top)
 
@@ -216,6 +224,7 @@ class ReapOfCommand(gdb.Command):
         super().__init__('reap-of', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         pointer = number(argument(text))
         for reap in self.all_reaps():
             for chunk in chunks_of(reap):
@@ -259,6 +268,7 @@ class ReapHeapsCommand(gdb.Command):
         super().__init__('reap-heaps', gdb.COMMAND_DATA)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         classes = gdb.parse_and_eval('sizeclasses')
         sums = {}
         for slot, mapping in slots():

@@ -50,6 +50,8 @@ if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print("python")' 2>&1
     done
     gdb -nx -batch -ex 'show auto-load scripts-directory' -ex 'show data-directory' >"$tmp/log"
     grep -qF '$datadir/auto-load' "$tmp/log" || wrong "gdb does not look in its data directory: $(cat "$tmp/log")"
+else
+    echo "skipped: no gdb with Python: its commands"
 fi
 
 # The archive brings no names but the calls.
@@ -107,7 +109,8 @@ cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the e
 # shellcheck disable=SC2086
 cc() { $CC $strict "$@"; }
 for example in http_server huge_pages phases sandbox; do
-    [ $example != http_server ] || pkg-config --exists libmicrohttpd || continue
+    [ $example != http_server ] || pkg-config --exists libmicrohttpd ||
+        { echo "skipped: no libmicrohttpd: http_server"; continue; }
     lines=$(sed -n 's/^ \*     \(.*\bcc .*\)/\1/p' "$tmp/examples/$example.c")
     (cd "$tmp/examples" && eval "$lines" && [ -x $example ]) >"$tmp/log" 2>&1 ||
         { wrong "$example: $lines"; cat "$tmp/log"; }
@@ -123,5 +126,7 @@ if echo '#include <memory_resource>' | ${CXX:-false} -std=c++17 -fsyntax-only -x
     sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' "$srcdir/doc/reap.hpp.3" | sed '/^\.E[XE]/d; s/\\e/\\/g' >"$tmp/pmr.cc"
     # shellcheck disable=SC2046,SC2086
     try pmr $CXX -std=c++17 $strict "$tmp/pmr.cc" $(pkg-config --cflags --libs reap)
+else
+    echo "skipped: no C++17: reap.hpp"
 fi
 exit $bad

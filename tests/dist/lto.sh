@@ -48,7 +48,8 @@ tried=0
 for name in cc clang; do
     compiler=$name
     [ $name = clang ] || compiler=$CC
-    command -v ${compiler%% *} >/dev/null && can_link "$compiler" || continue
+    command -v ${compiler%% *} >/dev/null && can_link "$compiler" ||
+        { echo "skipped: $compiler does not link with -flto"; continue; }
     with $name "$compiler"
     tried=$((tried + 1))
 done

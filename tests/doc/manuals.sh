@@ -48,11 +48,15 @@ if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; th
         said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
         [ -z "$said" ] || wrong "$page: $said"
     done
+else
+    echo "skipped: no groff with macros: whether pages format"
 fi
 if command -v mandoc >/dev/null; then
     for page in "$srcdir"/doc/reap.[37]; do
         mandoc -Tlint -W warning "$page" || wrong "$page"
     done
+else
+    echo "skipped: no mandoc: its warnings"
 fi
 
 # built_as LANGUAGE COMPILER FLAGS...: the program in $tmp/example.LANGUAGE, as a user would build it
@@ -96,5 +100,7 @@ if command -v "${CXX:-c++}" >/dev/null; then
         echo 'headers["Host"] = "example"; return session->name != "client 7" || headers.size() != 1; }'
     } >"$tmp/example.cc"
     run_example "README.md in C++" built_as cc "${CXX:-c++}" -std=c++17
+else
+    echo "skipped: no ${CXX:-c++}: examples in C++"
 fi
 exit $bad

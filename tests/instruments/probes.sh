@@ -27,7 +27,12 @@ if command -v gdb >/dev/null; then
         -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
         -ex run -ex 'printf "seen %s: %s\n", $_probe_arg0, $_probe_arg2' -ex kill \
         --args "$builddir/tests/preload/preload_misuse" free_twice >"$tmp/gdb" 2>&1 </dev/null
-    grep -qE 'Could not trace|ptrace: ' "$tmp/gdb" || # not allowed here
+    if grep -qE 'Could not trace|ptrace: ' "$tmp/gdb"; then
+        echo "skipped: gdb may not trace here: reap:misuse in gdb"
+    else
         grep -q '^seen free: freed twice' "$tmp/gdb" || { wrong "gdb does not see reap:misuse"; tail "$tmp/gdb"; }
+    fi
+else
+    echo "skipped: no gdb: reap:misuse in gdb"
 fi
 exit $bad

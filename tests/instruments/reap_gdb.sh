@@ -3,10 +3,10 @@
 # What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
 srcdir=${srcdir:-.}
 program=${top_builddir:-.}/tests/instruments/reap_gdb
-command -v gdb >/dev/null || { echo "no gdb"; exit 77; }
+command -v gdb >/dev/null || { echo "skipped: no gdb"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "gdb without Python"; exit 77; }
+gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "skipped: gdb without Python"; exit 77; }
 
 # run OPTIONS: what the program and the commands print, in turn
 run() {
@@ -16,7 +16,7 @@ run() {
         -ex 'reap-of object' -ex 'reap-of (char *) object + 20' -ex 'reap-of freed' -ex 'reap-of large' \
         -ex 'reap-of &object' -ex 'reap object' -ex 'print *(struct reap *) connection' -ex 'reap-heaps' \
         "$program" >"$tmp/log" 2>&1
-    grep -q '^---$' "$tmp/log" || { cat "$tmp/log"; exit 77; } # nothing to trace with
+    grep -q '^---$' "$tmp/log" || { echo "skipped: gdb may not trace here"; cat "$tmp/log"; exit 77; }
     awk -v n=0 -v to="$tmp/part" '/^---$/ { n++; next } { print > (to n) }' "$tmp/log"
 }
 
@@ -41,4 +41,13 @@ for options in stats=0 bypass=1; do
     has '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
 done
 [ $bad = 0 ] || cat "$tmp/log"
+# Without debug information each command says so in one line.
+real=$program
+[ ! -x "${program%/*}/.libs/${program##*/}" ] || real=${program%/*}/.libs/${program##*/}
+if command -v objcopy >/dev/null && objcopy --strip-debug "$real" "$tmp/stripped"; then
+    for command in reap 'reap-of 1' reap-heaps; do
+        DEBUGINFOD_URLS='' gdb -nx -batch -ex "source $srcdir/lib/reap-gdb.py" -ex "$command" "$tmp/stripped" >"$tmp/log" 2>&1
+        grep -q '^the reap library has no debug information' "$tmp/log" || { wrong "$command without it"; cat "$tmp/log"; }
+    done
+fi
 exit $bad

@@ -393,6 +393,7 @@ START_TEST(sections_and_slow_paths)
             while (run_at_each_point(&fast_parts[f], slow, plan) && !slow->once) plan.event++;
         }
     fprintf(stderr, "%s: %u runs\n", slow_parts[_i].name, runs);
+    ck_assert_uint_gt(runs, 0);
 }
 END_TEST
 
@@ -406,6 +407,7 @@ START_TEST(sections_and_threads_that_move)
                 while (plan.event++, run_at_each_point(&fast_parts[f], &moving_parts[_i], plan)) continue;
         }
     fprintf(stderr, "%s: %u runs\n", moving_parts[_i].name, runs);
+    ck_assert_uint_gt(runs, 0);
 }
 END_TEST
 
@@ -523,6 +525,7 @@ START_TEST(what_is_closed_is_opened_by_a_section)
                     run(&double_parts[f], &deliver, &plan);
         }
     fprintf(stderr, "%s, three stops: %u runs\n", deliver.name, runs);
+    ck_assert_uint_gt(runs, 0);
 }
 END_TEST
 

@@ -50,7 +50,7 @@ START_TEST(growth_visits_the_global_heap_seldom)
 {
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS];
-    if (!measure(&load_growing, _i % VCPU_PATHS, processors, &cost)) return;
+    needs(measure(&load_growing, _i % VCPU_PATHS, processors, &cost), vcpu_lacks);
     ck_assert_double_gt(cost.visits, 0);
     ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
 }
@@ -61,7 +61,7 @@ START_TEST(shrinking_visits_it_for_each_free_only_with_locks)
 {
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS];
-    if (!measure(&load_shrinking, _i % VCPU_PATHS, processors, &cost)) return;
+    needs(measure(&load_shrinking, _i % VCPU_PATHS, processors, &cost), vcpu_lacks);
     if (_i % VCPU_PATHS == VCPU_FAST)
         ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
     else
@@ -77,7 +77,7 @@ START_TEST(steady_loads_visit_it_seldom)
     static const struct load *const steady[] = {&load_pairs, &load_round, &load_worst};
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS / 3];
-    if (!measure(steady[_i % 3], _i / 3 % VCPU_PATHS, processors, &cost)) return;
+    needs(measure(steady[_i % 3], _i / 3 % VCPU_PATHS, processors, &cost), vcpu_lacks);
     ck_assert_double_le(cost.visits, 2 * cost.operations / f_of_superblock() + 2 * processors);
 }
 END_TEST
@@ -89,7 +89,7 @@ START_TEST(local_operations_are_free_of_them)
 {
     enum { ROUNDS = 4, OBJECTS = 40 };
     static void *objects[OBJECTS];
-    if (!vcpu_start(VCPU_FAST, NULL)) return;
+    needs(vcpu_start(VCPU_FAST, NULL), vcpu_lacks);
     watch_start();
     unsigned processors = counts[_i];
     for (unsigned round = 0; round <= ROUNDS; round++) {
@@ -112,7 +112,7 @@ START_TEST(what_others_free_costs_little)
 {
     struct cost cost;
     enum vcpu_path path = _i % VCPU_PATHS;
-    if (!measure(&load_pairs, path, counts[_i / VCPU_PATHS], &cost)) return;
+    needs(measure(&load_pairs, path, counts[_i / VCPU_PATHS], &cost), vcpu_lacks);
     double locks = cost.locks / cost.operations, atomics = cost.atomics / cost.operations;
     ck_assert_double_le(locks, path == VCPU_FAST ? 0.02 : 1.02);
     ck_assert_double_le(atomics, path == VCPU_FAST ? 0.1 : 2.05);

@@ -40,6 +40,7 @@ extern struct ledger ledger;
 
 /* Starts the allocator of this process on the path, with further options or NULL. False: there are no
  * restartable sequences here. */
+#define vcpu_lacks "no restartable sequences here"
 bool vcpu_start(enum vcpu_path path, const char *options);
 
 /* From now on this is processor `id`, and runs thread `id` on it; or another thread. */

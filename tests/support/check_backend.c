@@ -4,6 +4,7 @@
 #include "arena/arena.h"
 #include "base/options.h"
 #include "heap/heap.h"
+#include "os/rseq.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -56,7 +58,7 @@ const char *use_path(int i, const char *more)
 
 void start_arenas(void)
 {
-    sizeclass_init(8);
+    sizeclass_init();
     superblock_init();
     options.purge_ms = 3600000;
 }
@@ -98,12 +100,29 @@ unsigned cpus_at_start(void) { return (unsigned)CPU_COUNT(&allowed); }
 
 void pin_to(unsigned i)
 {
-    int cpu = 0;
-    for (i %= cpus_at_start(); !CPU_ISSET(cpu, &allowed) || i-- != 0;) cpu++;
+    int number = 0;
+    for (i %= cpus_at_start(); !CPU_ISSET(number, &allowed) || i-- != 0;) number++;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
+    CPU_SET(number, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static int *skips; /* the processes' of all tests */
+
+bool has_rseq(void)
+{
+    hoard_free(hoard_malloc(1));
+    return cpu.ids != 0;
+}
+
+void note_skip(const char *why, const char *test)
+{
+    size_t length = strlen(test);
+    if (length > 3 && strcmp(test + length - 3, "_fn") == 0) length -= 3; /* Check's */
+    printf("skipped: %s: %.*s\n", why, (int)length, test);
+    fflush(stdout);
+    __atomic_fetch_add(skips, 1, __ATOMIC_RELAXED);
 }
 
 static void run_and_exit(int fd, void (*fn)(void *arg), void *arg)
@@ -168,10 +187,14 @@ int run_cases(const char *name, TCase *first, ...)
     for (TCase *tests = first; tests != NULL; tests = va_arg(more, TCase *)) suite_add_tcase(suite, tests);
     va_end(more);
     SRunner *runner = srunner_create(suite);
+    skips = mmap(NULL, sizeof *skips, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (skips == MAP_FAILED) abort();
     srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
+    int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
     srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (*skips != 0) printf("%s: %d of %d tests were skipped\n", name, *skips, run);
+    if (failed != 0) return EXIT_FAILURE;
+    return *skips != 0 && *skips == run ? SKIPPED : EXIT_SUCCESS;
 }
 
 TCase *new_case(const char *name, double seconds)

@@ -70,6 +70,28 @@ unsigned cpus_at_start(void);
 /* Keeps this thread on the i-th of them, counted round and round. */
 void pin_to(unsigned i);
 
+/* --- what a machine may lack ------------------------------------------------------------------- */
+
+/* A test that cannot run here ends by one of these: it has a line of its own, and is counted as skipped.
+ * A program all of whose tests are skipped is skipped itself. */
+#define skip_test(why)                                                                                       \
+    do {                                                                                                     \
+        note_skip(why, __func__);                                                                            \
+        return;                                                                                              \
+    } while (0)
+#define needs(condition, why)                                                                                \
+    do {                                                                                                     \
+        if (!(condition)) skip_test(why);                                                                    \
+    } while (0)
+#define needs_rseq() needs(has_rseq(), "no restartable sequences here")
+#define needs_cpus(n) needs(cpus_at_start() >= (n), "fewer than " #n " CPUs here")
+
+/* Has this process restartable sequences on its path? It starts the allocator. */
+bool has_rseq(void);
+
+/* "skipped: why: test", once in a test; from a child of the test's too. */
+void note_skip(const char *why, const char *test);
+
 /* --- a child whose last words are heard ------------------------------------------------------ */
 
 struct outcome {
@@ -91,7 +113,9 @@ bool is_misuse(const struct outcome *outcome, const char *call, const void *poin
 
 /* --- a program ------------------------------------------------------------------------------- */
 
-/* Runs a suite of these cases, ended by NULL; the exit status. */
+enum { SKIPPED = 77 };
+
+/* Runs a suite of these cases, ended by NULL; the exit status, which is SKIPPED if all of them were. */
 int run_cases(const char *name, TCase *first, ...);
 
 /* A case with a time limit, in seconds. */

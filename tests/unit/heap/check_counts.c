@@ -87,8 +87,9 @@ static void *produce(void *arg)
 
 START_TEST(another_threads_blocks)
 {
-    if (cpus_at_start() < 2) return;
+    needs_cpus(2);
     use_path(_i, NULL);
+    if (_i != PATHS - 1) needs_rseq();
     hoard_free(hoard_malloc(SIZE));
     pthread_t producer;
     pthread_create(&producer, NULL, produce, NULL);

@@ -132,17 +132,10 @@ static void change_object(uint64_t *chance)
     }
 }
 
-static bool has_steps(void)
-{
-    bool has = step_start();
-    if (!has) fprintf(stderr, "no steps here\n");
-    return has;
-}
-
 START_TEST(at_each_instruction)
 {
     use_path(PATHS - 1, NULL);
-    if (!has_steps()) return;
+    needs(step_start(), "no single steps here");
     step_look = look_at_sizes;
     uint64_t chance = 1 + (uint64_t)_i;
     for (int round = 0; round < 6; round++) {
@@ -208,7 +201,7 @@ static void close_outer(void) { reapUnmark(&reap, &outer); }
 START_TEST(a_child_made_while_a_mark_is_closed)
 {
     use_path(PATHS - 1, NULL);
-    if (!has_steps()) return;
+    needs(step_start(), "no single steps here");
     void *child;
     for (unsigned long at = 1;; at++) {
         reap_mark later;
@@ -245,7 +238,7 @@ static void destroy_sibling(void)
 START_TEST(a_child_that_ends_while_its_parent_goes_back)
 {
     use_path(PATHS - 1, NULL);
-    if (!has_steps()) return;
+    needs(step_start(), "no single steps here");
     for (unsigned long at = 1;; at++) {
         reap_mark mark;
         void *younger;

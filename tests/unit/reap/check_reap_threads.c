@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -123,18 +124,32 @@ static void *make_trees(void *unused)
     return unused;
 }
 
+/* In a report of all, once. */
+static void assert_reported(const char *name)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    reapReport(NULL, out);
+    fclose(out);
+    const char *found = strstr(text, name);
+    ck_assert_ptr_nonnull(found);
+    ck_assert_ptr_null(strstr(found + 1, name));
+    free(text);
+}
+
 START_TEST(a_report_of_all_while_reaps_come_and_go)
 {
     pthread_t threads[THREADS];
-    FILE *out = fopen("/dev/null", "w");
     void *mine;
     reapCreate(&mine, NULL);
+    ck_assert_int_eq(reapSetName(&mine, "mine"), 0);
     reported = false;
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_trees, NULL);
-    for (int i = 0; i < 300; i++) reapReport(NULL, out);
+    for (int i = 0; i < 300; i++) assert_reported("mine");
     reported = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    fclose(out);
+    assert_valid(mine);
     reapDestroy(&mine);
 }
 END_TEST
