@@ -153,7 +153,7 @@ public:
     ~entered() { reapLeave(); }
 };
 
-/* reapEnterQuietly for a scope: for reap::allocator, and for programs that call reapEntered, on any malloc. */
+/* reapEnterQuietly for a scope: for reap::allocator and callers of reapEntered, on any malloc. */
 class scope
 {
 public:
@@ -163,10 +163,11 @@ public:
     ~scope() { reapLeave(); }
 };
 
-/* An allocator without state. Memory comes from the reap that this thread has entered (entered, scope), or from
- * new if it has entered none, and goes back to where it came from, in any thread. So containers of one type
- * live in a reap and outside. All allocators are equal: containers move and swap without copying, and keep the
- * memory that they have. A container must end before the reap of its memory does, or never be used again. */
+/* An allocator without state. Memory comes from the reap that this thread has entered (entered, scope), or
+ * from new if it has entered none, and goes back to where it came from, in any thread. So containers of one
+ * type live in a reap and outside. All allocators are equal: containers move and swap without copying, and
+ * keep the memory that they have. A container must end before the reap of its memory does, or never be used
+ * again. */
 template <class T> class allocator
 {
 public:
