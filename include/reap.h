@@ -196,6 +196,11 @@ size_t reapUsableSize(const void *object);
  * pointer lies in no live object, sets *reap to NULL, and returns -1 with ENOENT. Any thread may ask. */
 int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 
+/* Frees an object of any reap, in any thread, as free() does under libreap-malloc: a thread that has not
+ * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
+ * NULL, or memory of malloc's, which stays as it is. */
+int reapFreeAny(void *object);
+
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
@@ -243,6 +248,45 @@ void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2)
 /* Closes the mark and younger ones, and frees nothing. A function that reapRewind runs must not close the
  * mark to which the reap goes back, nor an older one. */
 void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* --- a growing object ------------------------------------------------------------------------- */
+
+/* An object of a reap that grows at its end: text, or an array. data is aligned to 16, and each call puts a
+ * zero behind the object, so it is a string. Begin with zeros. A program may read all fields, and may lower
+ * length; the next call puts the zero there. An append may move data; reapFinish gives the object away, and
+ * the builder is empty again.
+ *
+ *     reap_builder line = {0};
+ *     for (int i = 0; i < n; i++) reapAppendf(&request, &line, "%d,", values[i]);
+ *     char *text = reapFinish(&request, &line);
+ *
+ * The room doubles, so that n bytes take O(n) time, in whatever pieces they come; the last object of a chunk
+ * grows in its place. live_bytes counts all of the room, until reapFinish gives the rest back. A limit
+ * refuses no bytes but those that an append needs. An object that was begun before a mark and moves is
+ * younger than the mark, as with reapRealloc. After a clear or a rewind past it, set the builder to zeros.
+ * Give up an object by reapFree of data. A builder is one thread's at a time, also in a shared reap. */
+typedef struct reap_builder {
+    char *data;    /* NULL at the beginning */
+    size_t length; /* of the object, in bytes, without the zero */
+    size_t room;   /* the bytes that data has; the library's */
+} reap_builder;
+
+/* Append n bytes, a string, or a text as sprintf makes it. 0; or -1 with ENOMEM, or with the error of
+ * vsnprintf: then the builder is as before. bytes and s may lie in the object itself; strings of a format
+ * must not. */
+int reapAppend(void **reap, reap_builder *builder, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
+int reapAppendString(void **reap, reap_builder *builder, const char *s) REAP_ATTRIBUTE(nonnull(1, 2, 3));
+int reapAppendf(void **reap, reap_builder *builder, const char *format, ...)
+    REAP_ATTRIBUTE(nonnull(1, 2, 3), format(printf, 3, 4));
+int reapVappendf(void **reap, reap_builder *builder, const char *format, va_list args)
+    REAP_ATTRIBUTE(nonnull(1, 2, 3), format(printf, 3, 0));
+
+/* Makes the object n bytes longer and returns where they are; the caller fills them. NULL and ENOMEM. */
+void *reapExtend(void **reap, reap_builder *builder, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* The object, cut to its length and the zero; an empty string if nothing was appended. The builder is empty
+ * then. NULL with ENOMEM, only for an empty one. */
+char *reapFinish(void **reap, reap_builder *builder) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- what a reap holds ----------------------------------------------------------------------- */
 

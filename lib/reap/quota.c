@@ -351,6 +351,17 @@ void reap_quota_end(struct reap *reap)
     reap_quota_close(reap);
 }
 
+size_t reap_quota_left(const struct reap *reap)
+{
+    size_t least = SIZE_MAX;
+    if (!(reap->flags & REAP_LIMITED)) return least;
+    for (const struct reap *limiter = reap->share.limiter; limiter; limiter = limiter->share.above) {
+        size_t left = atomic_load_explicit(&limiter->share.left, memory_order_relaxed);
+        if (left < least) least = left;
+    }
+    return least;
+}
+
 size_t reap_quota_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
 
 void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)

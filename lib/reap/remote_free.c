@@ -2,12 +2,15 @@
 /* remote_free.c: free() and realloc() of a reap's object, from any thread. */
 #include "reap/remote_free.h"
 
+#include "reap.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/report.h"
+#include "hoard/guarded_map.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/instrument.h"
@@ -209,6 +212,18 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     push_chunk(reap, whole);
     push(chunk, object, call);
     return copy;
+}
+
+int reapFreeAny(void *object)
+{
+    struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
+    if (chunk) {
+        free_object(chunk, object, "reapFreeAny");
+        return 0;
+    }
+    if (UNLIKELY(object && guarded_map_find_dead(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    errno = ENOENT;
+    return -1;
 }
 
 static size_t usable_size(void *chunk, const void *object, const char *call)
