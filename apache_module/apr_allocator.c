@@ -69,11 +69,9 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
 void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
 {
     (void)allocator;
-    while (node) {
-        apr_memnode_t *next = node->next;
-
-        hoard_free(node);
-        node = next;
+    for (apr_memnode_t *one = node, *next; one != NULL; one = next) {
+        next = one->next;
+        hoard_free(one);
     }
 }
 

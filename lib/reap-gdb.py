@@ -14,9 +14,10 @@ import gdb
 UNIT = 16
 HEADER = 128
 FACE = 128
-LENT_ALIGN = 1024
+USER_MEMORY_ALIGN = 1024
 MASK = (1 << 64) - 1
 REGULAR, WHOLE, SPARE = 1, 2, 3
+LIMITED = 4  # of enum reap_flag
 BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
 BIAS = 8
 SUPERBLOCK = 1 << 16
@@ -43,7 +44,7 @@ def bits(address, count):
 # --- chunks and reaps ------------------------------------------------------------------------------
 
 def reap_tag(address):
-    return address ^ 0x9e3779b97f4a7c15
+    return address + 0x5e3779b9
 
 
 def is_live_chunk(chunk):
@@ -55,7 +56,7 @@ def as_reap(handle):
     """The struct reap of a handle, through its face if it is shared."""
     at = number(handle)
     try:
-        if at % LENT_ALIGN == HEADER and number(cast(at, 'reap')['tag']) == reap_tag(at):
+        if at % USER_MEMORY_ALIGN == HEADER and number(cast(at, 'reap')['tag']) == reap_tag(at):
             return cast(at, 'reap')
         reap = cast(at, 'reap_face')['reap']
         if number(reap['tag']) == ~reap_tag(number(reap)) & MASK:
@@ -88,7 +89,7 @@ def top_of(reap, chunk):
     """Where blocks end in a chunk."""
     if number(chunk) == number(reap['current']):
         return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['limit'])
+    return int(chunk['end_unit'])
 
 
 class Held:
@@ -100,14 +101,15 @@ class Held:
         for chunk in chunks_of(reap):
             self.chunks += 1
             self.add(reap, chunk)
-        self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
-        if number(reap['cradle']):
+        if int(reap['spare_bytes']):
+            self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        if number(reap['cached_child']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_log'])
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
         self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
@@ -133,8 +135,10 @@ def handle_of(reap):
 def line(reap):
     held = Held(reap)
     name = name_of(reap)
-    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most' % (
-        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak)
+    limit = int(reap['share']['bytes']) if int(reap['flags']) & LIMITED else 0
+    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most%s' % (
+        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak,
+        ', limit %d' % limit if limit else '')
 
 
 def print_tree(top):
@@ -176,7 +180,7 @@ def chunk_walk():
                 yield cast(at, 'reap_chunk')
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
-    lent = gdb.parse_and_eval('lent')
+    lent = gdb.parse_and_eval("'user_memory.c'::table")
     for i in range(int(lent['count'])):
         yield cast(lent['at'][i]['start'], 'reap_chunk')
 
@@ -197,6 +201,13 @@ def argument(text):
         raise gdb.GdbError(str(error))
 
 
+def need_debug_information():
+    try:
+        gdb.lookup_type('struct reap')
+    except gdb.error as error:
+        raise gdb.GdbError('the reap library has no debug information here (Debian: packages -dbgsym)') from error
+
+
 class ReapCommand(gdb.Command):
     """reap [HANDLE]: the tree of a reap, or of every reap."""
 
@@ -204,6 +215,7 @@ class ReapCommand(gdb.Command):
         super().__init__('reap', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         for top in [as_reap(argument(text))] if text else roots():
             print_tree(top)
 
@@ -215,6 +227,7 @@ class ReapOfCommand(gdb.Command):
         super().__init__('reap-of', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         pointer = number(argument(text))
         for reap in self.all_reaps():
             for chunk in chunks_of(reap):
@@ -232,7 +245,7 @@ class ReapOfCommand(gdb.Command):
 
     @staticmethod
     def tell(reap, chunk, pointer):
-        first, limit = int(chunk['first']), int(chunk['limit'])
+        first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
             return False
@@ -258,6 +271,7 @@ class ReapHeapsCommand(gdb.Command):
         super().__init__('reap-heaps', gdb.COMMAND_DATA)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         classes = gdb.parse_and_eval('sizeclasses')
         sums = {}
         for slot, mapping in slots():

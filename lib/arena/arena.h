@@ -31,7 +31,7 @@
 #include "base/list.h"
 
 enum {
-    ARENA = 1 << MAP_SHIFT, /* bytes */
+    ARENA = 1 << PAGEMAP_SHIFT, /* bytes */
     ARENA_SLOTS = ARENA / SUPERBLOCK,
 };
 
@@ -39,17 +39,17 @@ _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
 
 struct arena {
     struct superblock slots[ARENA_SLOTS];
-    char *base;             /* NULL: no memory */
-    _Atomic uint64_t used;  /* a bit per slot: claimed. All of them where there are no slots to be had */
-    _Atomic uint64_t heads; /* of the used ones, the first of each superblock and span */
-    _Atomic uint64_t dirty; /* of the free ones: set before a slot is free, cleared after it is claimed */
-    _Atomic uint64_t freed_at;     /* pages_clock of the latest slot that became free */
+    char *base;                /* NULL: no memory */
+    _Atomic uint64_t used;     /* a bit per slot: claimed. All of them where there are no slots to be had */
+    _Atomic uint64_t heads;    /* of the used ones, the first of each superblock and span */
+    _Atomic uint64_t dirty;    /* of the free ones: set before a slot is free, cleared after it is claimed */
+    _Atomic uint64_t freed_at; /* pages_clock of the latest slot that became free */
     _Atomic uint8_t longest_free;  /* no run of free slots is longer, */
     _Atomic uint8_t longest_dirty; /* and none of dirty ones: else ARENA_SLOTS */
     uint8_t index;                 /* its bit in its group's words */
     _Atomic bool huge;             /* the kernel may put huge pages behind it */
     _Atomic bool sparse; /* none are there because it was made for superblocks that leave pages untouched */
-    size_t mapping; /* bytes, for a large object; 0: an arena of slots */
+    size_t mapping;      /* bytes, for a large object; 0: an arena of slots */
     struct arena_group *group;
     struct arena *next; /* all arenas that ever were */
 };
@@ -68,14 +68,14 @@ static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
     uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
-    intptr_t offset = atomic_load_explicit(&arena_guesses.offset[address >> MAP_SHIFT & (ARENA_GUESSES - 1)],
-                                           memory_order_relaxed);
+    intptr_t offset = atomic_load_explicit(
+        &arena_guesses.offset[address >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
     return (struct superblock *)((char *)&arena_guesses.none + offset + slot);
 }
 
 static inline void arena_learn(struct arena *arena, const void *pointer)
 {
-    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> MAP_SHIFT & (ARENA_GUESSES - 1)],
+    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)],
                           (char *)arena - (char *)&arena_guesses.none, memory_order_relaxed);
 }
 

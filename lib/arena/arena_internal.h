@@ -15,7 +15,7 @@
  *                  a bit of each word for each arena
  *
  * `free` and `dirty` are hints: a bit is set after slots became free, and who finds nothing behind a bit
- * clears it and looks again. So a bit that should be set is, once all is quiet. `spare` is claimed with the
+ * clears it and looks again. So a bit that should be set is, once all is unowned. `spare` is claimed with the
  * struct.
  */
 #ifndef ARENA_INTERNAL_H
@@ -44,7 +44,7 @@ struct arena_group {
     _Atomic(struct arena_group *) next;
 };
 
-/* All that several threads change, each word by itself; sums are right when all is quiet. */
+/* All that several threads change, each word by itself; sums are right when all is unowned. */
 struct arenas {
     struct gate gate;
     struct arena_group groups;                /* the first */

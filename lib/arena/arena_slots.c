@@ -240,7 +240,7 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
     return slot;
 }
 
-static struct arena *arena_of_slot(const struct superblock *slot) { return map_find(slot_start(slot)); }
+static struct arena *arena_of_slot(const struct superblock *slot) { return pagemap_find(slot_start(slot)); }
 
 /* Of the descriptors only the first one's is not that of a free slot. */
 static void end_use(struct arena *arena, unsigned first, unsigned n)

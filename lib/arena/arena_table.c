@@ -101,9 +101,9 @@ static void struct_give(struct arena *arena)
 
 void arena_destroy(struct arena *arena, size_t size)
 {
-    ASSERT(map_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
+    ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
     PROBE(arena_unmap, arena->base, size);
-    map_clear(arena->base, size); /* before the addresses may be another's */
+    pagemap_clear(arena->base, size); /* before the addresses may be another's */
     pages_unmap(arena->base, size);
     arena_count_mapped(0, size);
     struct_give(arena);
@@ -111,10 +111,10 @@ void arena_destroy(struct arena *arena, size_t size)
 
 bool arena_destroy_dirty(struct arena *arena)
 {
-    ASSERT(map_find(arena->base) == arena && arena->mapping == 0);
-    map_clear(arena->base, ARENA);
+    ASSERT(pagemap_find(arena->base) == arena && arena->mapping == 0);
+    pagemap_clear(arena->base, ARENA);
     if (!pages_try_unmap(arena->base, ARENA)) {
-        map_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
+        pagemap_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
         return false;
     }
     PROBE(arena_unmap, arena->base, (size_t)ARENA);
@@ -130,7 +130,7 @@ struct arena *arena_create_at(char *base, size_t size)
     if (arena == NULL) return NULL;
     ASSERT(arena->base == NULL && arena->mapping == 0 && atomic_load(&arena->used) == UINT64_MAX);
     arena->base = base;
-    if (map_enter(base, size, arena)) {
+    if (pagemap_enter(base, size, arena)) {
         arena_count_mapped(size, 0);
         return arena;
     }
@@ -142,7 +142,7 @@ char *arena_map(size_t size, size_t alignment)
 {
     ASSERT(alignment >= ARENA && is_power_of_two(alignment));
     char *base = pages_map(size, alignment);
-    if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << MAP_ADDRESS_BITS) {
+    if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << PAGEMAP_ADDRESS_BITS) {
         if (base != NULL) PROBE(arena_map, base, size);
         return base;
     }

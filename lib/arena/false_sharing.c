@@ -111,7 +111,7 @@ static void carve_to_line(struct superblock *sb, struct chain *chain)
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
 }
 
-void lines_hold_back(struct superblock *sb)
+void false_sharing_hold_back(struct superblock *sb)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
     superblock_absorb(sb);
@@ -140,7 +140,7 @@ struct notes {
 };
 
 /* They are numbered from 1, stand in metadata, 32 together, and are used again, never given back. */
-enum { NOTES_TOGETHER = 32, NOTES_MAX = BY_LINES_GLOBAL - 1 };
+enum { NOTES_TOGETHER = 32, NOTES_MAX = SHARING_NOTES_GLOBAL - 1 };
 static _Atomic(struct notes *) notes_table[NOTES_MAX / NOTES_TOGETHER + 1];
 static _Atomic unsigned notes_made;
 static _Atomic uint64_t notes_unused; /* first number : 32 | changes : 32 */
@@ -152,7 +152,7 @@ static struct notes *notes_at(unsigned number)
                                  memory_order_acquire)[number % NOTES_TOGETHER];
 }
 
-static struct notes *notes_of(const struct superblock *sb) { return notes_at(sb->role.by_lines); }
+static struct notes *notes_of(const struct superblock *sb) { return notes_at(sb->role.sharing_notes); }
 
 static unsigned pop_unused(void)
 {
@@ -193,7 +193,7 @@ static unsigned new_number(void)
     return made + 1;
 }
 
-unsigned lines_begin(const struct superblock *sb)
+unsigned false_sharing_begin(const struct superblock *sb)
 {
     unsigned number = pop_unused();
     if (number == 0) number = new_number();
@@ -233,7 +233,7 @@ static void let_go_near(struct superblock *sb, struct notes *notes, unsigned i, 
     }
 }
 
-struct chain lines_free(struct superblock *sb, const struct chain *freed)
+struct chain false_sharing_release(struct superblock *sb, const struct chain *freed)
 {
     struct notes *notes = notes_of(sb);
     struct chain gone = {0, 0, 0};
@@ -258,18 +258,21 @@ struct chain lines_free(struct superblock *sb, const struct chain *freed)
     return gone;
 }
 
-bool lines_are_own(const struct superblock *sb) { return notes_of(sb)->foreign_blocks == 0; }
+bool false_sharing_is_over(const struct superblock *sb) { return notes_of(sb)->foreign_blocks == 0; }
 
-static bool is_number(unsigned by_lines) { return by_lines != 0 && by_lines != BY_LINES_GLOBAL; }
-
-bool lines_hold(const struct superblock *sb, const void *block)
+static bool is_number(unsigned sharing_notes)
 {
-    unsigned number = sb->role.by_lines;
+    return sharing_notes != 0 && sharing_notes != SHARING_NOTES_GLOBAL;
+}
+
+bool false_sharing_holds(const struct superblock *sb, const void *block)
+{
+    unsigned number = sb->role.sharing_notes;
     unsigned i = index_of(sb, (unsigned)block_number(sb, block));
     return is_number(number) && has(&notes_at(number)->waiting, i);
 }
 
-void lines_end(struct superblock *sb, unsigned number)
+void false_sharing_end(struct superblock *sb, unsigned number)
 {
     struct notes *notes = notes_at(number);
     struct chain rest = {0, 0, 0};
@@ -286,12 +289,12 @@ void lines_end(struct superblock *sb, unsigned number)
     push_unused(number);
 }
 
-void lines_forget(struct superblock *sb)
+void false_sharing_forget(struct superblock *sb)
 {
     union superblock_role role = sb->role;
-    unsigned number = role.by_lines;
+    unsigned number = role.sharing_notes;
     if (!is_number(number)) return;
-    role.by_lines = 0;
+    role.sharing_notes = 0;
     superblock_set_role(sb, role);
-    lines_end(sb, number);
+    false_sharing_end(sb, number);
 }

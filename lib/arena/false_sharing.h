@@ -26,29 +26,30 @@
 #include "arena/superblock.h"
 
 /* Do blocks of the class share lines with each other? */
-static inline bool lines_are_shared(unsigned class) { return sizeclasses[class].size % LINE != 0; }
+static inline bool false_sharing_possible(unsigned class) { return sizeclasses[class].size % LINE != 0; }
 
-/* Leaves on a quiet superblock's free list only blocks of wholly free lines, and puts the rest on its
+/* Leaves on a unowned superblock's free list only blocks of wholly free lines, and puts the rest on its
  * pending list. What is to be carved starts with a line of its own afterwards. */
-void lines_hold_back(struct superblock *sb);
+void false_sharing_hold_back(struct superblock *sb);
 
-/* Begins notes on a quiet superblock: what is neither on its free list nor still to be carved is foreign,
- * also what is pending, until lines_free is told of it. Their number for role.by_lines; 0: no memory. */
-unsigned lines_begin(const struct superblock *sb);
+/* Begins notes on a unowned superblock: what is neither on its free list nor still to be carved is foreign,
+ * also what is pending, until false_sharing_release is told of it. Their number for role.sharing_notes; 0: no
+ * memory. */
+unsigned false_sharing_begin(const struct superblock *sb);
 
 /* Of a chain of blocks that were freed, and of those that wait, what may go; the others wait. */
-struct chain lines_free(struct superblock *sb, const struct chain *freed);
+struct chain false_sharing_release(struct superblock *sb, const struct chain *freed);
 
-/* Are there no foreign blocks any more? Then nothing waits, and lines_end may be called. */
-bool lines_are_own(const struct superblock *sb);
+/* Are there no foreign blocks any more? Then nothing waits, and false_sharing_end may be called. */
+bool false_sharing_is_over(const struct superblock *sb);
 
 /* Is it one that waits? */
-bool lines_hold(const struct superblock *sb, const void *block);
+bool false_sharing_holds(const struct superblock *sb, const void *block);
 
-/* Ends the notes, whose number is not role.by_lines any more; what waits becomes pending. */
-void lines_end(struct superblock *sb, unsigned number);
+/* Ends the notes, whose number is not role.sharing_notes any more; what waits becomes pending. */
+void false_sharing_end(struct superblock *sb, unsigned number);
 
-/* The same for a quiet superblock that leaves its heap, if there are notes on it. */
-void lines_forget(struct superblock *sb);
+/* The same for a unowned superblock that leaves its heap, if there are notes on it. */
+void false_sharing_forget(struct superblock *sb);
 
 #endif

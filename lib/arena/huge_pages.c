@@ -12,7 +12,7 @@ enum { HUGE_PAGE = 2 * 1024 * 1024, SLOW_NS = 1000000, PAUSE = 4, PAUSE_MAX = 10
 static _Atomic unsigned pause;   /* arenas without them since the latest slow one; 0: it was quick */
 static _Atomic unsigned without; /* of these, those still to be made */
 
-bool huge_are_quick(unsigned made)
+bool huge_pages_are_quick(unsigned made)
 {
     unsigned left = atomic_load_explicit(&without, memory_order_relaxed);
     if (left == 0) return true;
@@ -27,7 +27,7 @@ static void set_pause(unsigned count)
     atomic_store_explicit(&without, count, memory_order_relaxed);
 }
 
-bool huge_touch(void *start)
+bool huge_pages_touch(void *start)
 {
     ASSERT((uintptr_t)start % SUPERBLOCK == 0);
     if (((uintptr_t)start & (HUGE_PAGE - 1)) != 0) return false;
@@ -62,8 +62,8 @@ void arena_no_huge_pages(struct arena *arena)
 {
     if (!loses_them(arena)) return;
     char *from = arena->base, *to = arena->base + ARENA;
-    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(from - ARENA)); n++) from -= ARENA;
-    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(map_find(to)); n++) to += ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(pagemap_find(from - ARENA)); n++) from -= ARENA;
+    for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(pagemap_find(to)); n++) to += ARENA;
     ASSERT(from <= arena->base && to > arena->base && (size_t)(to - from) % ARENA == 0);
     pages_huge(from, (size_t)(to - from), false);
 }
@@ -72,7 +72,8 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
 {
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
     bool wanted = grown && !sparse && n < ARENA_MAYBE_SPARSE;
-    return (struct arena_nature){.huge = wanted && huge_are_quick(arenas_made), .sparse = grown && sparse};
+    return (struct arena_nature){.huge = wanted && huge_pages_are_quick(arenas_made),
+                                 .sparse = grown && sparse};
 }
 
 void arena_advise(char *base, size_t size, struct arena_nature nature)
@@ -90,7 +91,7 @@ void arena_advise_mapping(struct arena *arena, size_t size)
 /* Those beside it were mostly made together with it, and lose them with it. */
 void arena_touch(struct superblock *sb)
 {
-    struct arena *arena = map_find(slot_start(sb));
+    struct arena *arena = pagemap_find(slot_start(sb));
     ASSERT(arena != NULL && arena->mapping == 0);
-    if (arena->huge && huge_touch(slot_start(sb))) arena_no_huge_pages(arena);
+    if (arena->huge && huge_pages_touch(slot_start(sb))) arena_no_huge_pages(arena);
 }

@@ -12,11 +12,11 @@
 #include "arena/arena.h"
 
 /* For so many arenas, made now? Each no brings the next yes nearer. */
-bool huge_are_quick(unsigned arenas);
+bool huge_pages_are_quick(unsigned arenas);
 
 /* Writes to the first byte of a slot that reads as zero and may have huge pages behind it. Did one come, and
  * slowly? */
-bool huge_touch(void *start);
+bool huge_pages_touch(void *start);
 
 /* What new arenas are to be whose first object has n slots. */
 struct arena_nature {

@@ -34,7 +34,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         object = first != NULL ? slot_start(first) : NULL;
     }
     ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
-    ASSERT(object == NULL || large_starts_at(map_find(object), object));
+    ASSERT(object == NULL || large_starts_at(pagemap_find(object), object));
     if (zeroed != NULL) *zeroed = clean;
     PROBE(large_alloc, object, size, kind);
     return object;

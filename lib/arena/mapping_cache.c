@@ -99,7 +99,7 @@ static bool put_in(struct arena *arena)
 /* One that is most of what may be kept would drive out all others. */
 static void keep(struct arena *arena)
 {
-    ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE && map_find(arena->base) == arena);
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE && pagemap_find(arena->base) == arena);
     if (arena->mapping > KEPT_MAX / 2) {
         gate_enter(&arenas.gate);
         unmap(arena);
@@ -184,9 +184,9 @@ static bool resize_in_place(struct arena *arena, size_t size)
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
     ASSERT(arena->mapping != 0 && size != 0);
     if (new > old) return false;
-    map_clear(arena->base + new, old - new);
+    pagemap_clear(arena->base + new, old - new);
     if (pages_resize(arena->base, arena->mapping, size)) return true;
-    map_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
+    pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
     return false;
 }
 
@@ -194,24 +194,24 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
 {
     char *place = pages_map(size, ARENA);
     if (place == NULL) return false;
-    if (!map_enter(place, size, arena)) {
+    if (!pagemap_enter(place, size, arena)) {
         pages_unmap(place, size);
         return false;
     }
-    map_clear(arena->base, arena->mapping);
+    pagemap_clear(arena->base, arena->mapping);
     if (!pages_move(arena->base, arena->mapping, place, size)) {
-        map_enter(arena->base, arena->mapping, arena);
-        map_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
+        pagemap_enter(arena->base, arena->mapping, arena);
+        pagemap_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
         return false;
     }
     arena->base = place;
-    ASSERT(map_find(place) == arena && map_find(place + size - 1) == arena);
+    ASSERT(pagemap_find(place) == arena && pagemap_find(place + size - 1) == arena);
     return true;
 }
 
 bool arena_try_remap(struct arena *arena, size_t size, bool may_move, size_t *room)
 {
-    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && map_find(arena->base) == arena);
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
     size = align_up(size, PAGE);
     if (size > arena->mapping && !arena_has_room(size - arena->mapping, room)) return false;
     gate_enter(&arenas.gate);

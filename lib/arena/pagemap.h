@@ -3,9 +3,9 @@
  *
  * Read before anything else is believed of a pointer: a root of 8192 words (16384 on aarch64), each for
  * 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and
- * never faults; addresses beyond MAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
+ * never faults; addresses beyond PAGEMAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
  *
- * Threads: any. There is no lock: map_find's loads depend each on the one before, and what is stored is
+ * Threads: any. There is no lock: pagemap_find's loads depend each on the one before, and what is stored is
  * stored with release. An entry is changed by who has the addresses: who has mapped them enters them
  * afterwards, and clears them before they are unmapped.
  */
@@ -16,43 +16,43 @@
 
 /* What mmap gives without being asked for more: also where the processor has 52 or 57. */
 #ifdef __aarch64__
-enum { MAP_ADDRESS_BITS = 48 };
+enum { PAGEMAP_ADDRESS_BITS = 48 };
 #else
-enum { MAP_ADDRESS_BITS = 47 };
+enum { PAGEMAP_ADDRESS_BITS = 47 };
 #endif
 
 enum {
-    MAP_SHIFT = SUPERBLOCK_SHIFT + 6, /* an entry is for 4 MiB: 64 superblocks */
-    MAP_LEAF_BITS = 12,
-    MAP_ROOT_BITS = MAP_ADDRESS_BITS - MAP_SHIFT - MAP_LEAF_BITS,
+    PAGEMAP_SHIFT = SUPERBLOCK_SHIFT + 6, /* an entry is for 4 MiB: 64 superblocks */
+    PAGEMAP_LEAF_BITS = 12,
+    PAGEMAP_ROOT_BITS = PAGEMAP_ADDRESS_BITS - PAGEMAP_SHIFT - PAGEMAP_LEAF_BITS,
 };
 
 struct arena;
 
-struct map_leaf {
-    _Atomic(struct arena *) entries[1 << MAP_LEAF_BITS];
+struct pagemap_leaf {
+    _Atomic(struct arena *) entries[1 << PAGEMAP_LEAF_BITS];
 };
 
-extern HIDDEN _Atomic(struct map_leaf *) map_root[1 << MAP_ROOT_BITS];
+extern HIDDEN _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
 /* The arena or mapping that the address belongs to, or NULL. */
-static ALWAYS_INLINE struct arena *map_find(const void *pointer)
+static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
-    if (UNLIKELY(address >> MAP_ADDRESS_BITS != 0)) return NULL;
-    struct map_leaf *leaf =
-        atomic_load_explicit(&map_root[address >> (MAP_SHIFT + MAP_LEAF_BITS)], memory_order_relaxed);
+    if (UNLIKELY(address >> PAGEMAP_ADDRESS_BITS != 0)) return NULL;
+    struct pagemap_leaf *leaf = atomic_load_explicit(
+        &pagemap_root[address >> (PAGEMAP_SHIFT + PAGEMAP_LEAF_BITS)], memory_order_relaxed);
     if (UNLIKELY(leaf == NULL)) return NULL;
-    unsigned i = (unsigned)(address >> MAP_SHIFT) & ((1u << MAP_LEAF_BITS) - 1);
+    unsigned i = (unsigned)(address >> PAGEMAP_SHIFT) & ((1u << PAGEMAP_LEAF_BITS) - 1);
     return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
 }
 
 /* Enters the arena for every 4 MiB that the range touches; false (no memory for a leaf) enters nothing. */
-bool map_enter(const char *start, size_t size, struct arena *arena);
+bool pagemap_enter(const char *start, size_t size, struct arena *arena);
 
-void map_clear(const char *start, size_t size);
+void pagemap_clear(const char *start, size_t size);
 
 /* The same for entries that are still the arena's: where addresses may have become another's meanwhile. */
-void map_clear_of(const char *start, size_t size, struct arena *arena);
+void pagemap_clear_of(const char *start, size_t size, struct arena *arena);
 
 #endif

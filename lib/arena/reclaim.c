@@ -69,7 +69,7 @@ static size_t purge_slots(struct arena *arena, size_t most)
 /* Nobody else has a slot that is used, and `huge` only ever ends. */
 void arena_refresh(struct superblock *sb)
 {
-    const struct arena *arena = map_find(slot_start(sb));
+    const struct arena *arena = pagemap_find(slot_start(sb));
     ASSERT(arena != NULL && arena->mapping == 0 && sb->kind != SLOT_FREE);
     if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }

@@ -137,7 +137,7 @@ static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
     unsigned eighths = options.empty_fraction < 2 ? options.empty_fraction : 2;
-    unsigned step = sb->role.by_lines ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
+    unsigned step = sb->role.sharing_notes ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
     return step != 0 ? step : 1;
 }
 
@@ -147,10 +147,10 @@ bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsi
     return after % pending_step(sb) < count || superblock_live(sb) == 0;
 }
 
-bool superblock_free_quiet(struct superblock *sb, void *block)
+bool superblock_free_unowned(struct superblock *sb, void *block)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
-    if (!sb->role.by_lines) return superblock_push(sb, block) >= sb->role.regroup_at;
+    if (!sb->role.sharing_notes) return superblock_push(sb, block) >= sb->role.regroup_at;
     struct chain chain = chain_of_block(sb, block);
     return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
 }
@@ -190,7 +190,7 @@ uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct c
     return (word - word_first(word) + ((uint64_t)chain->count << 16)) | chain->first;
 }
 
-struct superblock *superblock_take_posted(_Atomic(struct superblock *) *list)
+struct superblock *superblock_take_queued(_Atomic(struct superblock *) *list)
 {
     if (atomic_load_explicit(list, memory_order_relaxed) == NULL) return NULL;
     return atomic_exchange_explicit(list, NULL, memory_order_acquire);

@@ -21,7 +21,7 @@
  *            wait on no list (false_sharing.h).
  *   owner    the heap id whose threads run the fast path on this superblock, or OWNER_NONE
  *   heap     on whose bins it is; stable under that heap's lock
- *   quiet    owner is OWNER_NONE and no sequence that saw another owner is under way. Only then may the
+ *   unowned    owner is OWNER_NONE and no sequence that saw another owner is under way. Only then may the
  *            word be edited by more than one conditional store.
  *
  * Invariants (superblock_is_valid): free blocks in the word = length of the list from first
@@ -48,9 +48,9 @@ enum {
     HEAP_NONE = UINT16_MAX - 65,   /* role.heap in the arenas, and on the way; ids of CPUs' heaps are below */
     HEAP_GLOBAL = HEAP_NONE + 1,   /* ... while it is on the global heap's bins */
     HEAP_CACHES = HEAP_GLOBAL + 1, /* ... on the first cache's; the others follow (global_heap.h) */
-    OWNER_NONE = UINT16_MAX,       /* role.owner of a quiet superblock */
-    BY_LINES_GLOBAL =
-        UINT16_MAX, /* role.by_lines on the global heap, where there are no notes (global_heap.h) */
+    OWNER_NONE = UINT16_MAX,       /* role.owner of a unowned superblock */
+    SHARING_NOTES_GLOBAL =
+        UINT16_MAX, /* role.sharing_notes on the global heap, where there are no notes (global_heap.h) */
 };
 
 /* Fullness in eighths that are free: group g holds g/8 <= free < (g+1)/8, and the last is empty. */
@@ -62,7 +62,7 @@ union superblock_role {
         uint16_t owner;      /* heap id, or OWNER_NONE */
         uint16_t heap;       /* heap id, or HEAP_NONE and above */
         uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
-        uint16_t by_lines;   /* 0, or came here partly used and has no owner: number of its notes
+        uint16_t sharing_notes;   /* 0, or came here partly used and has no owner: number of its notes
                                 (false_sharing.h) */
     };
     uint64_t bits;
@@ -76,15 +76,15 @@ struct superblock {
     _Atomic uint64_t pending;
     /* under the heap's lock */
     struct list_node link;
-    struct superblock *posted_next; /* on a heap's list of superblocks with much pending */
+    struct superblock *queued_next; /* on a heap's list of superblocks with much pending */
     union superblock_role role;
     /* constant while the superblock serves one class */
     uint32_t inverse; /* sizeclass.inverse; 0, which no pointer passes, where free may not find its blocks */
     uint8_t class;
     uint8_t kind; /* enum superblock_kind */
-    /* under the heap's lock; `posted` is atomic */
+    /* under the heap's lock; `queued` is atomic */
     uint8_t group;
-    _Atomic uint8_t posted;
+    _Atomic uint8_t queued;
 };
 
 _Static_assert(sizeof(struct superblock) == 64, "a descriptor is one cache line");
@@ -167,16 +167,16 @@ static inline union superblock_role superblock_role(const struct superblock *sb)
 
 static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
 {
-    ASSERT(role.owner == OWNER_NONE || (role.owner == role.heap && role.by_lines == 0));
+    ASSERT(role.owner == OWNER_NONE || (role.owner == role.heap && role.sharing_notes == 0));
     __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* Makes a quiet descriptor serve a class: all blocks free, none carved. origin and kind are the arena's. */
+/* Makes a unowned descriptor serve a class: all blocks free, none carved. origin and kind are the arena's. */
 void superblock_format(struct superblock *sb, unsigned class);
 
-/* The same for one that is empty and quiet, and served another class. */
+/* The same for one that is empty and unowned, and served another class. */
 void superblock_serve(struct superblock *sb, unsigned class);
 
 /* Its group by what is free in `word`. */
@@ -185,18 +185,18 @@ unsigned superblock_group_of(const struct superblock *sb, uint64_t word);
 /* The number of free blocks that takes a superblock of the group to the next one. */
 unsigned superblock_regroup_at(const struct superblock *sb, unsigned group);
 
-/* Takes a block from a quiet superblock, or NULL. */
+/* Takes a block from a unowned superblock, or NULL. */
 void *superblock_pop(struct superblock *sb);
 
 /* Ends the program: a free block's link is not what free left there. */
 void superblock_written(void *block) __attribute__((noreturn, cold));
 
-/* Gives one back to a quiet superblock; the free blocks there are now. */
+/* Gives one back to a unowned superblock; the free blocks there are now. */
 unsigned superblock_push(struct superblock *sb, void *block);
 
 /* Frees a block under the lock, where there is no rseq; to the pending list if that is to be looked at by
  * lines. True when it is time for that, or the superblock has come to its regroup_at. */
-bool superblock_free_quiet(struct superblock *sb, void *block);
+bool superblock_free_unowned(struct superblock *sb, void *block);
 
 /* Blocks that are linked from first to last, by their numbers; count 0: nothing. */
 struct chain {
@@ -210,7 +210,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
  * f of the superblock is, at most a quarter (a sixteenth by lines), and when nothing is live any more. */
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count);
 
-/* Is anything pending? Not a relaxed look: it would be done before superblock_unpost's store. */
+/* Is anything pending? Not a relaxed look: it would be done before superblock_unqueue's store. */
 bool superblock_has_pending(const struct superblock *sb);
 
 /* Takes all pending blocks. */
@@ -232,29 +232,29 @@ static inline struct chain chain_of_block(const struct superblock *sb, const voi
 /* The word with the chain in front of its list; writes the chain's last link, nothing else. */
 uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct chain *chain);
 
-/* Moves what is pending to the free list of a quiet superblock; the number of blocks. */
+/* Moves what is pending to the free list of a unowned superblock; the number of blocks. */
 unsigned superblock_absorb(struct superblock *sb);
 
-/* Is a block on the free or the pending list of a quiet superblock? */
+/* Is a block on the free or the pending list of a unowned superblock? */
 bool superblock_has_free(const struct superblock *sb, const void *block);
 
-/* Takes a list of posted ones whole; superblock_unpost leads from one to the next. */
-struct superblock *superblock_take_posted(_Atomic(struct superblock *) *list);
+/* Takes a list of queued ones whole; superblock_unqueue leads from one to the next. */
+struct superblock *superblock_take_queued(_Atomic(struct superblock *) *list);
 
-/* Off a list of posted ones: the next on it. From here on it may be posted anew. A full barrier: whoever
- * found it posted before, and left it at that, has pushed what the caller will now find pending. */
-static inline struct superblock *superblock_unpost(struct superblock *sb)
+/* Off a list of queued ones: the next on it. From here on it may be queued anew. A full barrier: whoever
+ * found it queued before, and left it at that, has pushed what the caller will now find pending. */
+static inline struct superblock *superblock_unqueue(struct superblock *sb)
 {
-    ASSERT(sb->posted != 0);
-    struct superblock *next = sb->posted_next;
-    atomic_exchange(&sb->posted, 0);
+    ASSERT(sb->queued != 0);
+    struct superblock *next = sb->queued_next;
+    atomic_exchange(&sb->queued, 0);
     return next;
 }
 
 /* Live blocks, as far as can be told while others run. */
 unsigned superblock_live(const struct superblock *sb);
 
-/* For a quiet superblock: do the invariants above hold? */
+/* For a unowned superblock: do the invariants above hold? */
 bool superblock_is_valid(const struct superblock *sb);
 
 /* The same for assertions: what a program has written into a free block ends it with the line that malloc has

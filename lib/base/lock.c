@@ -48,19 +48,24 @@ bool lock_ranks_are_lost(void) { return atomic_load_explicit(&are_lost, memory_o
 
 static const void *me(void) { return lock_ranks.me != NULL ? lock_ranks.me : &lock_depth; }
 
-static const void *holder_of(const struct lock *lock)
+static uint32_t holder_me(void) { return (uint32_t)((uintptr_t)me() >> 4); }
+
+static uint32_t holder_of(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->holder, memory_order_relaxed);
 }
 
-static void set_holder(struct lock *lock, const void *holder)
+static void set_holder(struct lock *lock, uint32_t holder)
 {
     atomic_store_explicit(&lock->holder, holder, memory_order_relaxed);
 }
 
-bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == me() || lock_ranks_are_lost(); }
+bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == holder_me() || lock_ranks_are_lost(); }
 
-bool lock_is_not_mine(const struct lock *lock) { return holder_of(lock) != me() || lock_ranks_are_lost(); }
+bool lock_is_not_mine(const struct lock *lock)
+{
+    return holder_of(lock) != holder_me() || lock_ranks_are_lost();
+}
 
 /* Shared reaps are taken in the program's order. */
 bool lock_rank_is_next(enum lock_rank rank)
@@ -80,14 +85,14 @@ void lock_note_rank(enum lock_rank rank, int n)
 
 void lock_note_taken(struct lock *lock)
 {
-    ASSERT(holder_of(lock) == NULL || lock_ranks_are_lost());
-    set_holder(lock, me());
+    ASSERT(holder_of(lock) == 0 || lock_ranks_are_lost());
+    set_holder(lock, holder_me());
     lock_note_rank((enum lock_rank)lock->rank, 1);
 }
 
 void lock_note_given(struct lock *lock)
 {
-    set_holder(lock, NULL);
+    set_holder(lock, 0);
     lock_note_rank((enum lock_rank)lock->rank, -1);
 }
 
@@ -117,8 +122,8 @@ static void note_passing(const struct gate *gate, int n)
 
 static void note_reset(struct lock *lock)
 {
-    if (holder_of(lock) == me()) atomic_store(&are_lost, true);
-    set_holder(lock, NULL);
+    if (holder_of(lock) == holder_me()) atomic_store(&are_lost, true);
+    set_holder(lock, 0);
 }
 
 #else

@@ -54,8 +54,8 @@ struct lock {
     _Atomic uint32_t impatient; /* threads that wait for it to be handed over */
     const void *forker;         /* the thread that took it for its fork, by its lock_depth's address */
 #ifdef REAP_DEBUG
-    const void *_Atomic holder; /* the thread that has it; NULL: none, or a fork */
-    uint8_t rank;               /* enum lock_rank */
+    _Atomic uint32_t holder; /* the thread that has it, by its lock_depth's address; 0: none, or a fork */
+    uint8_t rank;            /* enum lock_rank */
 #endif
 };
 

@@ -26,6 +26,7 @@ enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
     unsigned stats;       /* 1: report at exit */
+    const char *stats_file; /* where to, up to the next comma; NULL: standard error */
     unsigned heaps;       /* enum option_heaps */
     unsigned dynamic;     /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
     const char *topology; /* as options_topology takes it, up to the next comma; NULL: as the kernel says */
@@ -33,7 +34,6 @@ struct options {
     unsigned lock;        /* enum lock_kind */
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
     unsigned slack;          /* K: ... beyond this many superblocks */
-    unsigned class_steps;    /* size classes to a doubling: 1, 2, 4 or 8 */
     unsigned purge_ms;       /* how long unused memory is kept before it goes back to the OS */
     unsigned purge_thread;   /* 1: a thread of ours gives it back */
     unsigned thp;            /* enum option_thp */

@@ -102,15 +102,27 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
     return n;
 }
 
+const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    size_t n = report_format(text, REPORT_BYTES, "%zu%s%s", bytes, *what != '\0' ? " " : "", what);
+    unsigned unit = 0;
+    size_t tenths = bytes / 1024 * 10 + bytes % 1024 * 10 / 1024;
+    if (bytes < 10 * 1024) return text;
+    for (; unit < 3 && tenths >= 10240; unit++) tenths /= 1024;
+    report_format(text + n, REPORT_BYTES - n, " (%zu.%zu %s)", tenths / 10, tenths % 10, units[unit]);
+    return text;
+}
+
 static int kept_stderr = -1;
 
-void report_keep_stderr(void) { kept_stderr = file_keep(STDERR_FILENO); }
+void report_keep_stderr(void) { kept_stderr = small_file_keep(STDERR_FILENO); }
 
 static void write_all(const char *text, size_t size)
 {
     int fd = STDERR_FILENO;
     while (size > 0) {
-        ssize_t n = file_write(fd, text, size);
+        ssize_t n = small_file_write(fd, text, size);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
             fd = kept_stderr;
@@ -149,7 +161,7 @@ void report_misuse(const char *call, const void *pointer, const char *what)
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s", call, pointer, what);
-    memtool_describe(pointer);
+    sanitizer_describe(pointer);
     abort();
 }
 
@@ -157,6 +169,6 @@ void report_misuse_of(const char *call, const void *pointer, const char *what, c
 {
     PROBE(misuse, call, pointer, what);
     report_line("%s(%p): %s %.100s", call, pointer, what, name);
-    memtool_describe(pointer);
+    sanitizer_describe(pointer);
     abort();
 }

@@ -42,9 +42,9 @@ static bool has_memcheck(void)
     return VALGRIND_MAKE_MEM_DEFINED(&probe, sizeof probe) != 0;
 }
 
-void memtool_pool_begin(void *pool) { VALGRIND_CREATE_MEMPOOL(pool, 0, 0); }
+void sanitizer_pool_begin(void *pool) { VALGRIND_CREATE_MEMPOOL(pool, 0, 0); }
 
-void memtool_pool_end(void *pool) { VALGRIND_DESTROY_MEMPOOL(pool); }
+void sanitizer_pool_end(void *pool) { VALGRIND_DESTROY_MEMPOOL(pool); }
 
 static void memcheck_alloc(void *pool, void *object, size_t size, bool zeroed)
 {
@@ -88,8 +88,8 @@ static void memcheck_describe(const void *at) { (void)VALGRIND_CHECK_MEM_IS_ADDR
 #else
 
 static bool has_memcheck(void) { return false; }
-void memtool_pool_begin(void *pool) { (void)pool; }
-void memtool_pool_end(void *pool) { (void)pool; }
+void sanitizer_pool_begin(void *pool) { (void)pool; }
+void sanitizer_pool_end(void *pool) { (void)pool; }
 static void memcheck_alloc(void *pool, void *object, size_t size, bool zeroed)
 {
     (void)pool, (void)object, (void)size, (void)zeroed;
@@ -108,37 +108,37 @@ static void memcheck_describe(const void *at) { (void)at; }
 
 /* --- both ------------------------------------------------------------------------------------ */
 
-bool memtool_running(void) { return has_asan() || has_memcheck(); }
+bool sanitizer_running(void) { return has_asan() || has_memcheck(); }
 
-void memtool_hide(void *at, size_t size)
+void sanitizer_hide(void *at, size_t size)
 {
     poison(at, size);
     memcheck_hide(at, size);
 }
 
-void memtool_show(void *at, size_t size)
+void sanitizer_show(void *at, size_t size)
 {
     unpoison(at, size);
     memcheck_show(at, size);
 }
 
-void memtool_use(void *at, size_t size) { memcheck_show(at, size); }
+void sanitizer_use(void *at, size_t size) { memcheck_show(at, size); }
 
-void memtool_alloc(void *pool, void *object, size_t size, bool zeroed)
+void sanitizer_alloc(void *pool, void *object, size_t size, bool zeroed)
 {
     unpoison(object, size);
     if (pool) memcheck_alloc(pool, object, size, zeroed);
-    memtool_hide((char *)object + size, rounded(size) - size);
+    sanitizer_hide((char *)object + size, rounded(size) - size);
 }
 
-void memtool_free(void *pool, void *object, size_t size)
+void sanitizer_free(void *pool, void *object, size_t size)
 {
     if (!pool) return;
     memcheck_free(pool, object);
     poison(object, size);
 }
 
-void memtool_resize(void *pool, void *object, size_t from, size_t to)
+void sanitizer_resize(void *pool, void *object, size_t from, size_t to)
 {
     if (pool)
         memcheck_resize(pool, object, from, to);
@@ -149,13 +149,13 @@ void memtool_resize(void *pool, void *object, size_t from, size_t to)
     memcheck_hide((char *)object + to, rounded(to) - to);
 }
 
-void memtool_widen(void *pool, void *object, size_t size)
+void sanitizer_widen(void *pool, void *object, size_t size)
 {
     unpoison(object, size);
     memcheck_widen(pool, object, size);
 }
 
-void memtool_describe(const void *at)
+void sanitizer_describe(const void *at)
 {
     if (__asan_describe_address) __asan_describe_address((void *)(uintptr_t)at);
     memcheck_describe(at);

@@ -6,28 +6,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int file_open(const char *path, int flags)
+int small_file_open(const char *path, int flags)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0666);
 }
 
-void file_close(int fd)
+void small_file_close(int fd)
 {
     int saved = errno;
     syscall(SYS_close, fd);
     errno = saved;
 }
 
-ssize_t file_write(int fd, const void *bytes, size_t size) { return syscall(SYS_write, fd, bytes, size); }
-
-size_t file_read(const char *path, char *text, size_t size)
+ssize_t small_file_write(int fd, const void *bytes, size_t size)
 {
-    int fd = file_open(path, O_RDONLY);
+    return syscall(SYS_write, fd, bytes, size);
+}
+
+size_t small_file_read(const char *path, char *text, size_t size)
+{
+    int fd = small_file_open(path, O_RDONLY);
     ssize_t n = fd >= 0 ? syscall(SYS_read, fd, text, size - 1) : 0;
-    if (fd >= 0) file_close(fd);
+    if (fd >= 0) small_file_close(fd);
     size_t got = n > 0 ? (size_t)n : 0;
     text[got] = '\0';
     return got;
 }
 
-int file_keep(int fd) { return (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 100); }
+int small_file_keep(int fd) { return (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 100); }

@@ -12,16 +12,16 @@
 #include <sys/types.h>
 
 /* As open, with O_CLOEXEC and mode 0666, write and close; close keeps errno. */
-int file_open(const char *path, int flags);
-ssize_t file_write(int fd, const void *bytes, size_t size);
-void file_close(int fd);
+int small_file_open(const char *path, int flags);
+ssize_t small_file_write(int fd, const void *bytes, size_t size);
+void small_file_close(int fd);
 
 /* Reads the first size - 1 bytes of a file, or all of it, into text, and terminates it. How many they were:
  * 0, with errno, where it cannot be read, and also where it is empty. */
-size_t file_read(const char *path, char *text, size_t size);
+size_t small_file_read(const char *path, char *text, size_t size);
 
 /* A duplicate of a descriptor, with a number beyond what programs close by habit; not for programs that are
  * executed. -1 and errno when there is none. */
-int file_keep(int fd);
+int small_file_keep(int fd);
 
 #endif

@@ -5,7 +5,8 @@
 #include "arena/false_sharing.h"
 #include "base/lock.h"
 #include "base/probe.h"
-#include "heap/fullness.h"
+#include "heap/bin.h"
+#include "heap/heap_path.h"
 #include "os/rseq.h"
 #include "os/topology.h"
 
@@ -24,7 +25,7 @@ static struct level near[TOPOLOGY_CACHES] = {
     /* by cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
-_Atomic(struct superblock *) global_posted;
+_Atomic(struct superblock *) global_heap_queued;
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 
@@ -36,8 +37,8 @@ _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for 
 static struct level *level_here(void)
 {
     if (LIKELY(topology_caches_now() == 1)) return &top;
-    ASSERT(topology_cache(cpu_now()) < TOPOLOGY_CACHES);
-    return &near[topology_cache(cpu_now())];
+    ASSERT(topology_cache(rseq_cpu_now()) < TOPOLOGY_CACHES);
+    return &near[topology_cache(rseq_cpu_now())];
 }
 
 static unsigned id_of(const struct level *level)
@@ -75,18 +76,19 @@ static struct level *level_at(unsigned i)
 /* --- one level, locked ----------------------------------------------------------------------- */
 
 /* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
-static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at, unsigned by_lines)
+static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at,
+                              unsigned sharing_notes)
 {
-    ASSERT(heap >= HEAP_NONE && by_lines <= UINT16_MAX);
+    ASSERT(heap >= HEAP_NONE && sharing_notes <= UINT16_MAX);
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
                                                     .heap = (uint16_t)heap,
                                                     .regroup_at = (uint16_t)regroup_at,
-                                                    .by_lines = (uint16_t)by_lines});
+                                                    .sharing_notes = (uint16_t)sharing_notes});
 }
 
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
-    set_role_by_lines(sb, heap, regroup_at, sb->role.by_lines);
+    set_role_by_lines(sb, heap, regroup_at, sb->role.sharing_notes);
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -103,7 +105,7 @@ static void file_empty(struct level *level, struct superblock *sb)
     level->superblocks++;
 }
 
-/* Files a quiet superblock that is on no list. The last of its blocks may come back while others are held
+/* Files a unowned superblock that is on no list. The last of its blocks may come back while others are held
  * back, whose free then does not see that it is the last: so the look at the end. */
 static void file(struct level *level, struct superblock *sb)
 {
@@ -115,7 +117,7 @@ static void file(struct level *level, struct superblock *sb)
             file_empty(level, sb);
             return;
         }
-        if (sb->role.by_lines == BY_LINES_GLOBAL) lines_hold_back(sb);
+        if (sb->role.sharing_notes == SHARING_NOTES_GLOBAL) false_sharing_hold_back(sb);
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
@@ -151,15 +153,15 @@ static struct superblock *first_empty(const struct level *level)
  * it and owned all of it: mostly that one does, and in a process of one heap always. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
-    unsigned by_lines = sb->role.by_lines;
-    return by_lines == 0 || by_lines == BY_LINES_GLOBAL || by_lines == global_left_by(id);
+    unsigned sharing_notes = sb->role.sharing_notes;
+    return sharing_notes == 0 || sharing_notes == SHARING_NOTES_GLOBAL || sharing_notes == global_left_by(id);
 }
 
 static void hold_back(struct level *level, struct superblock *sb)
 {
-    ASSERT(lines_are_shared(sb->class));
+    ASSERT(false_sharing_possible(sb->class));
     unfile(level, sb);
-    set_role_by_lines(sb, id_of(level), 0, BY_LINES_GLOBAL);
+    set_role_by_lines(sb, id_of(level), 0, SHARING_NOTES_GLOBAL);
     file(level, sb);
 }
 
@@ -177,11 +179,8 @@ static void file_arrived(struct level *level)
 /* Locks it, unless its lock is held by a thread that does not run: then it may be false. */
 static bool lock_soon(struct level *level)
 {
-    if (cpu.ids == 0 || !lock_try_for_a_while(&level->lock)) {
-        if (cpu.ids != 0 && atomic_fetch_add(&level->detours, 1) < GLOBAL_DETOURS) return false;
-        lock_take(&level->lock);
-    }
-    if (atomic_load_explicit(&level->detours, memory_order_relaxed) != 0) atomic_store(&level->detours, 0);
+    if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
+    heap_path_in_time(&level->detours);
     ASSERT(lock_is_mine(&level->lock));
     return true;
 }
@@ -236,7 +235,8 @@ static void settle(struct level *level)
     while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
         struct superblock *over;
         file_arrived(level);
-        while (level != &top && (over = surplus(level, GLOBAL_NEAR)) != NULL) push_arrival(&top, over);
+        while (level != &top && (over = surplus(level, GLOBAL_HEAP_CACHE_MAX)) != NULL)
+            push_arrival(&top, over);
         lock_give(&level->lock);
     }
     if (level != &top) settle(&top);
@@ -280,31 +280,31 @@ static bool refile_soon(struct superblock *sb)
     return here || !superblock_has_pending(sb);
 }
 
-/* While one was on a list here it could not be posted to a heap that it went to: that is made up for. */
-static void take_posted(void (*forward)(struct superblock *sb))
+/* While one was on a list here it could not be queued to a heap that it went to: that is made up for. */
+static void take_queued(void (*forward)(struct superblock *sb))
 {
-    struct superblock *next, *sb = superblock_take_posted(&global_posted);
+    struct superblock *next, *sb = superblock_take_queued(&global_heap_queued);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
+        next = superblock_unqueue(sb);
         if (!refile_soon(sb)) forward(sb);
     }
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-void global_give(struct superblock *sb, unsigned id)
+void global_heap_give(struct superblock *sb, unsigned id)
 {
     ASSERT(sb->role.owner == OWNER_NONE && !list_holds(&sb->link) && sb->link.next == NULL);
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    bool owned = sb->role.by_lines == 0 && id < HEAP_NONE;
-    lines_forget(sb);
-    unsigned by_lines = sb->role.by_lines;
-    if (lines_are_shared(sb->class)) by_lines = owned ? global_left_by(id) : BY_LINES_GLOBAL;
-    set_role_by_lines(sb, HEAP_NONE, 0, by_lines);
+    bool owned = sb->role.sharing_notes == 0 && id < HEAP_NONE;
+    false_sharing_forget(sb);
+    unsigned sharing_notes = sb->role.sharing_notes;
+    if (false_sharing_possible(sb->class)) sharing_notes = owned ? global_left_by(id) : SHARING_NOTES_GLOBAL;
+    set_role_by_lines(sb, HEAP_NONE, 0, sharing_notes);
     push_arrival(level_here(), sb);
 }
 
-void global_settle(void)
+void global_heap_settle(void)
 {
     struct level *here = level_here();
     if (atomic_load_explicit(&here->arrived, memory_order_relaxed) != NULL ||
@@ -312,9 +312,9 @@ void global_settle(void)
         settle(here);
 }
 
-struct superblock *global_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
+struct superblock *global_heap_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
 {
-    take_posted(forward);
+    take_queued(forward);
     struct level *here = level_here();
     struct superblock *sb = take(here, class, id);
     if (sb == NULL && here != &top) sb = take(&top, class, id);
@@ -325,20 +325,20 @@ struct superblock *global_take(unsigned class, unsigned id, void (*forward)(stru
     return sb;
 }
 
-bool global_free(struct superblock *sb, void *block)
+bool global_heap_free(struct superblock *sb, void *block)
 {
     struct level *level = lock_level_of(sb);
     bool here = is_on(level, sb);
     ASSERT(!here || sb->role.owner == OWNER_NONE);
-    if (here && superblock_free_quiet(sb, block)) refile(level, sb);
+    if (here && superblock_free_unowned(sb, block)) refile(level, sb);
     unlock(level);
     if (!here) settle_all();
     return here;
 }
 
-void global_collect(void (*forward)(struct superblock *sb))
+void global_heap_collect(void (*forward)(struct superblock *sb))
 {
-    take_posted(forward);
+    take_queued(forward);
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
     lock_take(&top.lock);
@@ -355,7 +355,7 @@ void global_collect(void (*forward)(struct superblock *sb))
     unlock(&top);
 }
 
-bool global_has_free(struct superblock *sb, const void *block)
+bool global_heap_has_free(struct superblock *sb, const void *block)
 {
     struct level *level = lock_level_of(sb);
     bool has = superblock_has_free(sb, block);
@@ -365,7 +365,7 @@ bool global_has_free(struct superblock *sb, const void *block)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-size_t global_superblocks(void)
+size_t global_heap_superblocks(void)
 {
     size_t superblocks = 0;
     struct level *level;
@@ -389,7 +389,7 @@ static bool is_valid(const struct level *level)
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
         if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
     }
-    return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_NEAR);
+    return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_HEAP_CACHE_MAX);
 }
 
 /* The same under the level's lock, while others allocate. */
@@ -415,7 +415,7 @@ static bool is_sound(const struct level *level)
 #endif
 }
 
-bool global_is_valid(void)
+bool global_heap_is_valid(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
@@ -424,19 +424,19 @@ bool global_is_valid(void)
 }
 
 /* heap_table.c sees to it that no cache is found between the first call and the others. */
-void global_fork_prepare(void)
+void global_heap_fork_prepare(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_for_fork(&level->lock);
 }
 
-void global_fork_parent(void)
+void global_heap_fork_parent(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_after_fork(&level->lock);
 }
 
-void global_fork_child(void)
+void global_heap_fork_child(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_reset(&level->lock);

@@ -5,21 +5,21 @@
  * section 3). The emptiness invariant lives here and nowhere else.
  *
  *     row of heap i:  | active superblock of class 1 | of class 2 | ...       read by the fast path
- *     heap i:         bins by class and fullness, empty superblocks, posted ones, a, u    under its lock
+ *     heap i:         bins by class and fullness, empty superblocks, queued ones, a, u    under its lock
  *
  *     malloc:  active superblock  ->  fullest in the bin  ->  empty  ->  global heap  ->  arena
- *     free:    owner's: into the superblock     others': outbox of the class and the id that frees, and from
+ *     free:    owner's: into the superblock     others': batch of the class and the id that frees, and from
  *              there to a malloc on that id, or in chains onto their superblocks' pending lists
  *
  * States of a superblock of heap i, and how it gets from one to the next
  *   active    in the row; owner is i; mallocs and frees of threads with id i change its word
  *   owned     in a bin; owner is i; frees of threads with id i change its word
- *   empty     in `empty`, quiet
- *   leaving   quiet, on no list, then the global heap's or the arena's
+ *   empty     in `empty`, unowned
+ *   leaving   unowned, on no list, then the global heap's or the arena's
  * A lock does not keep out the fast path. Into the row and out of it, and out of ownership, leads one store
- * in a restartable section that checks that this thread still has id i (cpu_store): then no other
- * thread is inside a section on i, and what is not reachable any more is quiet. For the heap of
- * another id the store is followed by cpu_fence.
+ * in a restartable section that checks that this thread still has id i (rseq_store): then no other
+ * thread is inside a section on i, and what is not reachable any more is unowned. For the heap of
+ * another id the store is followed by rseq_fence.
  *
  * The invariant, with f in eighths and fullness recorded in eighths (superblock.h):
  *     recorded free eighths <= 8 K   or   <= f * superblocks
@@ -30,7 +30,7 @@
  * which heap a thread uses.
  *
  * Where things are: heap_fast.h the fast paths; heap_policy.c the policies; heap_table.c heaps, locks;
- * heap_emptiness.c fullness, accounts, the invariant; heap_outbox.c and heap_post.c what is freed of other
+ * heap_emptiness.c fullness, accounts, the invariant; heap_batch.c and heap_queue.c what is freed of other
  * heaps; heap_reclaim.c taking back; heap_refill.c malloc; heap_free.c free; heap_deferred.c what waits for a
  * lock; heap_fork.c fork.
  */
@@ -54,7 +54,7 @@ void heap_free_slow(struct superblock *sb, void *block);
 /* Looks at a superblock whose free blocks have come to its regroup_at. */
 void heap_regroup(struct superblock *sb);
 
-/* Is the block free, seen from a quiet state? For the closer look at one that seems to be. */
+/* Is the block free, seen from a unowned state? For the closer look at one that seems to be. */
 bool heap_block_is_free(struct superblock *sb, void *block);
 
 /* Has what heaps have freed of others' arrive there. What waits for it, up to an eighth of a superblock of

@@ -4,26 +4,26 @@
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 
-/* --- what was posted to this thread's heap --------------------------------------------------- */
+/* --- what was queued to this thread's heap --------------------------------------------------- */
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
     return superblock_role(sb).heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
 
-bool heap_collect_posted(struct heap *heap)
+bool heap_collect_queued(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
     bool mine = true;
-    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
+    struct superblock *next, *sb = superblock_take_queued(&heap->queued);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
+        next = superblock_unqueue(sb);
         if (!is_on(heap, sb))
-            heap_forward(sb);
+            heap_enqueue_onward(sb);
         else if (mine && (mine = heap_collect(heap, sb)))
             heap_regroup_locked(heap, sb);
         else
-            heap_post(sb);
+            heap_enqueue(sb);
     }
     return mine;
 }
@@ -37,15 +37,16 @@ COLD void heap_unlocked(struct heap *heap, bool given)
     ASSERT(lock_is_not_mine(&heap->lock));
     for (;;) {
         if (given) {
-            global_settle();
+            global_heap_settle();
             arena_purge_if_due();
         }
         if (!atomic_load(&heap->deferred)) return;
-        if (cpu.ids != 0 && cpu_id() != heap->id) return; /* the next slow path of the heap's own will look */
+        if (!heap_path_is_locked() && rseq_id() != heap->id)
+            return; /* the next slow path of the heap's own will look */
         if (!lock_try(&heap->lock)) return;
         atomic_store(&heap->deferred, false);
         heap_file_displaced(heap);
-        heap_collect_posted(heap);
+        heap_collect_queued(heap);
         given = heap->given;
         heap->given = false;
         ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_lists_are_sound(heap));
@@ -68,7 +69,7 @@ void heap_regroup(struct superblock *sb)
     struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     if (heap == NULL) return;
     if (!lock_try(&heap->lock)) {
-        heap_post(sb);
+        heap_enqueue(sb);
         heap_defer(heap);
         return;
     }

@@ -7,12 +7,12 @@
 
 /* --- restartable edits ----------------------------------------------------------------------- */
 
-enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
+enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
 {
     ASSERT(lock_is_mine(&heap->lock));
-    if (cpu.ids != 0) return cpu_store(heap->id, at, expected, value);
+    if (!heap_path_is_locked()) return rseq_store(heap->id, at, expected, value);
     __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
-    return CPU_DONE;
+    return RSEQ_DONE;
 }
 
 /* Changes the role of an owned superblock. Without the heap's id there may be a section or a free under way
@@ -20,12 +20,12 @@ enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint6
 static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
-    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == CPU_DONE) return;
+    if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == RSEQ_DONE) return;
     superblock_set_role(sb, role);
-    cpu_fence();
+    rseq_fence();
 }
 
-/* Makes an owned superblock quiet. */
+/* Makes an owned superblock unowned. */
 static void detach(struct heap *heap, struct superblock *sb)
 {
     union superblock_role role = sb->role;
@@ -45,23 +45,25 @@ static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
 {
     ASSERT(chain->count != 0 && sb->role.heap == heap->id);
-    enum cpu_result result;
+    enum rseq_result result;
     do {
         uint64_t word = word_read(sb);
         result = heap_store(heap, &sb->word, word, superblock_spliced(sb, word, chain));
-    } while (result == CPU_CHANGED);
-    return result == CPU_DONE;
+    } while (result == RSEQ_CHANGED);
+    return result == RSEQ_DONE;
 }
 
 /* When the last foreign block is freed, a superblock that came here partly used is as any other: its frees
  * take the fast path from now on. Not if this thread has another id now; then the next look does it. */
 static void own(struct heap *heap, struct superblock *sb)
 {
-    ASSERT(sb->role.by_lines != 0 && sb->role.by_lines != BY_LINES_GLOBAL && sb->role.owner == OWNER_NONE);
+    ASSERT(sb->role.sharing_notes != 0 && sb->role.sharing_notes != SHARING_NOTES_GLOBAL &&
+           sb->role.owner == OWNER_NONE);
     union superblock_role role = sb->role, owned = role;
-    owned.by_lines = 0;
+    owned.sharing_notes = 0;
     owned.owner = (uint16_t)heap_owner(heap);
-    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == CPU_DONE) lines_end(sb, role.by_lines);
+    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE)
+        false_sharing_end(sb, role.sharing_notes);
 }
 
 /* A block that is freed while others are between two lists does not see that it was the last that lived. */
@@ -70,12 +72,12 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     struct chain chain = superblock_take_pending(sb);
     ASSERT(chain.count <= superblock_class(sb)->capacity);
-    if (sb->role.by_lines) chain = lines_free(sb, &chain);
+    if (sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
     bool done = chain.count == 0 || splice(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
     if (!done) superblock_put_pending(sb, &chain);
-    if (done && sb->role.by_lines && lines_are_own(sb)) own(heap, sb);
-    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_post(sb);
+    if (done && sb->role.sharing_notes && false_sharing_is_over(sb)) own(heap, sb);
+    if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_enqueue(sb);
     return done;
 }
 
@@ -102,9 +104,9 @@ void heap_bin_out(struct heap *heap, struct superblock *sb)
 static void empty_in(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE && !heap_is_active(heap, sb));
-    lines_forget(sb);
+    false_sharing_forget(sb);
     superblock_absorb(sb);
-    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.by_lines == 0);
+    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing_notes == 0);
     list_push(&heap->empty, &sb->link);
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY;
@@ -146,7 +148,7 @@ bool heap_holds_too_much(const struct heap *heap)
            heap->free_eighths > options.empty_fraction * heap->superblocks;
 }
 
-/* The emptiest superblock that is at least f empty, off its list, quiet; or NULL. One that is partly used
+/* The emptiest superblock that is at least f empty, off its list, unowned; or NULL. One that is partly used
  * stays with a heap that is alone: it serves nobody else, and its frees would go the way of others'. */
 static struct superblock *take_emptiest(struct heap *heap)
 {
@@ -171,7 +173,7 @@ size_t heap_keep_invariant(struct heap *heap)
         atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
         __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         heap->given = true;
-        global_give(sb, heap->id);
+        global_heap_give(sb, heap->id);
     }
     ASSERT(!heap_holds_too_much(heap) || heap_is_alone() || heap->was_alone);
     return n;
@@ -239,7 +241,7 @@ bool heap_is_valid(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
         if (!accounts_add_up(heap)) return false;
-    return global_is_valid();
+    return global_heap_is_valid();
 }
 
 #ifdef REAP_DEBUG

@@ -7,9 +7,9 @@
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
  *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
  *     free:  owner = id? -> link into the block                                            commit: word
- *     take:  id -> outbox of the class -> its first block -> the next one                  commit: outbox
+ *     take:  id -> batch of the class -> its first block -> the next one                  commit: batch
  *
- * An outbox's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
+ * An batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
  * one on a list of its superblock does; its second eight bytes lead to the next block, disguised.
  */
 #ifndef HEAP_FAST_H
@@ -23,17 +23,17 @@ struct heap_row {
 };
 
 /* Blocks of other heaps that were freed here, by class. */
-struct heap_outboxes {
+struct heap_batches {
     uint64_t of[CLASSES];
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];
-extern HIDDEN struct heap_outboxes heap_outboxes[IDS_MAX];
+extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
-#define HEAP_OUTBOX_CLOSED ((uint64_t)1 << 48)
-#define HEAP_OUTBOX_ONE ((uint64_t)1 << 49)
+#define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
+#define HEAP_BATCH_ONE ((uint64_t)1 << 49)
 
-#if CPU_HAS_RSEQ
+#if RSEQ_AVAILABLE
 
 /* NULL, which the compiler must load: gcc before 12.4 and 13.3 loses a constant that is due on the way
  * out of an `asm goto` by a label, where the fall-through gives an output to the same variable
@@ -65,7 +65,7 @@ static inline void *heap_carve(unsigned class)
     return NULL;
 }
 
-static inline void *heap_outbox_pop(unsigned class)
+static inline void *heap_batch_pop(unsigned class)
 {
     (void)class;
     return NULL;

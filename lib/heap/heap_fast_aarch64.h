@@ -11,7 +11,7 @@
 
 /* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
 #define HEAP_SECTION_ACTIVE                                                                                  \
-    CPU_SECTION_BEGIN                                                                                        \
+    RSEQ_SECTION_BEGIN                                                                                       \
     "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */                                       \
     "ldr %[sb], [%[t]]\n\t"                                                                                  \
     "cbz %[sb], %l[none]\n\t"                                                                                \
@@ -34,9 +34,9 @@ again:
         "sub %[word], %[word], #0x10, lsl #12\n\tbfi %[word], %[link], #0, #16\n\t"
         "eor %[link], %[link], %[cookie]\n\tlsr %[link], %[link], #16\n\tcbnz %[link], %l[written]\n\t"
         "str %[word], [%[sb]]\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
-        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "r"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "r"(superblock_cookie)
         : "memory"
         : again, none, written);
     *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
@@ -74,10 +74,10 @@ again:
         "add %[last], %[last], %[size]\n\torr %[word], %[word], %[last], lsl #32\n\t"
         "add %[block], %[block], %[t]\n\t"
         "str %[word], [%[sb]]\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
           [number] "=&r"(number), [link] "=&r"(link)
-        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "r"(k->carve_limit),
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "r"(k->carve_limit),
           [run] "r"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "r"(superblock_cookie)
         : "memory", "cc"
         : again, none);
@@ -87,15 +87,15 @@ none:
     return heap_none();
 }
 
-/* Takes the block that was last put into this heap's outbox of the class, or NULL. */
-static inline void *heap_outbox_pop(unsigned class)
+/* Takes the block that was last put into this heap's batch of the class, or NULL. */
+static inline void *heap_batch_pop(unsigned class)
 {
     uint64_t t, word, next;
     char *block;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN
-        "add %[t], %[outbox], %[t], lsl #9\n\t" /* sizeof(struct heap_outboxes) */
+        RSEQ_SECTION_BEGIN
+        "add %[t], %[batch], %[t], lsl #9\n\t" /* sizeof(struct heap_batches) */
         "ldr %[word], [%[t]]\n\t"
         "tbnz %[word], #48, %l[none]\n\t" /* closed */
         "and %[block], %[word], #0xffffffffffff\n\tcbz %[block], %l[none]\n\t"
@@ -104,9 +104,9 @@ again:
         "add %[word], %[word], %[next]\n\t"
         "lsr %[next], %[next], #48\n\tcbnz %[next], %l[written]\n\t"
         "str %[word], [%[t]]\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
-        : CPU_SECTION_INPUTS, [outbox] "r"(&heap_outboxes[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
+        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
           [cookie] "r"(superblock_cookie)
         : "memory"
         : again, none, written);
@@ -126,16 +126,16 @@ static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
     uint64_t number = block_number(sb, block), t, word;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN
+        RSEQ_SECTION_BEGIN
         "ldrh %w[word], %[owner]\n\t"
         "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"
         "ldr %[word], [%[sb], %[t]]\n\t"
         "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[block]]\n\t"
         "add %[word], %[word], #0x10, lsl #12\n\tbfi %[word], %[number], #0, #16\n\t"
         "str %[word], [%[sb]]\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
-        : CPU_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "r"(superblock_cookie)
         : "memory"
         : again, remote);

@@ -8,9 +8,24 @@
 
 /* clang-format off */
 
+/* The jump to the label `written`, where the block is reported. Clang before 17 has no outputs of an asm goto
+ * at its labels: there the block's address goes by memory, and the process ends before another is written. */
+#if defined __clang__ && __clang_major__ < 17
+static char *volatile heap_found __attribute__((unused));
+#define HEAP_IF_WRITTEN                                                                                      \
+    "jnz 5f\n\t.pushsection .text.unlikely, \"ax\", @progbits\n"                                             \
+    "5:\tmovq %[block], %[found]\n\tjmp %l[written]\n\t.popsection\n\t"
+#define HEAP_FOUND_INPUT , [found] "m"(heap_found)
+#define HEAP_FOUND(block) heap_found
+#else
+#define HEAP_IF_WRITTEN "jnz %l[written]\n\t"
+#define HEAP_FOUND_INPUT
+#define HEAP_FOUND(block) (block)
+#endif
+
 /* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
 #define HEAP_SECTION_ACTIVE                                                                                  \
-    CPU_SECTION_BEGIN                                                                                        \
+    RSEQ_SECTION_BEGIN                                                                                       \
     "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
     "movq (%[row], %[t]), %[sb]\n\t"                                                                         \
     "testq %[sb], %[sb]\n\tjz %l[none]\n\t"                                                                 \
@@ -34,11 +49,12 @@ again:
         "movq (%[block], %[t]), %[link]\n\t"
         "addq %[t], %[block]\n\t"
         "subq $0x10000, %[word]\n\tmovw %w[link], %w[word]\n\t"
-        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\tjnz %l[written]\n\t"
+        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\t" HEAP_IF_WRITTEN
         "movq %[word], (%[sb])\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
-        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "m"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]),
+          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
@@ -46,7 +62,7 @@ again:
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    superblock_written(HEAP_FOUND(block));
 }
 
 /* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
@@ -79,10 +95,10 @@ again:
         "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
         "addq %[t], %[block]\n\t"
         "movq %[word], (%[sb])\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
           [number] "=&r"(number), [next] "=&r"(next), [link] "=&r"(link)
-        : CPU_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
           [run] "m"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, none);
@@ -92,33 +108,33 @@ none:
     return heap_none();
 }
 
-/* Takes the block that was last put into this heap's outbox of the class, or NULL. */
-static inline void *heap_outbox_pop(unsigned class)
+/* Takes the block that was last put into this heap's batch of the class, or NULL. */
+static inline void *heap_batch_pop(unsigned class)
 {
     uint64_t t, word, next;
     char *block;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN
-        "shlq $9, %[t]\n\t" /* sizeof(struct heap_outboxes) */
-        "movq (%[outbox], %[t]), %[word]\n\t"
+        RSEQ_SECTION_BEGIN
+        "shlq $9, %[t]\n\t" /* sizeof(struct heap_batches) */
+        "movq (%[batch], %[t]), %[word]\n\t"
         "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */
         "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
         "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
         "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
-        "shrq $48, %[next]\n\tjnz %l[written]\n\t"
-        "movq %[word], (%[outbox], %[t])\n\t"
-        CPU_SECTION_END
+        "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN
+        "movq %[word], (%[batch], %[t])\n\t"
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
-        : CPU_SECTION_INPUTS, [outbox] "r"(&heap_outboxes[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
-          [cookie] "m"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
+          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     return block;
 none:
     return heap_none();
 written:
-    superblock_written(block);
+    superblock_written(HEAP_FOUND(block));
 }
 
 /* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
@@ -128,15 +144,15 @@ static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
     uint64_t number = block_number(sb, block), t, word;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN
+        RSEQ_SECTION_BEGIN
         "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
         "movq (%[sb]), %[word]\n\t"
         "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"
         "addq $0x10000, %[word]\n\tmovw %w[number], %w[word]\n\t"
         "movq %[word], (%[sb])\n\t"
-        CPU_SECTION_END
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
-        : CPU_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, remote);

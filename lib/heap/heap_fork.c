@@ -9,12 +9,12 @@ void heap_fork_prepare(void)
     lock_for_fork(&heap_table_lock);
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
-    global_fork_prepare();
+    global_heap_fork_prepare();
 }
 
 void heap_fork_parent(void)
 {
-    global_fork_parent();
+    global_heap_fork_parent();
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
     lock_after_fork(&heap_table_lock);
@@ -23,7 +23,7 @@ void heap_fork_parent(void)
 
 void heap_fork_child(void)
 {
-    global_fork_child();
+    global_heap_fork_child();
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         lock_reset(&heap->lock);
@@ -33,7 +33,7 @@ void heap_fork_child(void)
     }
     lock_reset(&heap_table_lock);
     gate_reset(&heap_transit);
-    heap_outbox_fork_child();
-    assign_fork_child();
-    heap_post_fork_child();
+    heap_batch_fork_child();
+    heap_policy_fork_child();
+    heap_queue_fork_child();
 }

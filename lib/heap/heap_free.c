@@ -13,17 +13,17 @@ static void free_locked(struct superblock *sb, void *block)
     for (;;) {
         struct heap *heap = heap_lock_of(sb);
         if (heap == NULL) {
-            if (global_free(sb, block)) return;
+            if (global_heap_free(sb, block)) return;
             sched_yield(); /* it is on its way to a heap */
             continue;
         }
-        bool due = superblock_free_quiet(sb, block);
+        bool due = superblock_free_unowned(sb, block);
         ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);
-        if (due && sb->role.by_lines) heap_collect(heap, sb);
+        if (due && sb->role.sharing_notes) heap_collect(heap, sb);
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
         bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
-        if (is_idle && heap->id != assign_last()) heap_post(sb); /* a thread may have an id and no heap yet */
+        if (is_idle && heap->id != assign_last()) heap_enqueue(sb); /* a thread may have an id and no heap yet */
         heap_unlock(heap);
         return;
     }
@@ -32,7 +32,7 @@ static void free_locked(struct superblock *sb, void *block)
 void heap_free_slow(struct superblock *sb, void *block)
 {
     ASSERT(superblock_has_number(sb, block_number(sb, block)));
-    if (cpu.ids == 0) {
+    if (heap_path_is_locked()) {
         free_locked(sb, block);
         return;
     }
@@ -40,7 +40,7 @@ void heap_free_slow(struct superblock *sb, void *block)
     struct heap *mine = heap_mine();
     if (mine != NULL) {
         mine->counts.remote_frees++;
-        if (heap_outbox_put(sb, block)) return;
+        if (heap_batch_put(sb, block)) return;
     }
     struct chain chain = chain_of_block(sb, block);
     heap_make_pending(sb, &chain);
@@ -53,15 +53,15 @@ static bool has_free_block(struct heap *heap, struct superblock *sb, void *block
     unsigned owner = sb->role.owner;
     if (owner != OWNER_NONE) {
         superblock_set_owner(sb, OWNER_NONE);
-        cpu_fence();
+        rseq_fence();
     }
     struct superblock **slot = heap_slot(heap, sb->class);
     bool active = heap_is_active(heap, sb);
-    if (active && cpu.ids != 0) { /* mallocs go on in the row */
+    if (active && !heap_path_is_locked()) { /* mallocs go on in the row */
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
-        cpu_fence();
+        rseq_fence();
     }
-    bool has = superblock_has_free(sb, block) || lines_hold(sb, block);
+    bool has = superblock_has_free(sb, block) || false_sharing_holds(sb, block);
     if (owner != OWNER_NONE) superblock_set_owner(sb, owner);
     if (active) __atomic_store_n(slot, sb, __ATOMIC_RELEASE);
     return has;
@@ -73,7 +73,7 @@ bool heap_block_is_free(struct superblock *sb, void *block)
     heap_deliver_all();
     for (;;) {
         unsigned id = superblock_role(sb).heap;
-        if (id >= HEAP_NONE) return global_has_free(sb, block);
+        if (id >= HEAP_NONE) return global_heap_has_free(sb, block);
         struct heap *heap = heap_get(id);
         heap_visit(heap);
         lock_take(&heap->lock);

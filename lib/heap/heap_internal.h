@@ -3,11 +3,11 @@
  *
  * a, in superblocks, is the number in bins, active and in `empty`; a - u, as recorded, is the sum of the
  * groups of those in bins and 8 for each in `empty`; an active one counts as full (heap_is_valid).
- * Everything but `posted`, `met`, `superblocks`, `deferred`, `detours` and the counts is under the lock.
+ * Everything but `queued`, `met`, `superblocks`, `deferred`, `detours` and the counts is under the lock.
  *
  * Only one thread at a time runs with a heap's id. So who finds the heap's lock taken, finds it taken by a
  * thread that the kernel has stopped, for milliseconds on a busy machine. Such a thread is not waited for: a
- * free posts the superblock that is due for another group (`deferred`), for who has the lock to look at; a
+ * free queues the superblock that is due for another group (`deferred`), for who has the lock to look at; a
  * malloc gets a superblock from the global heap or the arenas and puts it into the row by a section, which
  * takes no lock; the one that was there is on the list of displaced ones, until who has the lock files
  * it. A heap may get HEAP_DETOURS superblocks so, and then its threads do wait.
@@ -23,9 +23,9 @@
 
 #include "arena/arena.h"
 #include "base/lock.h"
-#include "heap/fullness.h"
+#include "heap/bin.h"
 #include "heap/heap.h"
-#include "heap/heap_fast.h"
+#include "heap/heap_path.h"
 #include "os/rseq.h"
 
 enum { HEAP_DETOURS = 32 };
@@ -38,15 +38,15 @@ struct heap {
     _Atomic bool orphan;      /* its threads have ended, or stayed behind in the parent of a fork */
     _Atomic bool was_alone;   /* and may hold more than it may now that there are others */
     _Atomic uint64_t met;     /* the classes that it ever asked the arenas for */
-    _Atomic bool deferred;    /* something was posted or displaced while the lock was held */
+    _Atomic bool deferred;    /* something was queued or displaced while the lock was held */
     _Atomic uint32_t visited; /* threads that are about to take active superblocks */
     _Atomic(struct list_node *) displaced; /* to be filed, along link.next; taken whole */
     _Atomic unsigned detours;              /* superblocks that came while the lock was held */
     _Atomic uint32_t superblocks;          /* a, in superblocks: in bins, active, empty and displaced */
     uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
-    _Atomic(struct superblock *) posted;
+    _Atomic(struct superblock *) queued;
     struct list empty;
-    bool given; /* to the global heap, since the lock was taken: for heap_unlock to settle */
+    bool given;                 /* to the global heap, since the lock was taken: for heap_unlock to settle */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct bin bins[CLASSES];
     struct heap_counts counts;
@@ -84,12 +84,15 @@ static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
     superblock_set_role(sb, role);
 }
 
-static inline unsigned heap_owner(const struct heap *heap) { return cpu.ids != 0 ? heap->id : OWNER_NONE; }
+static inline unsigned heap_owner(const struct heap *heap)
+{
+    return heap_path_is_locked() ? OWNER_NONE : heap->id;
+}
 
 /* For assertions: is it the start of a block of the class? */
 static inline bool heap_is_block(const void *block, unsigned class)
 {
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     if (arena == NULL || arena->mapping != 0) return false;
     const struct superblock *sb = arena_slot(arena, block);
     return sb->class == class && superblock_has_number(sb, block_number(sb, block));
@@ -134,7 +137,7 @@ struct heap *heap_next(unsigned id);
 /* --- heap_emptiness.c: the heap is locked ------------------------------------------------------- */
 
 /* *at := value, if this thread has the heap's id and *at is expected; on the locked path always. */
-enum cpu_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
+enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
 
 /* Moves what is pending to the free list of an active or owned superblock. False: this thread has another
  * id now, and nothing has changed. */
@@ -163,44 +166,44 @@ bool heap_lists_are_sound(const struct heap *heap);
 bool heap_holds_too_much(const struct heap *heap);
 size_t heap_keep_invariant(struct heap *heap); /* how many superblocks it gave for that */
 
-/* --- heap_outbox.c: where there is rseq ------------------------------------------------------- */
+/* --- heap_batch.c: where there is rseq ------------------------------------------------------- */
 
-/* Leaves a block of another heap in this id's outbox of its class; false: it has to be made pending at once.
+/* Leaves a block of another heap in this id's batch of its class; false: it has to be made pending at once.
  * No lock. */
-bool heap_outbox_put(struct superblock *sb, void *block);
+bool heap_batch_put(struct superblock *sb, void *block);
 
 /* Takes one back, if blocks of the class share no lines with others: then it does not matter whose it is. Or
  * NULL. No lock. */
-void *heap_outbox_get(unsigned class);
+void *heap_batch_get(unsigned class);
 
-/* Makes pending what is in this id's outboxes. No lock. */
-void heap_outbox_deliver(void);
+/* Makes pending what is in this id's batches. No lock. */
+void heap_batch_deliver(void);
 
 /* The same for those of any heap, unless another thread is at it. In transit. */
-void heap_outbox_take(struct heap *heap);
+void heap_batch_take(struct heap *heap);
 
-void heap_outbox_fork_child(void);
+void heap_batch_fork_child(void);
 
-/* --- heap_post.c: no lock --------------------------------------------------------------------- */
+/* --- heap_queue.c: no lock --------------------------------------------------------------------- */
 
-/* Makes a chain of blocks of another heap pending, and posts the superblock to that heap if it has much
+/* Makes a chain of blocks of another heap pending, and queues the superblock to that heap if it has much
  * pending now. */
 void heap_make_pending(struct superblock *sb, const struct chain *chain);
 
 /* Puts a superblock on the list of its heap, or the global heap's, so that whoever needs memory looks at it;
  * once. */
-void heap_post(struct superblock *sb);
+void heap_enqueue(struct superblock *sb);
 
-/* What was posted to a heap that it has left is posted to the one where it is. */
-void heap_forward(struct superblock *sb);
+/* What was queued to a heap that it has left is queued to the one where it is. */
+void heap_enqueue_onward(struct superblock *sb);
 
 /* In a forked child: mends what threads of the parent were about to do. */
-void heap_post_fork_child(void);
+void heap_queue_fork_child(void);
 
 /* --- heap_deferred.c --------------------------------------------------------------------------- */
 
-/* Collects what was posted to this thread's heap, which is locked. False: it is another's now. */
-bool heap_collect_posted(struct heap *heap);
+/* Collects what was queued to this thread's heap, which is locked. False: it is another's now. */
+bool heap_collect_queued(struct heap *heap);
 
 /* Gives the lock back, and then has done what was deferred and what others are given. */
 void heap_unlocked(struct heap *heap, bool given);
@@ -214,7 +217,7 @@ static inline void heap_unlock(struct heap *heap)
     if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
 }
 
-/* Something was posted or displaced: whoever has the heap's lock looks at it. No lock. */
+/* Something was queued or displaced: whoever has the heap's lock looks at it. No lock. */
 void heap_defer(struct heap *heap);
 
 /* --- heap_reclaim.c --------------------------------------------------------------------------- */

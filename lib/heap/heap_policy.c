@@ -89,7 +89,7 @@ static unsigned claim(void)
 
 static unsigned own(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : use(claim()); }
 
-bool assign_has_ended(unsigned id)
+bool heap_policy_has_ended(unsigned id)
 {
     bool ended;
     if (options.heaps != HEAPS_THREAD || id == COMMON || !take(id, &ended)) return false;
@@ -99,18 +99,18 @@ bool assign_has_ended(unsigned id)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-bool assign_needs_locks(void) { return options.heaps != HEAPS_CID && options.heaps != HEAPS_CPU; }
+bool heap_policy_needs_locks(void) { return options.heaps != HEAPS_CID && options.heaps != HEAPS_CPU; }
 
-void assign_init(void)
+void heap_policy_init(void)
 {
     if (options.heaps == HEAPS_THREAD) make_owners(IDS_MAX);
 }
 
-unsigned assign_next(void)
+unsigned heap_policy_next(void)
 {
     switch (options.heaps) {
     case HEAPS_CORE:
-        return use(topology_core(cpu_now()));
+        return use(topology_core(rseq_cpu_now()));
     case HEAPS_THREAD:
         return own();
     case HEAPS_DYNAMIC:
@@ -124,10 +124,13 @@ unsigned assign_next(void)
     }
 }
 
-unsigned assign_last(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : (unsigned)ASSIGN_NONE; }
+unsigned heap_policy_last(void)
+{
+    return heap_of_thread != 0 ? heap_of_thread - 1u : (unsigned)HEAP_POLICY_NONE;
+}
 
 /* The kernel knows nothing of a child's mutexes. */
-void assign_fork_child(void)
+void heap_policy_fork_child(void)
 {
     bool ended;
     if (options.heaps != HEAPS_THREAD) return;

@@ -25,24 +25,24 @@
 
 #include "base/base.h"
 
-enum { ASSIGN_NONE = UINT16_MAX }; /* no heap yet */
+enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 
 /* Does the policy of the options need heaps with locks? */
-bool assign_needs_locks(void);
+bool heap_policy_needs_locks(void);
 
 /* Before the first allocation, and after the options. */
-void assign_init(void);
+void heap_policy_init(void);
 
 /* The heap id for this thread's next allocation. */
-unsigned assign_next(void);
+unsigned heap_policy_next(void);
 
-/* The heap id that this thread allocated from last, or ASSIGN_NONE. */
-unsigned assign_last(void);
+/* The heap id that this thread allocated from last, or HEAP_POLICY_NONE. */
+unsigned heap_policy_last(void);
 
 /* Has the thread ended whose own heap this was, since the last call, and no other has taken it? */
-bool assign_has_ended(unsigned id);
+bool heap_policy_has_ended(unsigned id);
 
 /* In a forked child, where this thread is the only one. */
-void assign_fork_child(void);
+void heap_policy_fork_child(void);
 
 #endif

@@ -10,18 +10,18 @@
 void heap_visit(struct heap *heap)
 {
     ASSERT(lock_is_not_mine(&heap->lock));
-    if (cpu.ids == 0) return;
+    if (heap_path_is_locked()) return;
     atomic_fetch_add(&heap->visited, 1);
-    cpu_fence();
+    rseq_fence();
 }
 
 void heap_visit_ends(struct heap *heap)
 {
-    if (cpu.ids != 0) lock_uncount(&heap->visited);
+    if (!heap_path_is_locked()) lock_uncount(&heap->visited);
 }
 
-/* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is quiet after
- * cpu_fence. From now on it is on its way. */
+/* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is unowned after
+ * rseq_fence. From now on it is on its way. */
 static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->superblocks != 0);
@@ -45,10 +45,10 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
     ASSERT(lock_is_not_mine(&heap->lock));
     size_t n = 0;
-    if (!list_is_empty(pulled) && cpu.ids != 0) cpu_fence(); /* one for all */
+    if (!list_is_empty(pulled)) heap_path_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
-        global_give(LIST_ENTRY(node, struct superblock, link), heap->id);
-    global_settle();
+        global_heap_give(LIST_ENTRY(node, struct superblock, link), heap->id);
+    global_heap_settle();
     return n;
 }
 
@@ -85,28 +85,28 @@ static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited
 {
     ASSERT(!list_holds(&sb->link) && sb->role.heap == heap->id);
     if (!heap_is_active(heap, sb)) {
-        heap_forward(sb);
+        heap_enqueue_onward(sb);
         return false;
     }
     if (superblock_live(sb) != 0) return false;
     if (visited)
         pull(heap, sb, pulled);
     else
-        heap_post(sb);
+        heap_enqueue(sb);
     return !visited;
 }
 
-/* What was posted to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
+/* What was queued to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
  */
-static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
+static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock));
     bool left = false;
-    struct superblock *next, *sb = superblock_take_posted(&heap->posted);
+    struct superblock *next, *sb = superblock_take_queued(&heap->queued);
     for (; sb != NULL; sb = next) {
-        next = superblock_unpost(sb);
+        next = superblock_unqueue(sb);
         if (superblock_role(sb).heap != heap->id)
-            heap_forward(sb);
+            heap_enqueue_onward(sb);
         else if (!list_holds(&sb->link))
             left |= pull_unlisted(heap, sb, visited, pulled);
         else if (sb->group != GROUP_EMPTY)
@@ -117,13 +117,13 @@ static bool pull_posted(struct heap *heap, bool visited, struct list *pulled)
 
 /* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a
  * fraction of, so the invariant has to be looked at. */
-static size_t give_posted(struct heap *heap)
+static size_t give_queued(struct heap *heap)
 {
     size_t n = 0;
     struct list pulled = {NULL};
     bool left = false;
     if (lock_try(&heap->lock)) {
-        left = pull_posted(heap, cpu.ids == 0, &pulled);
+        left = pull_queued(heap, heap_path_is_locked(), &pulled);
         n = heap_keep_invariant(heap);
         heap->was_alone = false;
         heap_unlock(heap);
@@ -131,7 +131,7 @@ static size_t give_posted(struct heap *heap)
     if (left) {
         heap_visit(heap);
         if (lock_try(&heap->lock)) {
-            pull_posted(heap, true, &pulled);
+            pull_queued(heap, true, &pulled);
             n += heap_keep_invariant(heap);
             heap_unlock(heap);
         }
@@ -144,16 +144,16 @@ static size_t give_posted(struct heap *heap)
  * threads. */
 bool heap_scavenge(const struct heap *mine)
 {
-    if (cpu.ids != 0) heap_outbox_deliver();
+    if (!heap_path_is_locked()) heap_batch_deliver();
     size_t n = 0;
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         if (heap == mine) continue;
-        if (assign_has_ended(heap->id)) heap->orphan = true;
-        bool has_posted = atomic_load_explicit(&heap->posted, memory_order_relaxed) != NULL;
-        if (!heap->orphan && !heap->was_alone && !has_posted) continue;
-        if (heap->orphan) heap_outbox_take(heap);
-        n += heap->orphan ? give_all(heap) : give_posted(heap);
+        if (heap_policy_has_ended(heap->id)) heap->orphan = true;
+        bool has_queued = atomic_load_explicit(&heap->queued, memory_order_relaxed) != NULL;
+        if (!heap->orphan && !heap->was_alone && !has_queued) continue;
+        if (heap->orphan) heap_batch_take(heap);
+        n += heap->orphan ? give_all(heap) : give_queued(heap);
     }
     return n != 0;
 }
@@ -170,9 +170,9 @@ void heap_give_all(void)
     struct heap *heap;
     gate_enter(&heap_transit);
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        heap_outbox_take(heap);
+        heap_batch_take(heap);
         give_all(heap);
     }
-    global_collect(heap_post);
+    global_heap_collect(heap_enqueue);
     gate_leave(&heap_transit);
 }

@@ -9,18 +9,18 @@
 
 /* --- superblocks that come to a heap ------------------------------------------------------------ */
 
-/* Makes a quiet superblock this heap's. One with notes has no owner: its frees go to the pending list, and
+/* Makes a unowned superblock this heap's. One with notes has no owner: its frees go to the pending list, and
  * heap_collect sees which of them may go. */
 static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
 {
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
-    ASSERT(notes == 0 || lines_are_shared(sb->class));
+    ASSERT(notes == 0 || false_sharing_possible(sb->class));
     atomic_fetch_add_explicit(&heap->superblocks, 1, memory_order_relaxed);
     superblock_set_role(
         sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
-                                    .by_lines = (uint16_t)notes});
+                                    .sharing_notes = (uint16_t)notes});
     return sb;
 }
 
@@ -52,14 +52,14 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
 /* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = global_take(class, heap->id, heap_post);
+    struct superblock *sb = global_heap_take(class, heap->id, heap_enqueue);
     if (sb == NULL) return NULL;
     ASSERT(sb->class == class && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
-    bool needs_notes = sb->role.by_lines == BY_LINES_GLOBAL && superblock_live(sb) != 0;
-    unsigned notes = needs_notes ? lines_begin(sb) : 0;
+    bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
+    unsigned notes = needs_notes ? false_sharing_begin(sb) : 0;
     if (needs_notes && notes == 0) {
-        global_give(sb, HEAP_NONE);
-        global_settle();
+        global_heap_give(sb, HEAP_NONE);
+        global_heap_settle();
         return NULL;
     }
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
@@ -100,7 +100,7 @@ static void place_locked(struct heap *heap, struct superblock *sb)
     struct superblock *old = heap_active(heap, sb->class), *rest = sb;
     bool wanted = old == NULL || !has_free(old);
     if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
-                             (uint64_t)(uintptr_t)sb) == CPU_DONE)
+                             (uint64_t)(uintptr_t)sb) == RSEQ_DONE)
         rest = old;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
@@ -112,13 +112,13 @@ static void place(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
     ASSERT(old != sb && sb->role.heap == heap->id);
-    enum cpu_result result = CPU_CHANGED;
-    if (cpu.ids != 0 && (old == NULL || !has_free(old)))
-        result = cpu_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
+    enum rseq_result result = RSEQ_CHANGED;
+    if (!heap_path_is_locked() && (old == NULL || !has_free(old)))
+        result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
                                   (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
-    if (result == CPU_CHANGED)
+    if (result == RSEQ_CHANGED)
         place_locked(heap, sb);
-    else if (result == CPU_MOVED)
+    else if (result == RSEQ_MOVED)
         displace(heap, sb);
     else if (old != NULL)
         displace(heap, old);
@@ -139,15 +139,15 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
 {
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* it may be old, displaced since */
     superblock_set_regroup_at(sb, HEAP_NEVER);
-    enum cpu_result result =
+    enum rseq_result result =
         heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
-    struct superblock *rest = result == CPU_DONE ? old : sb;
+    struct superblock *rest = result == RSEQ_DONE ? old : sb;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
-    return result == CPU_DONE ? REFILLED : RETRY;
+    return result == RSEQ_DONE ? REFILLED : RETRY;
 }
 
-/* A superblock with free blocks that is on no list: owned (from the bin), or quiet and to be adopted. */
+/* A superblock with free blocks that is on no list: owned (from the bin), or unowned and to be adopted. */
 static struct superblock *choose(struct heap *heap, unsigned class)
 {
     struct superblock *sb = bin_fullest(&heap->bins[class], 1);
@@ -173,14 +173,14 @@ static enum refill refill(struct heap *heap, unsigned class)
         if (has_free(old)) return REFILLED; /* by others' frees, or by another thread of this id */
     }
     heap_file_displaced(heap);
-    if (!heap_collect_posted(heap)) return RETRY;
+    if (!heap_collect_queued(heap)) return RETRY;
     struct superblock *sb = choose(heap, class);
     return sb != NULL ? install(heap, old, sb) : NOTHING;
 }
 
 static void *pop_active(struct heap *heap, unsigned class)
 {
-    if (cpu.ids == 0) return superblock_pop(heap_active(heap, class));
+    if (heap_path_is_locked()) return superblock_pop(heap_active(heap, class));
     void *block = heap_pop(class);
     return block != NULL ? block : heap_carve(class);
 }
@@ -188,7 +188,7 @@ static void *pop_active(struct heap *heap, unsigned class)
 /* On the locked path: not only when there is nothing left. */
 static void *pop_locked(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = cpu.ids == 0 ? heap_active(heap, class) : NULL;
+    struct superblock *sb = heap_path_is_locked() ? heap_active(heap, class) : NULL;
     return sb != NULL ? superblock_pop(sb) : NULL;
 }
 
@@ -224,21 +224,21 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
 void *heap_malloc_slow(unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES && sizeclasses[class].size != 0);
-    void *block = cpu.ids != 0 ? heap_outbox_get(class) : NULL;
-    if (block == NULL && cpu.ids != 0) block = heap_carve(class);
+    void *block = !heap_path_is_locked() ? heap_batch_get(class) : NULL;
+    if (block == NULL && !heap_path_is_locked()) block = heap_carve(class);
     struct heap *heap = NULL;
     for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {
-        if (heap == NULL || cpu.ids != 0) heap = heap_for_malloc();
+        if (heap == NULL || !heap_path_is_locked()) heap = heap_for_malloc();
         if (heap == NULL) break;
         result = from_heap(heap, class, &block);
         if (result != NOTHING) continue;
         result = from_elsewhere(heap, class);
-        if (result == REFILLED && cpu.ids != 0) block = pop_active(heap, class);
+        if (result == REFILLED && !heap_path_is_locked()) block = pop_active(heap, class);
     }
     ASSERT(block == NULL || heap_is_block(block, class));
     if (block == NULL)
         errno = ENOMEM;
-    else if (cpu.ids == 0)
+    else if (heap_path_is_locked())
         *(uint64_t *)block = 0;
     return block;
 }

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
-_Alignas(64) struct heap_outboxes heap_outboxes[IDS_MAX];
+_Alignas(64) struct heap_batches heap_batches[IDS_MAX];
 struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
 struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT);
 
@@ -19,7 +19,7 @@ static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
 static _Atomic unsigned heap_count;
 
-_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_outboxes) == 1 << 9,
+_Static_assert(sizeof(struct heap_row) == 1 << 9 && sizeof(struct heap_batches) == 1 << 9,
                "the fast path shifts ids by 9");
 _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
 _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
@@ -104,26 +104,17 @@ struct heap *heap_next(unsigned id)
 
 struct heap *heap_mine(void)
 {
-    unsigned id = cpu.ids != 0 ? cpu_id() : assign_last();
-    return id != ASSIGN_NONE ? heap_get(id) : NULL;
+    unsigned id = heap_path_id();
+    return id != HEAP_POLICY_NONE ? heap_get(id) : NULL;
 }
 
-struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? cpu_id() : assign_next()); }
-
-/* A store would be an atomic instruction each time. */
-static void begin(struct heap *heap)
-{
-    if (heap->orphan) heap->orphan = false;
-    if (atomic_load_explicit(&heap->detours, memory_order_relaxed) != 0) atomic_store(&heap->detours, 0);
-}
+struct heap *heap_for_malloc(void) { return heap_get(heap_path_id_for_malloc()); }
 
 bool heap_lock_soon(struct heap *heap)
 {
-    if (cpu.ids == 0 || !lock_try_for_a_while(&heap->lock)) {
-        if (cpu.ids != 0 && atomic_fetch_add(&heap->detours, 1) < HEAP_DETOURS) return false;
-        lock_take(&heap->lock);
-    }
-    begin(heap);
+    if (!heap_path_lock_soon(&heap->lock, &heap->detours, HEAP_DETOURS)) return false;
+    if (heap->orphan) heap->orphan = false;
+    heap_path_in_time(&heap->detours);
     ASSERT(lock_is_mine(&heap->lock));
     return true;
 }

@@ -25,7 +25,7 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
     if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
     hoard_start();
     void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
-    if (chunk != NULL && got != NULL) *got = large_size(map_find(chunk), chunk);
+    if (chunk != NULL && got != NULL) *got = large_size(pagemap_find(chunk), chunk);
     ASSERT(chunk == NULL || got == NULL || *got >= size);
     PROBE(chunk_alloc, chunk, size);
     return chunk;
@@ -34,14 +34,11 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
 void chunk_free(void *chunk)
 {
     PROBE(chunk_free, chunk);
-    struct arena *arena = map_find(chunk);
+    struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
-        if (LIKELY(cpu.ids != 0))
-            heap_free(sb, chunk);
-        else
-            heap_free_slow(sb, chunk);
+        heap_path_free(sb, chunk);
         return;
     }
     int saved = errno;
@@ -51,7 +48,7 @@ void chunk_free(void *chunk)
 
 bool chunk_resize(void *chunk, size_t size, size_t *got)
 {
-    struct arena *arena = map_find(chunk);
+    struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (arena->mapping == 0 && sb->kind == SLOT_CHUNKS) {
@@ -65,7 +62,7 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
 
 void *chunk_of(const void *pointer, size_t *got)
 {
-    return owner_chunk(map_find(pointer), pointer, got);
+    return owner_chunk(pagemap_find(pointer), pointer, got);
 }
 
 static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)
@@ -98,12 +95,12 @@ static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), vo
 void chunk_freeze(void)
 {
     arena_freeze();
-    lent_freeze();
+    user_memory_freeze();
 }
 
 void chunk_thaw(void)
 {
-    lent_thaw();
+    user_memory_thaw();
     arena_thaw();
 }
 
@@ -117,10 +114,10 @@ static bool is_within(const void *start, size_t size, const char *piece, size_t 
 bool chunk_is_readable(const void *start, size_t size)
 {
     size_t bytes = 0;
-    const struct arena *arena = map_find(start);
+    const struct arena *arena = pagemap_find(start);
     if (arena != NULL) bytes = arena->mapping != 0 ? arena->mapping : ARENA;
     if (arena != NULL && is_within(start, size, arena->base, bytes)) return true;
-    const char *piece = lent_find(start, &bytes);
+    const char *piece = user_memory_find(start, &bytes);
     return is_within(start, size, piece, bytes);
 }
 
@@ -129,5 +126,5 @@ int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
     int result = 0;
     for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
         if (arena->base != NULL) result = walk_arena(arena, fn, arg);
-    return result != 0 ? result : lent_walk(fn, arg);
+    return result != 0 ? result : user_memory_walk(fn, arg);
 }

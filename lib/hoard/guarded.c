@@ -22,35 +22,35 @@ enum {
 };
 
 struct apart {
-    char header[APART_HEADER];
-    struct apart_node node; /* the object */
+    char header[GUARDED_HEADER];
+    struct guarded_node node; /* the object */
     char *block;
     size_t size;      /* bytes that were asked for */
     const void *reap; /* whose it is, or was: for a line only */
     char reap_name[NAME_MAX_KEPT];
 };
 
-bool apart_on;
+bool guarded_on;
 static bool foreign; /* the process's malloc */
 static bool keep;    /* freed objects for a while */
 static size_t zone;  /* bytes behind each object */
 static bool watched; /* by a tool */
 
 /* libreap-malloc is the process's malloc itself: then there is nobody to show blocks to. */
-void apart_start(void)
+void guarded_start(void)
 {
     zone = align_up(options.redzone, BLOCK_UNIT);
     if (options.harden && zone < HARDENED_ZONE) zone = HARDENED_ZONE;
-    apart_on = options.bypass || zone != 0;
-    foreign = options.bypass && !ambient_on;
-    watched = memtool_running();
+    guarded_on = options.bypass || zone != 0;
+    foreign = options.bypass && !redirect_on;
+    watched = sanitizer_running();
     keep = watched ? !foreign : options.harden; /* tools keep what is theirs themselves */
-    if (apart_on) lent_begin_apart();
+    if (guarded_on) user_memory_begin_apart();
 }
 
-bool apart_is_foreign(void) { return foreign; }
+bool guarded_is_foreign(void) { return foreign; }
 
-static struct apart *of_node(struct apart_node *node)
+static struct apart *of_node(struct guarded_node *node)
 {
     return (struct apart *)((char *)node - offsetof(struct apart, node));
 }
@@ -86,7 +86,7 @@ static void *no_memory(void)
     return NULL;
 }
 
-size_t apart_room(const void *header)
+size_t guarded_room(const void *header)
 {
     const struct apart *apart = header;
     return apart->node.end - apart->node.start;
@@ -119,19 +119,19 @@ static bool fill(char *at, size_t size)
 
 static bool hide(char *at, size_t size)
 {
-    memtool_hide(at, size);
+    sanitizer_hide(at, size);
     return true;
 }
 
 static bool show(char *at, size_t size)
 {
-    memtool_show(at, size);
+    sanitizer_show(at, size);
     return true;
 }
 
 static bool is_untouched(char *at, size_t size) { return is_filled(at, size, ZONE_BYTE); }
 
-void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
+void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held)
 {
     size_t before = front(alignment);
     if (size > SIZE_LIMIT - zone - before - alignment) return no_memory();
@@ -146,7 +146,7 @@ void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
     apart->node.end = apart->node.start + size;
     apart->node.chunk = apart->header;
     if (zone != 0) each_zone(apart, size, fill);
-    apart_map_add(&apart->node);
+    guarded_map_add(&apart->node);
     ASSERT(apart->node.start % alignment == 0 && apart->header == (char *)apart);
     *object = block + before;
     *held = before + size + zone;
@@ -157,13 +157,13 @@ void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
  * does not have. */
 static void set_size(struct apart *apart, size_t size)
 {
-    ASSERT(size <= apart_room(apart) || zone == 0);
+    ASSERT(size <= guarded_room(apart) || zone == 0);
     if (size > apart->size) __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
     if (zone != 0) each_zone(apart, size, fill);
     __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
 }
 
-void apart_set_size(void *header, size_t size)
+void guarded_set_size(void *header, size_t size)
 {
     struct apart *apart = header;
     if (watched) each_zone(apart, size, show);
@@ -171,7 +171,7 @@ void apart_set_size(void *header, size_t size)
     if (watched) each_zone(apart, size, hide);
 }
 
-bool apart_is_intact(const void *header)
+bool guarded_is_intact(const void *header)
 {
     const struct apart *apart = header;
     if (zone == 0) return true;
@@ -183,7 +183,7 @@ bool apart_is_intact(const void *header)
 
 /* --- what a line says of an object ------------------------------------------------------------ */
 
-void apart_note(void *header, const void *reap, const char *name)
+void guarded_note(void *header, const void *reap, const char *name)
 {
     struct apart *apart = header;
     if (reap) apart->reap = reap;
@@ -204,14 +204,14 @@ static const char *first_changed(const char *from, const char *to, int byte)
 static const char *first_written(const struct apart *apart)
 {
     const char *object = object_of(apart), *end = (char *)apart->node.end;
-    if (watched) memtool_show(object_of(apart), apart->node.dead ? apart->node.kept : 0);
+    if (watched) sanitizer_show(object_of(apart), apart->node.dead ? apart->node.kept : 0);
     if (apart->node.dead) return first_changed(object, object + apart->node.kept, FREED_BYTE);
     if (watched) each_zone(apart, apart->size, show);
     const char *before = first_changed(apart->block, object, ZONE_BYTE);
     return before ? before : first_changed(object + apart->size, end + zone, ZONE_BYTE);
 }
 
-void apart_tell(const void *header, const char *what, char *line, size_t room)
+void guarded_tell(const void *header, const char *what, char *line, size_t room)
 {
     const struct apart *apart = header;
     const char *object = object_of(apart), *written = zone != 0 ? first_written(apart) : NULL;
@@ -231,10 +231,10 @@ void apart_tell(const void *header, const char *what, char *line, size_t room)
 
 static void check_kept(const struct apart *apart)
 {
-    char line[APART_LINE];
-    if (watched) memtool_show(object_of(apart), apart->node.kept);
+    char line[GUARDED_LINE];
+    if (watched) sanitizer_show(object_of(apart), apart->node.kept);
     if (is_filled(object_of(apart), apart->node.kept, FREED_BYTE)) return;
-    apart_tell(apart->header, "memory was written to after it was freed", line, sizeof line);
+    guarded_tell(apart->header, "memory was written to after it was freed", line, sizeof line);
     report_misuse("reapFree", object_of(apart), line);
 }
 
@@ -250,26 +250,26 @@ static void give_up(struct apart *apart)
 
 static void give_up_more_than(size_t count, size_t bytes)
 {
-    struct apart_node *node;
-    while ((node = apart_map_exhume(count, bytes)) != NULL) give_up(of_node(node));
+    struct guarded_node *node;
+    while ((node = guarded_map_exhume(count, bytes)) != NULL) give_up(of_node(node));
 }
 
-void apart_free(void *header)
+void guarded_free(void *header)
 {
     struct apart *apart = header;
     ASSERT(!apart->node.dead);
-    size_t room = apart_room(header), kept = keep && room <= KEPT_MAX / 4 ? room : 0;
+    size_t room = guarded_room(header), kept = keep && room <= KEPT_MAX / 4 ? room : 0;
     if (kept) {
-        if (watched) memtool_show(object_of(apart), room);
+        if (watched) sanitizer_show(object_of(apart), room);
         memset(object_of(apart), FREED_BYTE, room);
-        if (watched) memtool_hide(object_of(apart), room);
+        if (watched) sanitizer_hide(object_of(apart), room);
     } else {
         if (watched && !foreign) each_zone(apart, apart->size, show);
-        if (watched && !foreign) memtool_show(object_of(apart), room);
+        if (watched && !foreign) sanitizer_show(object_of(apart), room);
         give_block(apart->block);
     }
-    apart_map_bury(&apart->node, kept);
+    guarded_map_bury(&apart->node, kept);
     give_up_more_than(DEAD_MAX, KEPT_MAX);
 }
 
-void apart_check_freed(void) { give_up_more_than(0, 0); }
+void guarded_check_freed(void) { give_up_more_than(0, 0); }

@@ -24,43 +24,44 @@
 #include "base/base.h"
 
 enum {
-    APART_HEADER = 128, /* bytes of a header */
-    APART_LINE = 256    /* bytes for what is said of an object */
+    GUARDED_HEADER = 128, /* bytes of a header */
+    GUARDED_LINE = 256    /* bytes for what is said of an object */
 };
 
-/* Is each object apart? By apart_start alone, which reads the options. */
-extern HIDDEN bool apart_on;
-void apart_start(void);
+/* Is each object apart? By guarded_start alone, which reads the options. */
+extern HIDDEN bool guarded_on;
+void guarded_start(void);
 
 /* Is an object a block of the process's malloc? */
-bool apart_is_foreign(void);
+bool guarded_is_foreign(void);
 
 /* Memory for an object of so many bytes, a multiple of 16, at an alignment: its header, all zero, the object,
  * and the bytes that this costs. NULL: no memory. */
-void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held);
+void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held);
 
 /* The object is not used any more. What is in the header stays for those who ask. */
-void apart_free(void *header);
+void guarded_free(void *header);
 
-/* Tells how many bytes were asked for, at most as many as apart_alloc gave; the rest is not to be touched. */
-void apart_set_size(void *header, size_t size);
+/* Tells how many bytes were asked for, at most as many as guarded_alloc gave; the rest is not to be touched.
+ */
+void guarded_set_size(void *header, size_t size);
 
-/* The bytes that apart_alloc gave. */
-size_t apart_room(const void *header);
+/* The bytes that guarded_alloc gave. */
+size_t guarded_room(const void *header);
 
 /* Has nobody written to the zones? */
-bool apart_is_intact(const void *header);
+bool guarded_is_intact(const void *header);
 
 /* Whose the object is, for lines about it: the reap's handle, and its name, of which the beginning is kept.
  * NULL: as it was noted before. By the thread that has the object. */
-void apart_note(void *header, const void *reap, const char *name);
+void guarded_note(void *header, const void *reap, const char *name);
 
 /* "WHAT; object of N bytes, first changed byte at offset N, reap HANDLE NAME", as far as it is known, for a
  * line after which the program ends; without zones WHAT alone. The offset is from the object's start: less
  * than 0, or at least its size, where its zones were written to. */
-void apart_tell(const void *header, const char *what, char *line, size_t room);
+void guarded_tell(const void *header, const char *what, char *line, size_t room);
 
 /* Looks through what is kept. */
-void apart_check_freed(void);
+void guarded_check_freed(void);
 
 #endif

@@ -5,20 +5,20 @@
 
 static struct {
     struct lock lock;
-    struct apart_node *root;
-    struct apart_node *oldest, *youngest; /* of the dead */
+    struct guarded_node *root;
+    struct guarded_node *oldest, *youngest; /* of the dead */
     size_t dead, kept;                    /* how many, and their bytes */
 } map = {.lock = LOCK_OF_RANK(RANK_GUARDED)};
 
-static uint64_t priority(const struct apart_node *node)
+static uint64_t priority(const struct guarded_node *node)
 {
     return (uint64_t)node->start * 0x9e3779b97f4a7c15 ^ (uint64_t)node->start >> 17;
 }
 
 /* The link to the last piece that begins before an address, or to nothing. */
-static struct apart_node **before(uintptr_t address)
+static struct guarded_node **before(uintptr_t address)
 {
-    struct apart_node **link = &map.root, **found = NULL;
+    struct guarded_node **link = &map.root, **found = NULL;
     while (*link) {
         if ((*link)->start < address) found = link;
         link = (*link)->start < address ? &(*link)->right : &(*link)->left;
@@ -27,8 +27,8 @@ static struct apart_node **before(uintptr_t address)
 }
 
 /* A tree in two: what begins before an address, and the rest. */
-static void split(struct apart_node *tree, uintptr_t address, struct apart_node **left,
-                  struct apart_node **right)
+static void split(struct guarded_node *tree, uintptr_t address, struct guarded_node **left,
+                  struct guarded_node **right)
 {
     ASSERT(lock_is_mine(&map.lock));
     while (tree) {
@@ -46,10 +46,10 @@ static void split(struct apart_node *tree, uintptr_t address, struct apart_node 
 }
 
 /* Takes a node out: its subtrees become one in its place. */
-static void take_out(struct apart_node **link)
+static void take_out(struct guarded_node **link)
 {
     ASSERT(lock_is_mine(&map.lock) && *link);
-    struct apart_node *left = (*link)->left, *right = (*link)->right;
+    struct guarded_node *left = (*link)->left, *right = (*link)->right;
     while (left && right) {
         if (priority(left) > priority(right)) {
             *link = left;
@@ -64,10 +64,10 @@ static void take_out(struct apart_node **link)
     *link = left ? left : right;
 }
 
-static void insert(struct apart_node *node)
+static void insert(struct guarded_node *node)
 {
     ASSERT(node->start <= node->end);
-    struct apart_node **link = &map.root;
+    struct guarded_node **link = &map.root;
     while (*link && priority(*link) >= priority(node))
         link = node->start < (*link)->start ? &(*link)->left : &(*link)->right;
     split(*link, node->start, &node->left, &node->right);
@@ -76,16 +76,16 @@ static void insert(struct apart_node *node)
     ASSERT(!node->right || (node->right->start >= node->start && priority(node->right) <= priority(node)));
 }
 
-void apart_map_add(struct apart_node *node)
+void guarded_map_add(struct guarded_node *node)
 {
-    struct apart_node **link;
+    struct guarded_node **link;
     lock_take(&map.lock);
     while (link = before(node->end), *link && (*link)->end > node->start) take_out(link);
     insert(node);
     lock_give(&map.lock);
 }
 
-void apart_map_bury(struct apart_node *node, size_t kept)
+void guarded_map_bury(struct guarded_node *node, size_t kept)
 {
     ASSERT(!node->dead);
     lock_take(&map.lock);
@@ -103,17 +103,17 @@ void apart_map_bury(struct apart_node *node, size_t kept)
     lock_give(&map.lock);
 }
 
-struct apart_node *apart_map_exhume(size_t count, size_t bytes)
+struct guarded_node *guarded_map_exhume(size_t count, size_t bytes)
 {
     lock_take(&map.lock);
-    struct apart_node *node = map.dead > count || map.kept > bytes ? map.oldest : NULL;
+    struct guarded_node *node = map.dead > count || map.kept > bytes ? map.oldest : NULL;
     if (node) {
         ASSERT(node->dead && map.dead != 0 && map.kept >= node->kept);
         map.oldest = node->next;
         if (!map.oldest) map.youngest = NULL;
         map.dead--;
         map.kept -= node->kept;
-        struct apart_node **link = before(node->start + 1);
+        struct guarded_node **link = before(node->start + 1);
         if (*link == node) take_out(link); /* unless another took its place */
     }
     lock_give(&map.lock);
@@ -126,7 +126,7 @@ static void *find(const void *pointer, bool dead, size_t *size)
     void *chunk = NULL;
     if (address == UINTPTR_MAX) return NULL;
     lock_take(&map.lock);
-    const struct apart_node *node = *before(address + 1);
+    const struct guarded_node *node = *before(address + 1);
     if (node && address < node->end && node->dead == dead) {
         chunk = node->chunk;
         if (size) *size = node->end - node->start;
@@ -135,9 +135,9 @@ static void *find(const void *pointer, bool dead, size_t *size)
     return chunk;
 }
 
-void *apart_map_find(const void *pointer, size_t *size) { return find(pointer, false, size); }
-void *apart_map_find_dead(const void *pointer) { return find(pointer, true, NULL); }
+void *guarded_map_find(const void *pointer, size_t *size) { return find(pointer, false, size); }
+void *guarded_map_find_dead(const void *pointer) { return find(pointer, true, NULL); }
 
-void apart_map_fork_prepare(void) { lock_for_fork(&map.lock); }
-void apart_map_fork_parent(void) { lock_after_fork(&map.lock); }
-void apart_map_fork_child(void) { lock_reset(&map.lock); }
+void guarded_map_fork_prepare(void) { lock_for_fork(&map.lock); }
+void guarded_map_fork_parent(void) { lock_after_fork(&map.lock); }
+void guarded_map_fork_child(void) { lock_reset(&map.lock); }

@@ -12,33 +12,33 @@
 
 #include "base/base.h"
 
-struct apart_node {
-    struct apart_node *left, *right;
+struct guarded_node {
+    struct guarded_node *left, *right;
     uintptr_t start, end;
     void *chunk; /* what is said of an address in [start, end) */
     bool dead;
     size_t kept; /* bytes that a dead one has still */
-    struct apart_node *next; /* the one that died after it */
+    struct guarded_node *next; /* the one that died after it */
 };
 
 /* Enters a piece, in the place of those that it overlaps, which are not found any more. */
-void apart_map_add(struct apart_node *node);
+void guarded_map_add(struct guarded_node *node);
 
 /* This one is dead, and keeps so many bytes. */
-void apart_map_bury(struct apart_node *node, size_t kept);
+void guarded_map_bury(struct guarded_node *node, size_t kept);
 
 /* The oldest of the dead, taken out, when there are more than so many, or they keep more bytes; or NULL. */
-struct apart_node *apart_map_exhume(size_t count, size_t bytes);
+struct guarded_node *guarded_map_exhume(size_t count, size_t bytes);
 
 /* The chunk of the live piece that holds a pointer, and the piece's bytes; NULL for any other value. */
-void *apart_map_find(const void *pointer, size_t *size);
+void *guarded_map_find(const void *pointer, size_t *size);
 
 /* The chunk of a dead piece that held it, unless its memory is a live one's. The backend may have made
  * something else of it: this is for those who know that it is nothing alive. */
-void *apart_map_find_dead(const void *pointer);
+void *guarded_map_find_dead(const void *pointer);
 
-void apart_map_fork_prepare(void);
-void apart_map_fork_parent(void);
-void apart_map_fork_child(void);
+void guarded_map_fork_prepare(void);
+void guarded_map_fork_parent(void);
+void guarded_map_fork_child(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hoard.h"
 
-#include "hoard/account.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
+#include "hoard/usage.h"
 
 EXPORT void *hoard_malloc(size_t size) { return hoard_malloc_fast(size); }
 
@@ -49,12 +49,12 @@ EXPORT int hoard_stats(struct hoard_stats *stats)
         return -1;
     }
     hoard_start();
-    account_fill(stats);
+    usage_fill(stats);
     return 0;
 }
 
 EXPORT void hoard_report(FILE *out)
 {
     hoard_start();
-    account_report(out);
+    usage_report(out);
 }

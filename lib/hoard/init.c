@@ -5,10 +5,10 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "heap/heap.h"
+#include "heap/heap_path.h"
 #include "heap/heap_policy.h"
-#include "hoard/account.h"
 #include "hoard/reap_hooks.h"
+#include "hoard/usage.h"
 #include "hoard/user_memory.h"
 #include "os/rseq.h"
 #include "os/topology.h"
@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-const struct chunk_client *chunk_client;
+const struct reap_hooks *reap_hooks;
 
-void chunk_set_client(const struct chunk_client *client)
+void reap_hooks_set(const struct reap_hooks *client)
 {
-    __atomic_store_n(&chunk_client, client, __ATOMIC_RELEASE);
+    __atomic_store_n(&reap_hooks, client, __ATOMIC_RELEASE);
 }
 
 static _Atomic pid_t starter;            /* the process whose thread is in start */
@@ -34,18 +34,18 @@ static bool registered; /* the fork handlers */
 static void fork_prepare(void)
 {
     lock_fork_begin();
-    if (chunk_client != NULL) chunk_client->fork_prepare();
+    if (reap_hooks != NULL) reap_hooks->fork_prepare();
     heap_fork_prepare();
     arena_fork_prepare();
-    lent_fork_prepare();
+    user_memory_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-    lent_fork_parent();
+    user_memory_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
-    if (chunk_client != NULL) chunk_client->fork_parent();
+    if (reap_hooks != NULL) reap_hooks->fork_parent();
     lock_fork_end();
 }
 
@@ -54,25 +54,25 @@ static void fork_child(void)
 {
     registered = true;
     atomic_store(&started, true);
-    lent_fork_child();
+    user_memory_fork_child();
     arena_fork_child();
     heap_fork_child();
-    if (chunk_client != NULL) chunk_client->fork_child();
+    if (reap_hooks != NULL) reap_hooks->fork_child();
     lock_fork_end();
-    atomic_store(&purger_is_due, options.purge_thread != 0);
+    atomic_store(&purge_thread_is_due, options.purge_thread != 0);
 }
 
 /* Nothing here minds being done twice. */
 static void start_all(void)
 {
     options_read();
-    sizeclass_init(options.class_steps);
+    sizeclass_init();
     superblock_init();
-    cpu_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || assign_needs_locks());
+    rseq_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || heap_policy_needs_locks());
     topology_init(options.topology, options.heaps == HEAPS_CORE);
-    assign_init();
+    heap_policy_init();
     lock_configure(options.lock, cpu.count);
-    if (cpu.ids != 0) sizeclass_open_fast();
+    if (!heap_path_is_locked()) sizeclass_open_fast();
 }
 
 /* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
@@ -85,8 +85,9 @@ static bool libc_is_up(void)
 
 static void report_at_exit(void)
 {
+    if (usage_file_write()) return;
     report_end();
-    account_report(NULL);
+    usage_report(NULL);
 }
 
 /* libc may have no memory for the handlers; then the next slow path tries again. */
@@ -100,9 +101,10 @@ static void register_handlers(void)
 static void start_late(void)
 {
     register_handlers();
-    atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
+    atomic_store(&purge_thread_is_due, options.purge_thread != 0 || !registered);
     if (!options.stats) return;
     report_keep_stderr();
+    usage_file_start();
     atexit(report_at_exit);
 }
 
@@ -144,9 +146,9 @@ void hoard_start_late(void)
 /* Registering allocates too, and does not come here again, since nothing is due meanwhile. */
 COLD void hoard_start_what_is_due(void)
 {
-    if (!registered && atomic_exchange(&purger_is_due, false)) {
+    if (!registered && atomic_exchange(&purge_thread_is_due, false)) {
         register_handlers();
-        atomic_store(&purger_is_due, options.purge_thread != 0 || !registered);
+        atomic_store(&purge_thread_is_due, options.purge_thread != 0 || !registered);
     }
-    if (registered && options.purge_thread != 0) purger_start();
+    if (registered && options.purge_thread != 0) purge_thread_start();
 }

@@ -24,7 +24,7 @@ void hoard_start_late(void);
 void hoard_start_what_is_due(void);
 static inline void hoard_start_due(void)
 {
-    if (UNLIKELY(atomic_load_explicit(&purger_is_due, memory_order_relaxed))) hoard_start_what_is_due();
+    if (UNLIKELY(atomic_load_explicit(&purge_thread_is_due, memory_order_relaxed))) hoard_start_what_is_due();
 }
 
 #endif

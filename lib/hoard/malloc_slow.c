@@ -46,21 +46,24 @@ void *hoard_block_slow(unsigned class)
 /* The fast path where no table says. */
 static void *pop(size_t size)
 {
-    return LIKELY(size <= CLASS_SIZE_MAX) && cpu.ids != 0 ? heap_pop(sizeclass_of(size)) : NULL;
+    return LIKELY(size <= CLASS_SIZE_MAX) ? heap_path_pop(sizeclass_of(size)) : NULL;
 }
 
 static void *from_reap(size_t alignment, size_t size)
 {
-    return chunk_client->alloc(ambient_reap, alignment, size);
+    return reap_hooks->alloc(redirect_reap, alignment, size);
 }
 
-static bool is_ambient(const void *caller) { return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller); }
+static bool is_redirected(const void *caller)
+{
+    return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
+}
 
 void *hoard_malloc_slow(size_t size, const void *caller)
 {
     hoard_start();
-    if (UNLIKELY(ambient_reap != NULL)) {
-        if (ambient_takes(caller)) return from_reap(BLOCK_UNIT, size);
+    if (UNLIKELY(redirect_reap != NULL)) {
+        if (redirect_takes(caller)) return from_reap(BLOCK_UNIT, size);
         void *block = pop(size);
         if (LIKELY(block != NULL)) return block;
     }
@@ -91,7 +94,7 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
     hoard_start();
     bool zeroed = false;
     void *object =
-        is_ambient(caller) ? from_reap(BLOCK_UNIT, bytes) : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
+        is_redirected(caller) ? from_reap(BLOCK_UNIT, bytes) : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
@@ -100,7 +103,7 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller)
     ASSERT(is_power_of_two(alignment));
     if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
     hoard_start();
-    if (is_ambient(caller)) return from_reap(alignment, size);
+    if (is_redirected(caller)) return from_reap(alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
     return class != 0 ? hoard_block(class) : hoard_large(size, alignment, false, NULL);
 }

@@ -19,7 +19,7 @@
 void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got);
 static inline void *owner_chunk(struct arena *arena, const void *pointer, size_t *got)
 {
-    void *lent = lent_find(pointer, got);
+    void *lent = user_memory_find(pointer, got);
     if (UNLIKELY(lent != NULL) || arena == NULL) return lent;
     const struct superblock *sb = arena_slot(arena, pointer);
     if (UNLIKELY(sb->kind != SLOT_CHUNKS)) return owner_chunk_elsewhere(arena, pointer, got);

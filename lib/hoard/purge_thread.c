@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <time.h>
 
-_Atomic bool purger_is_due;
+_Atomic bool purge_thread_is_due;
 
 static void sleep_ms(unsigned ms)
 {
@@ -47,9 +47,9 @@ static int create(pthread_t *thread)
 }
 
 /* pthread_create allocates, and comes here again: it is due no more by then. */
-COLD void purger_start(void)
+COLD void purge_thread_start(void)
 {
-    if (!atomic_exchange(&purger_is_due, false)) return;
+    if (!atomic_exchange(&purge_thread_is_due, false)) return;
     int saved = errno;
     pthread_t thread;
     sigset_t all, before;

@@ -13,9 +13,9 @@
 #include "base/base.h"
 
 /* One is asked for, and this process has none; or there is another thing that a slow path has to start. */
-extern HIDDEN _Atomic bool purger_is_due;
+extern HIDDEN _Atomic bool purge_thread_is_due;
 
 /* Starts it, if it is due. Allocates; no lock may be held. */
-void purger_start(void);
+void purge_thread_start(void);
 
 #endif

@@ -13,7 +13,7 @@ size_t hoard_usable_size_any(const void *block, const char *call)
 {
     if (block == NULL) return 0;
     void *chunk;
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     switch (owner_of(arena, block, call, &chunk)) {
     case OWNER_BLOCKS:
         if (block_looks_free(block)) break;
@@ -21,7 +21,7 @@ size_t hoard_usable_size_any(const void *block, const char *call)
     case OWNER_LARGE:
         return large_size(arena, block);
     case OWNER_CHUNK:
-        return chunk_client->usable_size(chunk, block, call);
+        return reap_hooks->usable_size(chunk, block, call);
     }
     if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
         report_misuse(call, block, "used after it was freed");
@@ -63,7 +63,7 @@ static void *realloc_large(struct arena *arena, void *object, size_t size, const
 void *hoard_realloc_any(void *block, size_t size, const char *call)
 {
     if (block == NULL) return hoard_malloc_fast(size);
-    struct arena *arena = map_find(block);
+    struct arena *arena = pagemap_find(block);
     void *chunk;
     enum owner owner = owner_of(arena, block, call, &chunk);
     if (size > SIZE_LIMIT) return hoard_no_memory();
@@ -71,7 +71,7 @@ void *hoard_realloc_any(void *block, size_t size, const char *call)
     case OWNER_LARGE:
         return realloc_large(arena, block, size, call);
     case OWNER_CHUNK:
-        return chunk_client->realloc_object(chunk, block, size, call);
+        return reap_hooks->realloc_object(chunk, block, size, call);
     case OWNER_BLOCKS:
         break;
     }

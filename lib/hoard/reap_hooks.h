@@ -14,7 +14,7 @@
  * chunk is handed out. `call` is the public name of the caller, for messages. free_object leaves errno as it
  * is. What is done around fork is done before locks of the backend are taken, and after they are given
  * back. */
-struct chunk_client {
+struct reap_hooks {
     void (*free_object)(void *chunk, void *object, const char *call);
     void *(*realloc_object)(void *chunk, void *object, size_t size, const char *call);
     size_t (*usable_size)(void *chunk, const void *object, const char *call);
@@ -23,7 +23,7 @@ struct chunk_client {
     void (*fork_parent)(void);
     void (*fork_child)(void);
 };
-void chunk_set_client(const struct chunk_client *client);
-extern const struct chunk_client *chunk_client;
+void reap_hooks_set(const struct reap_hooks *client);
+extern const struct reap_hooks *reap_hooks;
 
 #endif

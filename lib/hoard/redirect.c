@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-__thread void *ambient_reap;
-bool ambient_on;
+__thread void *redirect_reap;
+bool redirect_on;
 
 /* --- whose text is it? ----------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ static bool in_system(uintptr_t at)
     return ask(at);
 }
 
-bool ambient_takes(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
+bool redirect_takes(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
 
 /* --- start ----------------------------------------------------------------------------------- */
 
@@ -96,26 +96,31 @@ static void start(void)
     sizeclass_close_fast();
 }
 
-void ambient_start(void)
+/* Of libreap-malloc alone; NULL where there is none. */
+extern const char reap_malloc_is_here[] __attribute__((weak, visibility("default")));
+
+bool redirect_is_elsewhere(void) { return !redirect_on && reap_malloc_is_here != NULL; }
+
+void redirect_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (ambient_on) pthread_once(&once, start);
+    if (redirect_on) pthread_once(&once, start);
 }
 
 /* --- functions of the user's ----------------------------------------------------------------- */
 
-unsigned ambient_forks;
-void (*ambient_in_child)(void);
+unsigned redirect_forks;
+void (*redirect_in_child)(void);
 
-struct ambient_pause ambient_pause(void)
+struct redirect_pause redirect_pause(void)
 {
-    struct ambient_pause pause = {ambient_reap, ambient_forks};
-    ambient_reap = NULL;
+    struct redirect_pause pause = {redirect_reap, redirect_forks};
+    redirect_reap = NULL;
     return pause;
 }
 
-void ambient_resume(struct ambient_pause pause)
+void redirect_resume(struct redirect_pause pause)
 {
-    ambient_reap = pause.reap;
-    if (UNLIKELY(pause.forks != ambient_forks) && ambient_in_child != NULL) ambient_in_child();
+    redirect_reap = pause.reap;
+    if (UNLIKELY(pause.forks != redirect_forks) && redirect_in_child != NULL) redirect_in_child();
 }

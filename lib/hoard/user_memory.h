@@ -12,7 +12,7 @@
  *                      |b           |c    |
  *     runs      |a     |b           |c    |a     |       |d      |
  *
- * Threads: any. Lock rank: concurrency.md; taken alone but by lent_freeze and fork.
+ * Threads: any. Lock rank: concurrency.md; taken alone but by user_memory_freeze and fork.
  */
 #ifndef USER_MEMORY_H
 #define USER_MEMORY_H
@@ -20,41 +20,41 @@
 #include "base/base.h"
 
 enum {
-    LENT_MAX = 4096,  /* pieces of memory at once */
-    LENT_ALIGN = 1024 /* bytes; what a piece must be aligned to */
+    USER_MEMORY_MAX = 4096,  /* pieces of memory at once */
+    USER_MEMORY_ALIGN = 1024 /* bytes; what a piece must be aligned to */
 };
 
 /* Enters a piece. 0; or ENOMEM: the table is full; or EINVAL: it lies partly in another one, around one, or
  * where one begins. */
-int lent_add(void *start, size_t size);
+int user_memory_add(void *start, size_t size);
 
 /* Takes it out. */
-void lent_remove(const void *start);
+void user_memory_remove(const void *start);
 
 /* Objects may be apart from now on: they are looked for in their map (guarded_map.h) as well. */
-void lent_begin_apart(void);
+void user_memory_begin_apart(void);
 
 /* 0: there is nothing to search. */
-extern HIDDEN _Atomic unsigned lent_any;
+extern HIDDEN _Atomic unsigned user_memory_any;
 
 /* The piece that holds a pointer, and its bytes; NULL for any other value. Of an object apart its chunk's
  * header, which lies elsewhere, and the object's bytes. */
-void *lent_search(const void *pointer, size_t *size);
-static inline void *lent_find(const void *pointer, size_t *size)
+void *user_memory_search(const void *pointer, size_t *size);
+static inline void *user_memory_find(const void *pointer, size_t *size)
 {
-    if (LIKELY(atomic_load_explicit(&lent_any, memory_order_relaxed) == 0)) return NULL;
-    return lent_search(pointer, size);
+    if (LIKELY(atomic_load_explicit(&user_memory_any, memory_order_relaxed) == 0)) return NULL;
+    return user_memory_search(pointer, size);
 }
 
 /* Between the two no piece is entered or taken out. */
-void lent_freeze(void);
-void lent_thaw(void);
+void user_memory_freeze(void);
+void user_memory_thaw(void);
 
 /* Frozen: calls fn for each piece; stops when fn is not 0 and returns that. */
-int lent_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
+int user_memory_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
 
-void lent_fork_prepare(void);
-void lent_fork_parent(void);
-void lent_fork_child(void);
+void user_memory_fork_prepare(void);
+void user_memory_fork_parent(void);
+void user_memory_fork_child(void);
 
 #endif

@@ -45,7 +45,7 @@ char *__getcwd_chk(char *buffer, size_t size, size_t room);
 
 static inline bool is_entered(const void *caller)
 {
-    return UNLIKELY(ambient_reap != NULL) && ambient_takes(caller);
+    return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
 }
 
 /* What libc has made on the heap for a caller that is in a reap; `size` bytes of it count. NULL: there is no

@@ -24,7 +24,7 @@ static bool read_file(const char *directory, const char *name, char *text, size_
 {
     char path[PATH_SIZE];
     report_format(path, sizeof path, "%s/%s", directory, name);
-    return file_read(path, text, size) != 0;
+    return small_file_read(path, text, size) != 0;
 }
 
 static void lower_memory(const char *directory, const char *name, struct cgroup *group)
@@ -130,7 +130,7 @@ void cgroup_read(const char *root, struct cgroup *group)
     char path[PATH_SIZE], text[LIST_SIZE];
     *group = (struct cgroup){.memory = SIZE_MAX, .cpus = UINT_MAX};
     report_format(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (file_read(path, text, sizeof text) != 0) {
+    if (small_file_read(path, text, sizeof text) != 0) {
         for (const char *line = text; *line != '\0';) {
             size_t size = strcspn(line, "\n");
             read_line(root, line, size, group);

@@ -30,7 +30,7 @@ static bool fence(void)
     return true;
 }
 
-void cpu_fence(void)
+void rseq_fence(void)
 {
     int saved = errno;
     if (!fence() && is_registered) {
@@ -40,7 +40,7 @@ void cpu_fence(void)
     errno = saved;
 }
 
-unsigned cpu_now(void)
+unsigned rseq_cpu_now(void)
 {
     const char *thread = __builtin_thread_pointer();
     if (cpu.now_at != 0) return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
@@ -58,13 +58,14 @@ static unsigned allowed_cpus(void)
     return count != 0 ? count : 1;
 }
 
-#if CPU_HAS_RSEQ
+#if RSEQ_AVAILABLE
 
 /* Possible CPUs, from the last number in the list "0-127" or "0,2-3". */
 static unsigned possible_cpus(void)
 {
     char text[256];
-    const char *at = text, *end = text + file_read("/sys/devices/system/cpu/possible", text, sizeof text);
+    const char *at = text,
+               *end = text + small_file_read("/sys/devices/system/cpu/possible", text, sizeof text);
     size_t last = IDS_MAX - 1;
     while (at < end)
         if (!parse_number(&at, end, UINT32_MAX, &last)) at++;
@@ -100,7 +101,7 @@ static void choose(bool want_cpu, bool want_locked)
     cpu.reason = cid       ? "the kernel has concurrency ids"
                  : has_cid ? "asked for by REAP_OPTIONS"
                            : "the kernel has no concurrency ids (before 6.3)";
-    cpu_fence(); /* whoever sees ids, or the fast path opened, sees what was stored before: see rseq.h */
+    rseq_fence(); /* whoever sees ids, or the fast path opened, sees what was stored before: see rseq.h */
     cpu.ids = IDS_MAX;
 }
 
@@ -114,7 +115,7 @@ static void choose(bool want_cpu, bool want_locked)
 
 #endif
 
-void cpu_init(bool want_cpu, bool want_locked)
+void rseq_init(bool want_cpu, bool want_locked)
 {
     int saved = errno;
     cpu.count = allowed_cpus();

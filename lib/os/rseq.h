@@ -14,10 +14,10 @@
  * CPU's number on older kernels. glibc 2.35 registers the area; we never do.
  *
  * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are
- * locked. No section may be entered then, nor before cpu_init.
+ * locked. No section may be entered then, nor before rseq_init.
  *
- * Anybody may call; cpu_init once, before all others. Threads that read cpu.ids, or tables that are filled
- * after cpu_init, without a lock see in what they read next all that was stored before cpu_init: it has a
+ * Anybody may call; rseq_init once, before all others. Threads that read cpu.ids, or tables that are filled
+ * after rseq_init, without a lock see in what they read next all that was stored before rseq_init: it has a
  * barrier run on every processor first, since the fast path has none.
  */
 #ifndef RSEQ_H
@@ -27,9 +27,9 @@
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
-#define CPU_HAS_RSEQ 1
+#define RSEQ_AVAILABLE 1
 #else
-#define CPU_HAS_RSEQ 0
+#define RSEQ_AVAILABLE 0
 #endif
 
 enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked path */
@@ -47,40 +47,40 @@ struct cpu {
 extern HIDDEN struct cpu cpu;
 
 /* Chooses the path. want_cpu: CPU numbers even where there are concurrency ids; want_locked: no rseq. */
-void cpu_init(bool want_cpu, bool want_locked);
+void rseq_init(bool want_cpu, bool want_locked);
 
 /* The CPU that this thread runs on now, or ran on just before. On every path. */
-unsigned cpu_now(void);
+unsigned rseq_cpu_now(void);
 
 /* Restarts every sequence that runs in this process: what a sequence may have read before, none
  * still acts on after. Only on the rseq paths. Aborts with one line when a sandbox has forbidden it since. */
-void cpu_fence(void);
+void rseq_fence(void);
 
-enum cpu_result {
-    CPU_DONE,
-    CPU_CHANGED /* *at was not expected */,
-    CPU_MOVED /* this thread has another id */
+enum rseq_result {
+    RSEQ_DONE,
+    RSEQ_CHANGED /* *at was not expected */,
+    RSEQ_MOVED /* this thread has another id */
 };
 
-#if CPU_HAS_RSEQ && defined(__x86_64__)
+#if RSEQ_AVAILABLE && defined(__x86_64__)
 #include "os/rseq_x86_64.h"
-#elif CPU_HAS_RSEQ
+#elif RSEQ_AVAILABLE
 #include "os/rseq_aarch64.h"
 #else
 
-static inline uint32_t cpu_id(void) { return 0; }
+static inline uint32_t rseq_id(void) { return 0; }
 
-static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
 {
     (void)id, (void)at, (void)expected, (void)value;
-    return CPU_MOVED; /* never called: cpu.ids is 0 */
+    return RSEQ_MOVED; /* never called: cpu.ids is 0 */
 }
 
-static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                uint64_t expected, uint64_t value)
 {
     (void)flag;
-    return cpu_store(id, at, expected, value);
+    return rseq_store(id, at, expected, value);
 }
 
 #endif

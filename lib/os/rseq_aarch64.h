@@ -8,37 +8,37 @@
  *   one holder of an id to the next   the kernel, whose context switches and handing over of ids are full
  *                                     barriers: what only holders touch (words, links) needs nothing.
  *   a holder to others                who is not the holder looks at a word for its counts only, or after
- *                                     cpu_fence, a full barrier on every processor: no stlr at the commit.
+ *                                     rseq_fence, a full barrier on every processor: no stlr at the commit.
  *   others to a holder                they store with release what leads there, a row or an owner. A section
  *                                     loads what it leads to at an address that depends on what it read, so
  *                                     that it cannot read it before: no ldar either, which would wait for
  *                                     every earlier stlr of this processor.
- *   cpu.ids and all it stands for     cpu_init has them fenced before they are seen.
+ *   cpu.ids and all it stands for     rseq_init has them fenced before they are seen.
  */
 #ifndef RSEQ_AARCH64_H
 #define RSEQ_AARCH64_H
 
-#define CPU_TEXT_OF(x) #x
-#define CPU_TEXT(x) CPU_TEXT_OF(x)
+#define RSEQ_TEXT_OF(x) #x
+#define RSEQ_TEXT(x) RSEQ_TEXT_OF(x)
 
 /* The descriptor of the section 1..2 has its abort handler at 4, preceded by the signature that the kernel
  * wants there: an instruction that traps (.inst: code is little-endian always). The handler's branch reaches
  * further than a conditional one. */
-#define CPU_SECTION_BEGIN                                                                                    \
+#define RSEQ_SECTION_BEGIN                                                                                   \
     ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
     ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
     "adrp %[t], 3b\n\tadd %[t], %[t], :lo12:3b\n\tstr %[t], [%[area], #8]\n\t1:\n\t"                         \
     "ldr %w[t], [%[thread], %[id_at]]\n\t"
-#define CPU_SECTION_END                                                                                      \
-    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.inst " CPU_TEXT(                                     \
+#define RSEQ_SECTION_END                                                                                     \
+    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.inst " RSEQ_TEXT(                                    \
         RSEQ_SIG_CODE) "\n\t"                                                                                \
                        "4: b %l[again]\n\t.popsection\n\t"
-#define CPU_SECTION_INPUTS                                                                                   \
+#define RSEQ_SECTION_INPUTS                                                                                  \
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
         [id_at] "r"(cpu.id_at)
 
 /* This thread's id now; it may be another one at the next instruction. */
-static inline uint32_t cpu_id(void)
+static inline uint32_t rseq_id(void)
 {
     uint32_t id;
     __asm__ volatile("ldr %w[id], [%[thread], %[id_at]]"
@@ -48,46 +48,46 @@ static inline uint32_t cpu_id(void)
 }
 
 /* *at := value, if this thread has the id and *at is expected. */
-static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
 {
     uint64_t t;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"
+        RSEQ_SECTION_BEGIN "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"
                           "ldr %[t], [%[at]]\n\tcmp %[t], %[expected]\n\tb.ne %l[changed]\n\t"
-                          "str %[value], [%[at]]\n\t" CPU_SECTION_END
+                          "str %[value], [%[at]]\n\t" RSEQ_SECTION_END
         : [t] "=&r"(t)
-        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
         : again, moved, changed);
-    return CPU_DONE;
+    return RSEQ_DONE;
 moved:
-    return CPU_MOVED;
+    return RSEQ_MOVED;
 changed:
-    return CPU_CHANGED;
+    return RSEQ_CHANGED;
 }
 
-/* The same, unless *flag is set: then it is CPU_CHANGED. */
-static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+/* The same, unless *flag is set: then it is RSEQ_CHANGED. */
+static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                uint64_t expected, uint64_t value)
 {
     uint64_t t;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"
+        RSEQ_SECTION_BEGIN "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"
                           "ldr %w[t], [%[flag]]\n\tcbnz %w[t], %l[changed]\n\t"
                           "ldr %[t], [%[at]]\n\tcmp %[t], %[expected]\n\tb.ne %l[changed]\n\t"
-                          "str %[value], [%[at]]\n\t" CPU_SECTION_END
+                          "str %[value], [%[at]]\n\t" RSEQ_SECTION_END
         : [t] "=&r"(t)
-        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
+        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
           [flag] "r"(flag)
         : "memory", "cc"
         : again, moved, changed);
-    return CPU_DONE;
+    return RSEQ_DONE;
 moved:
-    return CPU_MOVED;
+    return RSEQ_MOVED;
 changed:
-    return CPU_CHANGED;
+    return RSEQ_CHANGED;
 }
 
 #endif

@@ -8,18 +8,18 @@
 
 /* The area is addressed from the thread pointer (%fs). The descriptor of the section 1..2 has its
  * abort handler at 4, preceded by the signature that the kernel wants there. */
-#define CPU_SECTION_BEGIN                                                                                    \
+#define RSEQ_SECTION_BEGIN                                                                                   \
     ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
     ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
     "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
-#define CPU_SECTION_END                                                                                      \
+#define RSEQ_SECTION_END                                                                                     \
     "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"       \
     "4: jmp %l[again]\n\t.popsection\n\t"
-#define CPU_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
+#define RSEQ_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
 
 /* This thread's id now; it may be another one at the next instruction. */
-static inline uint32_t cpu_id(void)
+static inline uint32_t rseq_id(void)
 {
     uint32_t id;
     __asm__ volatile("movl %%fs:(%[id_at]), %[id]" : [id] "=r"(id) : [id_at] "r"(cpu.id_at));
@@ -27,46 +27,46 @@ static inline uint32_t cpu_id(void)
 }
 
 /* *at := value, if this thread has the id and *at is expected. */
-static inline enum cpu_result cpu_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
 {
     uint64_t t;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+        RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
                           "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                          "movq %[value], (%[at])\n\t" CPU_SECTION_END
+                          "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
         : [t] "=&r"(t)
-        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
+        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
         : again, moved, changed);
-    return CPU_DONE;
+    return RSEQ_DONE;
 moved:
-    return CPU_MOVED;
+    return RSEQ_MOVED;
 changed:
-    return CPU_CHANGED;
+    return RSEQ_CHANGED;
 }
 
-/* The same, unless *flag is set: then it is CPU_CHANGED. */
-static inline enum cpu_result cpu_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
+/* The same, unless *flag is set: then it is RSEQ_CHANGED. */
+static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                uint64_t expected, uint64_t value)
 {
     uint64_t t;
 again:
     __asm__ volatile goto(
-        CPU_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+        RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
                           "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
                           "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                          "movq %[value], (%[at])\n\t" CPU_SECTION_END
+                          "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
         : [t] "=&r"(t)
-        : CPU_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
+        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
           [flag] "r"(flag)
         : "memory", "cc"
         : again, moved, changed);
-    return CPU_DONE;
+    return RSEQ_DONE;
 moved:
-    return CPU_MOVED;
+    return RSEQ_MOVED;
 changed:
-    return CPU_CHANGED;
+    return RSEQ_CHANGED;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/report.h"
+#include "hoard/redirect.h"
 #include "reap/cleanup.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
@@ -27,7 +28,10 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
-    reap_watch_start();
+    if (redirect_is_elsewhere())
+        report_line("libreap comes before libreap-malloc, which does not know the objects of its reaps: "
+                    "link libreap-malloc first, or alone");
+    reap_instrument_start();
     reap_stats_start();
     reap_trace_start();
     reap_remote_start();
@@ -39,7 +43,7 @@ static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_once);
-    if (!reap_entered_start()) {
+    if (!reap_enter_start()) {
         errno = ENOMEM;
         return false;
     }
@@ -50,12 +54,12 @@ static NOINLINE bool start(void)
 static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
 {
     unsigned flags = reap_tree_add(reap, parent);
-    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_limit_begin(reap, parent);
+    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_quota_begin(reap, parent);
 }
 
 static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
 {
-    struct reap *reap = reap_first_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
     return reap;
@@ -90,12 +94,19 @@ static NOINLINE void create_below_shared(void **handle, void **parent_handle)
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
-    REAP_NOT_NULL(handle, "reapCreate");
+    reap_check_place(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
     if (parent && UNLIKELY(!reap_is_plain(parent)))
         create_below_shared(handle, parent_handle);
     else
         create(handle, parent);
+}
+
+reap_t *reapNew(reap_t *parent)
+{
+    void *handle;
+    reapCreate(&handle, (void **)parent);
+    return handle;
 }
 
 /* --- with options ---------------------------------------------------------------------------- */
@@ -111,13 +122,13 @@ static size_t chunk_limit(size_t asked)
 
 static struct reap *create_backed(const struct reap_options *options)
 {
-    struct reap_backing backing = {.take = options->source.take,
+    struct chunk_source backing = {.take = options->source.take,
                                    .give = options->source.give,
                                    .arg = options->source.arg,
                                    .buffer = options->buffer,
                                    .max_chunk = chunk_limit(options->max_chunk)};
     size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
-    return reap_first_create_backed(&backing, options->buffer ? options->buffer_size : first);
+    return reap_region_create_from(&backing, options->buffer ? options->buffer_size : first);
 }
 
 static bool are_valid(const struct reap_options *options)
@@ -133,7 +144,7 @@ static bool are_valid(const struct reap_options *options)
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
-    REAP_NOT_NULL(handle, "reapCreateWith");
+    reap_check_place(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;
@@ -186,7 +197,7 @@ static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
 {
     check_going(reap, call);
     check_entered(reap, call);
-    reap_watch_check(reap, call);
+    reap_instrument_check(reap, call);
     if (clears) reap_stats_trace(reap, false);
 }
 
@@ -211,8 +222,8 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
-    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
-    reap_limit_gone(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
+    reap_quota_gone(reap);
     if (!reap_is_shared(reap)) return;
     reap_tree_remove(reap);
     reap->parent = NULL;
@@ -224,14 +235,14 @@ static ALIGNED void end_one(struct reap *reap, const char *call)
 {
     ASSERT(!reap->children && !reap->cleanups);
     struct reap *parent = reap->parent;
-    if (parent) reap_first_learn(reap);
-    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_BACKED | REAP_WATCHED | REAP_ENTERED)))
+    if (parent) reap_region_learn(reap);
+    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED)))
         end_special(reap, call);
     reap_tree_remove(reap);
-    reap_first_destroy(reap);
+    reap_region_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
-    if (first->lent || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
+    if (first->is_users || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
 }
 
 static bool run_latest(struct reap *reap, unsigned depth)
@@ -267,7 +278,7 @@ void reapMark(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
     REAP_NOT_NULL(mark, "reapMark");
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     reap_mark_open(reap, mark);
 }
 
@@ -277,12 +288,12 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_mark_check(reap, mark, "reapRewind");
     const reap_mark to = *mark; /* a function may end what it lies in */
     check_going(reap, "reapRewind");
-    if (UNLIKELY(reap_watched)) reap_watch_check(reap, "reapRewind");
+    if (UNLIKELY(reap_instrumented)) reap_instrument_check(reap, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
     ASSERT(reap_tree_newest(reap, to.depth) == NULL || reap->flags & REAP_ENDING);
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     reap_mark_rewind(reap, &to);
-    reap_limit_freed(reap);
+    reap_quota_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -298,8 +309,8 @@ void reapUnmark(void **handle, const reap_mark *mark)
 /* What others count of it, or look after. */
 static NOINLINE void clear_special(struct reap *reap)
 {
-    if (reap->flags & REAP_LIMITED) reap_limit_end(reap);
-    reap_limit_freed(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
+    reap_quota_freed(reap);
 }
 
 static ALWAYS_INLINE void clear(struct reap *reap)
@@ -308,7 +319,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
-    reap_first_clear(reap);
+    reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
     ASSERT(!(reap->flags & REAP_MARKED) && !reap->cleanups);
@@ -390,7 +401,7 @@ int reapAdopt(void **handle, void **parent_handle)
     check_going(reap, "reapAdopt");
     reap_tree_adopt_begin();
     bool cycle = parent && reap_tree_is_below(parent, reap);
-    bool done = !cycle && reap_limit_adopt(reap, parent);
+    bool done = !cycle && reap_quota_adopt(reap, parent);
     if (done) reap_tree_adopt(reap, parent);
     reap_tree_adopt_end();
     if (cycle) errno = EINVAL;

@@ -16,13 +16,14 @@ bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != N
 /* What a pointer to freed memory is to a call: freeing it again has a name. */
 static const char *freed(const char *call)
 {
-    bool frees = strcmp(call, "reapFree") == 0 || strcmp(call, "free") == 0;
+    bool frees =
+        strcmp(call, "reapFree") == 0 || strcmp(call, "reapFreeAny") == 0 || strcmp(call, "free") == 0;
     return frees ? "freed twice" : "not a live object";
 }
 
 bool reap_is_whole(const struct reap_chunk *chunk)
 {
-    return chunk->kind == REAP_WHOLE && (!chunk->apart || apart_is_intact(chunk));
+    return chunk->kind == REAP_WHOLE && (!chunk->apart || guarded_is_intact(chunk));
 }
 
 /* Says what is wrong with a pointer into a regular chunk. */
@@ -30,9 +31,10 @@ static const char *in_regular(const struct reap_chunk *chunk, const void *object
 {
     const struct reap *reap = chunk->owner;
     size_t unit = reap_unit(chunk, object);
-    if ((uintptr_t)object % REAP_UNIT || unit < chunk->first || unit >= chunk->limit)
+    if ((uintptr_t)object % REAP_UNIT || unit < chunk->first || unit >= chunk->end_unit)
         return "not the start of an object";
-    if (unit >= reap_chunk_top(reap, chunk)) return unit < chunk->high ? freed(call) : "not a live object";
+    if (unit >= reap_chunk_top(reap, chunk))
+        return unit < chunk->high_water ? freed(call) : "not a live object";
     size_t start = bitmap_previous(chunk->starts, unit, chunk->first);
     bool in_free = start != SIZE_MAX && reap_is_free(chunk, start);
     return in_free ? freed(call) : "not the start of an object";
@@ -65,20 +67,20 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
 static COLD _Noreturn void misused(const char *call, const void *object, const struct reap_chunk *chunk,
                                    const char *what)
 {
-    char line[APART_LINE];
+    char line[GUARDED_LINE];
     if (!reap_chunk_is_apart(chunk)) report_misuse(call, object, what);
-    apart_tell(chunk, what, line, sizeof line);
+    guarded_tell(chunk, what, line, sizeof line);
     report_misuse(call, object, line);
 }
 
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
 {
     struct reap_chunk *chunk = chunk_of(object, NULL);
-    if (!chunk) chunk = apart_map_find_dead(object);
+    if (!chunk) chunk = guarded_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
     const char *name = reap_name_text(chunk->owner);
-    if (reap_chunk_is_apart(chunk)) apart_note(chunk, NULL, name);
+    if (reap_chunk_is_apart(chunk)) guarded_note(chunk, NULL, name);
     if (reap && chunk->owner != reap && *name)
         report_misuse_of(call, object, "an object of another reap,", name);
     if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");

@@ -61,20 +61,20 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
 bool reap_is_in_chunk(const void *pointer);
 static inline bool reap_is_readable(const void *pointer)
 {
-    struct arena *arena = map_find(pointer);
+    struct arena *arena = pagemap_find(pointer);
     return LIKELY(arena && arena->mapping == 0) || reap_is_in_chunk(pointer);
 }
 
 /* Is it a handle of an ordinary reap, whose memory was read before? */
 static inline bool reap_is_plain_known(const struct reap *reap)
 {
-    return LIKELY(reap && (uintptr_t)reap % LENT_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
+    return LIKELY(reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
 /* The same of any value. Of a shared reap see reap_shared.h. */
 static inline bool reap_is_plain(const struct reap *reap)
 {
-    bool may_be = reap && (uintptr_t)reap % LENT_ALIGN == REAP_HEADER;
+    bool may_be = reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER;
     return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 

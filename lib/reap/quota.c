@@ -24,13 +24,13 @@ enum {
 static __thread const char *running_frame; /* of who called it; NULL: none runs */
 
 /* Not in each thread's storage, of which there is little: a thread takes one while a function runs. */
-__thread struct reap_limit_notice *reap_limit_notice;
-#define notice reap_limit_notice
+__thread struct reap_quota_notice *reap_quota_notice;
+#define notice reap_quota_notice
 
 enum { NOTICES = 256 }; /* functions that run at once */
-static struct reap_limit_notice notices[NOTICES];
+static struct reap_quota_notice notices[NOTICES];
 
-static struct reap_limit_notice *take_notice(void)
+static struct reap_quota_notice *take_notice(void)
 {
     for (unsigned i = 0; i < NOTICES; i++)
         if (!notices[i].taken && !atomic_exchange(&notices[i].taken, true)) return &notices[i];
@@ -89,7 +89,7 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
     return NULL;
 }
 
-bool reap_limit_draw(struct reap *reap, size_t bytes)
+bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
     if (!draw(reap->share.limiter, NULL, false, bytes)) return true;
@@ -97,11 +97,11 @@ bool reap_limit_draw(struct reap *reap, size_t bytes)
     return false;
 }
 
-void reap_limit_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
+void reap_quota_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
 
 /* --- one reap's share ------------------------------------------------------------------------ */
 
-void reap_limit_open(struct reap *reap)
+void reap_quota_open(struct reap *reap)
 {
     struct reap_share *share = &reap->share;
     ASSERT(reap->flags & REAP_LIMITED);
@@ -111,13 +111,13 @@ void reap_limit_open(struct reap *reap)
     reap_choose_mode(reap);
 }
 
-void reap_limit_close(struct reap *reap)
+void reap_quota_close(struct reap *reap)
 {
     struct reap_share *share = &reap->share;
     ASSERT(reap->flags & REAP_LIMITED && share->room <= share->drawn);
     share->from = reap->bump;
     if ((size_t)(reap->end - reap->bump) > share->room) reap->end = reap->bump + share->room;
-    ASSERT(reap->bump <= reap->end && reap->end <= reap->limit);
+    ASSERT(reap->bump <= reap->end && reap->end <= reap->bump_max);
 }
 
 /* A share of what its limiters have for rooms; nothing when there are many sharers already. */
@@ -156,13 +156,13 @@ static bool is_live(const void *object)
     return chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, object);
 }
 
-void reap_limit_freed(const struct reap *reap)
+void reap_quota_freed(const struct reap *reap)
 {
     if (LIKELY(notice == NULL) || notice->from != reap) return;
     if (notice->object != NULL && !is_live(notice->object)) notice->lost = true;
 }
 
-void reap_limit_gone(struct reap *reap)
+void reap_quota_gone(struct reap *reap)
 {
     if (LIKELY(notice == NULL)) return;
     if (reap == notice->asking || reap == notice->met || reap == notice->from)
@@ -173,7 +173,7 @@ void reap_limit_gone(struct reap *reap)
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;
-    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
+    if (UNLIKELY(reap_instrumented)) sanitizer_use((void *)(uintptr_t)object, REAP_UNIT);
     return words[1] == reap_pending(object);
 }
 
@@ -220,7 +220,7 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     see_jump(__builtin_frame_address(0));
     if (!met->share.fn || running_frame != NULL) return false;
     begin_notice(__builtin_frame_address(0), reap, met, object, from);
-    reap_limit_close(reap);
+    reap_quota_close(reap);
     met->share.fn(&given, asked, met->share.arg);
     struct noted done = noted();
     end_notice();
@@ -264,7 +264,7 @@ static bool refuse(const struct reap *met, size_t asked)
     return false;
 }
 
-bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
+bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
     struct reap_share *share = &reap->share;
@@ -280,7 +280,7 @@ bool reap_limit_take(struct reap *reap, size_t bytes, size_t asked, const void *
 }
 
 /* Half of the extra stays, so that one object that comes and goes does not draw each time. */
-void reap_limit_give(struct reap *reap, size_t bytes)
+void reap_quota_give(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
     struct reap_share *share = &reap->share;
@@ -323,11 +323,11 @@ static void join(struct reap *reap, struct reap *limiter)
     reap->flags |= REAP_LIMITED;
 }
 
-void reap_limit_begin(struct reap *reap, const struct reap *parent)
+void reap_quota_begin(struct reap *reap, const struct reap *parent)
 {
     ASSERT(parent->flags & REAP_LIMITED && parent->share.limiter);
     join(reap, parent->share.limiter);
-    reap_limit_close(reap);
+    reap_quota_close(reap);
 }
 
 /* So much is left when reaps below have drawn for bytes alone. */
@@ -340,7 +340,7 @@ static void set_account(struct reap *reap, size_t bytes)
 }
 
 /* In the child of a fork threads are missing that may have been about to draw, or to give back. */
-void reap_limit_end(struct reap *reap)
+void reap_quota_end(struct reap *reap)
 {
     ASSERT(reap->flags & REAP_LIMITED && reap->share.limiter);
     see_jump(__builtin_frame_address(0));
@@ -348,12 +348,23 @@ void reap_limit_end(struct reap *reap)
     retire(&reap->share, true);
     if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_account(reap, 0);
     reap_choose_mode(reap);
-    reap_limit_close(reap);
+    reap_quota_close(reap);
 }
 
-size_t reap_limit_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
+size_t reap_quota_left(const struct reap *reap)
+{
+    size_t least = SIZE_MAX;
+    if (!(reap->flags & REAP_LIMITED)) return least;
+    for (const struct reap *limiter = reap->share.limiter; limiter; limiter = limiter->share.above) {
+        size_t left = atomic_load_explicit(&limiter->share.left, memory_order_relaxed);
+        if (left < least) least = left;
+    }
+    return least;
+}
 
-void reap_limit_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
+size_t reap_quota_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
+
+void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
     end_notice();
     reap->share.fn = fn;
@@ -370,9 +381,9 @@ static size_t squeeze(struct reap *top)
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
         reap_chunk_adopt(reap);
         if (reap->flags & REAP_LIMITED) {
-            reap_limit_open(reap);
+            reap_quota_open(reap);
             retire(&reap->share, false);
-            reap_limit_close(reap);
+            reap_quota_close(reap);
         }
         live += reap_chunk_live_bytes(reap);
     }
@@ -383,7 +394,7 @@ static size_t squeeze(struct reap *top)
 static void leave(struct reap *reap)
 {
     ASSERT(!reap->share.limiter && !reap->share.bytes);
-    reap_limit_open(reap);
+    reap_quota_open(reap);
     reap->flags &= (uint8_t)~REAP_LIMITED;
 }
 
@@ -403,7 +414,7 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
         }
         share->limiter = to;
         if (to)
-            reap_limit_close(reap);
+            reap_quota_close(reap);
         else
             leave(reap);
     }
@@ -412,7 +423,7 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
 /* A reap's own limit begins: it stands between the reaps below and what was their limiter. */
 static void add(struct reap *reap)
 {
-    ASSERT(!reap_limit_of(reap));
+    ASSERT(!reap_quota_of(reap));
     struct reap *above = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
     relink(reap, above, reap);
     reap->share.above = above;
@@ -420,7 +431,7 @@ static void add(struct reap *reap)
 
 static void remove_own(struct reap *reap)
 {
-    if (!reap_limit_of(reap)) return;
+    if (!reap_quota_of(reap)) return;
     struct reap *above = reap->share.above;
     reap->share.bytes = 0;
     reap->share.above = NULL;
@@ -428,7 +439,7 @@ static void remove_own(struct reap *reap)
     relink(reap, reap, above);
 }
 
-bool reap_limit_set(struct reap *reap, size_t bytes)
+bool reap_quota_set(struct reap *reap, size_t bytes)
 {
     ASSERT_SOUND(reap);
     see_jump(__builtin_frame_address(0));
@@ -441,7 +452,7 @@ bool reap_limit_set(struct reap *reap, size_t bytes)
         errno = ENOMEM;
         return false;
     }
-    if (!reap_limit_of(reap)) add(reap);
+    if (!reap_quota_of(reap)) add(reap);
     reap->share.bytes = bytes;
     set_account(reap, live);
     return true;
@@ -471,12 +482,12 @@ static struct reap *draw_passing(const struct reap *from, const struct reap *to,
     return draw(first, common(first, first_limiter(from)), false, bytes);
 }
 
-bool reap_limit_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
+bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
 {
     ASSERT(from != to && bytes % REAP_UNIT == 0);
     struct reap *met = draw_passing(from, to, bytes);
     if (met) {
-        reap_limit_open(to);
+        reap_quota_open(to);
         retire(&to->share, false); /* its room may be what is missing */
         met = draw_passing(from, to, bytes);
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
@@ -487,7 +498,7 @@ bool reap_limit_pass(struct reap *from, const void *object, struct reap *to, siz
     return true;
 }
 
-void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes)
+void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(from);
     if (first) from->share.drawn -= bytes;
@@ -496,14 +507,14 @@ void reap_limit_passed(struct reap *from, struct reap *to, size_t bytes)
     undraw(first, common(first, first_limiter(to)), false, bytes);
 }
 
-void reap_limit_pass_back(struct reap *from, struct reap *to, size_t bytes)
+void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes)
 {
-    reap_limit_passed(to, from, bytes);
+    reap_quota_passed(to, from, bytes);
 }
 
-bool reap_limit_adopt(struct reap *top, const struct reap *parent)
+bool reap_quota_adopt(struct reap *top, const struct reap *parent)
 {
-    struct reap *from = reap_limit_of(top) ? top->share.above : first_limiter(top);
+    struct reap *from = reap_quota_of(top) ? top->share.above : first_limiter(top);
     struct reap *to = first_limiter(parent);
     if (from == to) return true;
     struct reap *shared = common(to, from);

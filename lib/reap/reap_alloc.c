@@ -47,20 +47,20 @@ static NOINLINE void drain(struct reap *reap)
         drain_but(reap, NULL);
 }
 
-static inline void drain_some(struct reap *reap)
+static inline void take_some_remote(struct reap *reap)
 {
     if (UNLIKELY(reap_alloc_pending(reap))) drain(reap);
 }
 
-void reap_alloc_drain(struct reap *reap)
+void reap_alloc_take_remote(struct reap *reap)
 {
     reap_chunk_adopt(reap);
-    drain_some(reap);
+    take_some_remote(reap);
 }
 
 /* --- the hole -------------------------------------------------------------------------------- */
 
-static size_t hole(const struct reap *reap) { return (size_t)(reap->limit - reap->bump) / REAP_UNIT; }
+static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - reap->bump) / REAP_UNIT; }
 
 static void *bump(struct reap *reap, size_t units)
 {
@@ -83,13 +83,14 @@ static NOINLINE void *grow(struct reap *reap, size_t units)
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
     ASSERT(!chunk || chunk != reap->current);
     if (!chunk) return NULL;
-    if (chunk->limit - chunk->first - units >= hole(reap)) {
+    if (chunk->end_unit - chunk->first - units >= hole(reap)) {
         reap_free_leave_hole(reap);
         reap_chunk_bump_in(reap, chunk, chunk->first);
         return bump(reap, units);
     }
     bitmap_set(chunk->starts, chunk->first);
-    if (chunk->first + units < chunk->limit) reap_free_block(reap, chunk, chunk->first + units, chunk->limit);
+    if (chunk->first + units < chunk->end_unit)
+        reap_free_block(reap, chunk, chunk->first + units, chunk->end_unit);
     reap_region_mode(reap);
     return reap_address(chunk, chunk->first);
 }
@@ -134,7 +135,7 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
     *zeroed = false;
     if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
-    bool free_first = reap->bins_used && reap_free_is_better(reap, units, hole(reap));
+    bool free_first = reap->freelists_used && reap_free_is_better(reap, units, hole(reap));
     if (free_first && LIKELY(!(reap->flags & REAP_MARKED))) {
         void *object = reap_free_take(reap, units);
         if (object) return object;
@@ -145,14 +146,14 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
 /* The same where objects may be apart. */
 static void *allocate_any(struct reap *reap, size_t size, bool *zeroed)
 {
-    if (UNLIKELY(apart_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    if (UNLIKELY(guarded_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     return allocate(reap, size, zeroed);
 }
 
 /* An object as the user gets it. */
 static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
 {
-    if (UNLIKELY(reap_watched && object)) reap_watch_alloc(reap, object, size, zeroed);
+    if (UNLIKELY(reap_instrumented && object)) reap_instrument_alloc(reap, object, size, zeroed);
     return object;
 }
 
@@ -161,8 +162,8 @@ static inline void *watched(struct reap *reap, void *object, size_t size, bool z
 static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     if (!(reap->flags & REAP_LIMITED)) return true;
-    reap_limit_open(reap);
-    if (reap_limit_take(reap, bytes, asked, object)) return true;
+    reap_quota_open(reap);
+    if (reap_quota_take(reap, bytes, asked, object)) return true;
     reap_close(reap);
     return false;
 }
@@ -172,8 +173,8 @@ static void end_more(struct reap *reap, size_t bytes)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
     ASSERT(!reap->share.from);
-    reap_limit_give(reap, bytes);
-    reap_limit_close(reap);
+    reap_quota_give(reap, bytes);
+    reap_quota_close(reap);
 }
 
 /* The bytes that an object of a size takes; one that is impossible is not counted, because it will fail. */
@@ -191,7 +192,7 @@ static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
     ASSERT_SOUND(reap);
-    drain_some(reap);
+    take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
     return allocate(reap, size, zeroed);
 }
@@ -200,7 +201,7 @@ void *reap_alloc(struct reap *reap, size_t size)
 {
     ASSERT_SOUND(reap);
     bool zeroed;
-    drain_some(reap);
+    take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, &zeroed);
     return allocate(reap, size, &zeroed);
 }
@@ -228,7 +229,7 @@ static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
     size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
     bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
     size_t both = size > PTRDIFF_MAX ? size : size + alignment;
-    if (apart_on || (large && reap_is_large(reap, both))) return alloc_whole(reap, alignment, size, NULL);
+    if (guarded_on || (large && reap_is_large(reap, both))) return alloc_whole(reap, alignment, size, NULL);
     void *object = allocate(reap, have * REAP_UNIT, &zeroed);
     return object ? trim(reap, object, have, alignment, units) : NULL;
 }
@@ -237,7 +238,7 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 {
     ASSERT_SOUND(reap);
     if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
-    drain_some(reap);
+    take_some_remote(reap);
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
     void *object = allocate_aligned(reap, alignment, size);
     end_more(reap, object ? 0 : cost(size));
@@ -256,7 +257,8 @@ static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 
 static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
-    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first && end <= chunk->limit);
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first &&
+           end <= chunk->end_unit);
     if (UNLIKELY(chunk->kind == REAP_WHOLE))
         release_whole(reap, chunk);
     else
@@ -266,8 +268,8 @@ static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, s
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit);
-    reap_limit_touch(object);
-    if (reap_watched) reap_watch_free(reap, object, (end - unit) * REAP_UNIT);
+    reap_quota_touch(object);
+    if (reap_instrumented) reap_instrument_free(reap, object, (end - unit) * REAP_UNIT);
     reap_open(reap);
     release(reap, chunk, unit, end);
     end_more(reap, (end - unit) * REAP_UNIT);
@@ -292,7 +294,7 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     ASSERT(copy != object && have != 0);
     watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
-    if (UNLIKELY(reap_watched)) reap_watch_free(reap, object, have * REAP_UNIT);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
     size_t unit = reap_unit(chunk, object);
     release(reap, chunk, unit, unit + have);
     return copy;
@@ -302,15 +304,15 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
  * grown. */
 static void resized(struct reap *reap, void *object, size_t units, size_t size)
 {
-    if (UNLIKELY(reap_watched)) reap_watch_resize(reap, object, units * REAP_UNIT, size);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_resize(reap, object, units * REAP_UNIT, size);
 }
 
 /* The same for a large object, whose chunk may have lost what lay behind it. */
 static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size, size_t held)
 {
     resized(reap, reap_address(chunk, chunk->first), units, size);
-    if (UNLIKELY(reap_watched && chunk->size < held))
-        memtool_show((char *)chunk + chunk->size, held - chunk->size);
+    if (UNLIKELY(reap_instrumented && chunk->size < held))
+        sanitizer_show((char *)chunk + chunk->size, held - chunk->size);
 }
 
 /* Resizes a large object in place where that works; one that would then hold more than twice what it
@@ -318,13 +320,13 @@ static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t un
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk, chunk->first) == object);
-    size_t have = chunk->limit - chunk->first, held = chunk->size;
+    size_t have = chunk->end_unit - chunk->first, held = chunk->size;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
     if (done) whole_resized(reap, chunk, have, size, held);
     if (done && !small && chunk->size / 2 <= size) return object;
-    void *copy = move(reap, chunk, object, chunk->limit - chunk->first, size);
+    void *copy = move(reap, chunk, object, chunk->end_unit - chunk->first, size);
     return copy || !done ? copy : object;
 }
 
@@ -349,9 +351,9 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t unit = reap_unit(chunk, object), want = cost(size);
     size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
-    reap_limit_touch(object);
+    reap_quota_touch(object);
     if (!begin_more(reap, more, size, object)) return NULL;
-    if (reap_watched) reap_watch_widen(reap, object, have);
+    if (reap_instrumented) reap_instrument_widen(reap, object, have);
     void *resized = resize(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
     return resized;
@@ -361,7 +363,7 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
 {
     ASSERT_SOUND(reap);
     ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
-    drain_some(reap);
+    take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
     return resize(reap, chunk, object, size);
 }
@@ -372,12 +374,12 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
 {
     ASSERT(from != to && chunk->owner == from);
     reap_chunk_adopt(from); /* it may be one of these */
-    size_t bytes = (chunk->limit - chunk->first) * REAP_UNIT;
-    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
+    size_t bytes = (chunk->end_unit - chunk->first) * REAP_UNIT;
+    if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);
     ASSERT(chunk->owner == to && reap_chunk_is_live(chunk));
     reap_free_settle(from);
-    if (UNLIKELY(reap_watched)) reap_watch_alloc(to, object, bytes, true);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, object, bytes, true);
     return object;
 }
 
@@ -389,14 +391,14 @@ static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object
     void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
     if (!copy) return NULL;
     memcpy(copy, object, bytes);
-    if (UNLIKELY(reap_watched)) reap_watch_free(from, object, bytes);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     release(from, chunk, unit, end);
     return copy;
 }
 
 static bool has_hoards_chunks(const struct reap *reap)
 {
-    return !(reap->flags & REAP_BACKED) || reap_backing_is_hoard(&reap->backing);
+    return !(reap->flags & REAP_SOURCED) || chunk_source_is_hoard(&reap->source);
 }
 
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
@@ -405,19 +407,19 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     ASSERT_SOUND(from);
     ASSERT_SOUND(to);
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
-    reap_alloc_drain(to);
-    reap_limit_touch(object);
-    if (!reap_limit_pass(from, object, to, bytes)) return NULL;
+    reap_alloc_take_remote(to);
+    reap_quota_touch(object);
+    if (!reap_quota_pass(from, object, to, bytes)) return NULL;
     reap_open(from);
     reap_open(to);
-    if (UNLIKELY(reap_watched)) reap_watch_widen(from, object, bytes);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
     bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
     void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
     if (moved)
-        reap_limit_passed(from, to, bytes);
+        reap_quota_passed(from, to, bytes);
     else
-        reap_limit_pass_back(from, to, bytes);
+        reap_quota_pass_back(from, to, bytes);
     reap_close(from);
     reap_close(to);
     return moved;

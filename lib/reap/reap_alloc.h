@@ -23,13 +23,13 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
                                          void *with)
 {
     size_t last = size - 1;
-    if (last < REAP_EXACT_BINS * REAP_UNIT) {
+    if (last < REAP_EXACT_LISTS * REAP_UNIT) {
         void *object = reap_free_take_exact(reap, size);
         if (object) return object;
     }
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return slow(with, size);
     char *object = reap->bump;
-    ASSERT(reap->current && reap->end <= reap->limit && reap->current->owner == reap);
+    ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap);
     reap_mark_start(reap, object);
     ASSERT(bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     char *end = object + (last | (REAP_UNIT - 1)) + 1;
@@ -69,6 +69,6 @@ static inline bool reap_alloc_pending(const struct reap *reap)
 }
 
 /* Frees what other threads freed. Every slow path begins with this. */
-void reap_alloc_drain(struct reap *reap);
+void reap_alloc_take_remote(struct reap *reap);
 
 #endif

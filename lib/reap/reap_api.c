@@ -19,7 +19,8 @@ const char *reapVersion(void) { return REAP_VERSION; }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
+static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &&
+                  offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
                   offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
@@ -143,7 +144,7 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
 {
     size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
     if (unit < copy->first || copy->kind == REAP_SPARE) return false;
-    if (copy->kind == REAP_WHOLE) return unit < copy->limit;
+    if (copy->kind == REAP_WHOLE) return unit < copy->end_unit;
     if (unit >= reap_chunk_top(copy->owner, chunk) || unit >= units) return false;
     size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
     if (!chunk_is_readable(copy->starts, bytes)) return false;
@@ -177,7 +178,7 @@ static bool find_owner(const void *pointer, void **handle)
 
 int reapOf(const void *pointer, void **handle)
 {
-    REAP_NOT_NULL(handle, "reapOf");
+    reap_check_place(handle, "reapOf");
     for (bool found = false; !found;) {
         chunk_freeze();
         found = find_owner(pointer, handle);
@@ -263,12 +264,12 @@ void *reapMove(void *object, void **from_handle, void **to_handle)
 int reapSetLimit(void **handle, size_t bytes)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
-    reap_alloc_drain(reap);
-    return reap_limit_set(reap, bytes) ? 0 : -1;
+    reap_alloc_take_remote(reap);
+    return reap_quota_set(reap, bytes) ? 0 : -1;
 }
 
 void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
     HELD struct reap *reap = reap_hold(handle, "reapOnLimit");
-    reap_limit_notify(reap, fn, arg);
+    reap_quota_notify(reap, fn, arg);
 }

@@ -4,6 +4,7 @@
 
 #include "reap.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/report.h"
@@ -31,16 +32,16 @@ static void begin(struct reap *reap)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-static void enter_shared(struct reap *reap)
+static void enter_shared(struct reap *reap, const char *call)
 {
-    if (shared_entered > 0 && reap != ambient_reap)
-        report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
+    if (shared_entered > 0 && reap != redirect_reap)
+        report_misuse(call, reap_handle(reap), "a shared reap is entered, and not this one innermost");
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
     ASSERT(reap_is_shared(reap) && reap->flags & REAP_ENTERED);
-    shared_outer = ambient_reap;
-    ambient_reap = reap;
+    shared_outer = redirect_reap;
+    redirect_reap = reap;
 }
 
 static void leave_shared(struct reap *shared)
@@ -51,35 +52,60 @@ static void leave_shared(struct reap *shared)
     HELD struct reap *reap = shared;
     ASSERT(reap->entered != 0 && shared_outer != shared);
     if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = shared_outer;
+    redirect_reap = shared_outer;
 }
 
-static void enter(struct reap *reap)
+static void enter(struct reap *reap, const char *call)
 {
     if (!reap_is_entered(reap)) {
         begin(reap);
-        reap->outer = ambient_reap;
-        ambient_reap = reap;
-    } else if (reap != ambient_reap) {
-        report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
+        reap->outer = redirect_reap;
+        redirect_reap = reap;
+    } else if (reap != redirect_reap) {
+        report_misuse(call, reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
-    ASSERT(reap->flags & REAP_ENTERED && ambient_reap == reap && reap->outer != reap);
+    ASSERT(reap->flags & REAP_ENTERED && redirect_reap == reap && reap->outer != reap);
+}
+
+static void enter_any(void **handle, const char *call)
+{
+    HELD struct reap *reap = reap_hold(handle, call);
+    redirect_start();
+    if (UNLIKELY(reap_is_shared(reap)))
+        enter_shared(reap, call);
+    else
+        enter(reap, call);
+}
+
+/* Malloc is another library's. Said once in a process, and by errno each time. */
+static COLD void tell_elsewhere(void)
+{
+    static _Atomic(bool) told;
+    if (!atomic_exchange(&told, true))
+        report_line(
+            "reapEnter: malloc is not libreap-malloc's, so nothing that it gives comes from the reap: "
+            "link libreap-malloc first, or preload it");
+    errno = ENOTSUP;
 }
 
 void reapEnter(void **handle)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapEnter");
-    ambient_start();
-    if (UNLIKELY(reap_is_shared(reap)))
-        enter_shared(reap);
-    else
-        enter(reap);
+    enter_any(handle, "reapEnter");
+    if (UNLIKELY(!redirect_on)) tell_elsewhere();
+}
+
+void reapEnterQuietly(void **handle) { enter_any(handle, "reapEnterQuietly"); }
+
+void *reapEntered(void)
+{
+    struct reap *reap = redirect_reap;
+    return reap ? reap_handle(reap) : NULL;
 }
 
 void reapLeave(void)
 {
-    struct reap *reap = ambient_reap;
+    struct reap *reap = redirect_reap;
     if (!reap) report_misuse("reapLeave", NULL, "no reap is entered");
     if (UNLIKELY(reap_is_shared(reap))) {
         leave_shared(reap);
@@ -88,14 +114,14 @@ void reapLeave(void)
     ASSERT(reap->entered != 0 && reap->flags & REAP_ENTERED);
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
-    ambient_reap = reap->outer;
+    redirect_reap = reap->outer;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
 static void take_along(void)
 {
-    for (struct reap *reap = ambient_reap; reap;) {
+    for (struct reap *reap = redirect_reap; reap;) {
         bool shared = reap_is_shared(reap);
         reap->entered_in = reap_tree_generation;
         if (shared) reap->entered = 1;
@@ -107,14 +133,14 @@ static void take_along(void)
 static void in_forked_child(void)
 {
     reap_tree_generation++;
-    ambient_forks++;
+    redirect_forks++;
     take_along();
 }
 
-bool reap_entered_start(void)
+bool reap_enter_start(void)
 {
     static _Atomic(bool) done;
-    ambient_in_child = take_along;
+    redirect_in_child = take_along;
     if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
     return done;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_enter.h: which reaps threads are in: between reapEnter and reapLeave (redirect.h).
  *
- * The reaps that a thread is in are a chain, innermost first: `ambient_reap`, then `outer` in each. In a
+ * The reaps that a thread is in are a chain, innermost first: `redirect_reap`, then `outer` in each. In a
  * shared reap several threads may be, so what is outside of it, and how often it is entered, is in each
  * thread's TLS; a thread is in one of these at a time.
  *
@@ -17,7 +17,7 @@
 
 /* Before the first reap: has the generation raised in forked children, and their thread's reaps be of it.
  * false: libc has no memory for it, and is to be asked again. Any thread; twice is as good as once. */
-bool reap_entered_start(void);
+bool reap_enter_start(void);
 
 /* Is a thread of this process in it? */
 bool reap_is_entered(struct reap *reap);

@@ -69,7 +69,7 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
     mark->outer = depth ? reap->mark : 0;
     if (chunk) {
         mark->unit = reap_unit(chunk, reap->bump);
-        ASSERT(mark->unit >= chunk->first && mark->unit <= chunk->limit);
+        ASSERT(mark->unit >= chunk->first && mark->unit <= chunk->end_unit);
         bool pinned = chunk->pinned & REAP_PIN_MARK;
         size_t before = pinned ? reap_chunk_mark(chunk) : 0;
         mark->pinned = (uint16_t)(before >> 32 << 1 | pinned);
@@ -90,7 +90,7 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
 static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, size_t unit)
 {
     size_t bytes = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
-    reap_watch_free(reap, reap_address(chunk, unit), bytes);
+    reap_instrument_free(reap, reap_address(chunk, unit), bytes);
 }
 
 /* Tells that the objects of a chunk from a unit on are freed. */
@@ -109,12 +109,12 @@ static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_
 static void leave_current(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk == reap->current && chunk != reap_first_chunk(reap));
-    if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, chunk->first);
+    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first);
     reap_free_unwind(reap, chunk, chunk->first);
-    reap_retreat_begin(chunk);
+    reap_shrink_begin(chunk);
     reap->current = NULL;
-    reap->bump = reap->end = reap->limit = NULL;
-    reap_retreat_end(chunk);
+    reap->bump = reap->end = reap->bump_max = NULL;
+    reap_shrink_end(chunk);
 }
 
 /* A chunk with records stays, all of it free. */
@@ -124,7 +124,7 @@ static void empty_chunk(struct reap *reap, struct reap_chunk *chunk, unsigned de
     chunk->pinned = REAP_PIN_RECORDS;
     chunk->depth = (uint16_t)depth;
     reap_free_unwind(reap, chunk, chunk->first);
-    if (chunk->first < chunk->limit) reap_free_block(reap, chunk, chunk->first, chunk->limit);
+    if (chunk->first < chunk->end_unit) reap_free_block(reap, chunk, chunk->first, chunk->end_unit);
 }
 
 static void rewind_chunks(struct reap *reap, unsigned depth)
@@ -133,7 +133,7 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
     for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth >= depth; chunk = next) {
         next = chunk->next;
         ASSERT(chunk->owner == reap && chunk != reap->current);
-        if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, chunk->first);
+        if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first);
         if (chunk->pinned & REAP_PIN_RECORDS)
             empty_chunk(reap, chunk, depth);
         else
@@ -145,22 +145,22 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
 static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     ASSERT(chunk->owner == reap && unit >= chunk->first && unit <= reap_chunk_top(reap, chunk));
-    if (UNLIKELY(reap_watched)) watch_freed(reap, chunk, unit);
+    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, unit);
     size_t top = reap_free_unlist(reap, chunk, unit);
     reap_chunk_note_high(chunk, top);
-    reap_retreat_begin(chunk);
+    reap_shrink_begin(chunk);
     reap_free_wipe(chunk, unit, top);
     reap_chunk_bump_in(reap, chunk, unit);
-    reap_retreat_end(chunk);
+    reap_shrink_end(chunk);
     reap_chunk_set_mark(chunk, unit);
-    if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
+    if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
 
 void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 {
     ASSERT_SOUND(reap);
     bool limited = reap->flags & REAP_LIMITED;
-    if (limited) reap_limit_open(reap);
+    if (limited) reap_quota_open(reap);
     size_t before = limited ? reap_chunk_live_bytes(reap) : 0;
     rewind_chunks(reap, mark->depth);
     if (mark->chunk) rewind_to(reap, mark->chunk, mark->unit);
@@ -169,8 +169,8 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     reap_region_mode(reap);
     if (!limited) return;
     ASSERT(before >= reap_chunk_live_bytes(reap));
-    reap_limit_give(reap, before - reap_chunk_live_bytes(reap));
-    reap_limit_close(reap);
+    reap_quota_give(reap, before - reap_chunk_live_bytes(reap));
+    reap_quota_close(reap);
 }
 
 /* --- close ----------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/report.h"
 #include "hoard/malloc_fast.h"
 
 enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
@@ -26,10 +27,14 @@ static const void *this_thread(void) { return &lock_depth; }
 void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
-    ASSERT((uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE && reap->tag == reap_tag(reap));
+    ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
+           reap->tag == reap_tag(reap));
     assert(face == reap_face(reap));
-    *face = (struct reap_face){
-        .heap = reap->heap, .tag = face_tag(face), .reap = reap, .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
+    *face = (struct reap_face){.self = face,
+                               .tables = reap->tables,
+                               .tag = face_tag(face),
+                               .reap = reap,
+                               .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);
@@ -57,6 +62,7 @@ void reap_shared_end(struct reap *reap)
     list_remove(&face->node);
     lock_give(&faces.lock);
     face->tag = 0;
+    face->self = face; /* as in reap_region_destroy */
     if (is_held(face)) give(face);
 }
 
@@ -96,10 +102,10 @@ static void hold(struct reap_face *face)
 static struct reap_face *face_of(void *handle, const char *call)
 {
     struct reap_face *face = handle;
-    bool may_be = face && (uintptr_t)face % LENT_ALIGN == LENT_ALIGN - REAP_FACE;
+    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
     bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
-    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->bins_used);
+    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
     return face;
 }
 
@@ -122,6 +128,14 @@ enum reap_try reap_shared_try(struct reap_face *face)
 }
 
 void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, call); }
+
+void reap_shared_check_place(void **handle, const char *call)
+{
+    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* not the program's words */
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;
+    if ((void *)handle == reap_handle(chunk->owner))
+        report_misuse(call, handle, "a reap, where the address of a handle is to be set");
+}
 
 void reap_shared_hold_again(struct reap *reap) { hold(reap_face(reap)); }
 

@@ -37,7 +37,7 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
 /* Another thread may put it there, or take it, at any time: so it is no part of held and peak. */
 static void count_cradle(const struct reap *reap, struct reap_stats *stats)
 {
-    if (!atomic_load_explicit(&reap->cradle, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&reap->cached_child, memory_order_relaxed)) return;
     stats->chunks++;
     stats->chunk_bytes += reap_child_size(reap);
     if (stats->peak_chunk_bytes < stats->chunk_bytes) stats->peak_chunk_bytes = stats->chunk_bytes;
@@ -66,7 +66,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     if (copy.owner != reap) return false;
     if (copy.kind != REAP_WHOLE) {
         size_t bytes = (top / 64 + 1) * sizeof(uint64_t);
-        live -= copy.limit - top;
+        live -= copy.end_unit - top;
         if (live > top || top > copy.size / REAP_UNIT || !chunk_is_readable(copy.starts, bytes)) return false;
         if (copy.frees && !chunk_is_readable(copy.frees, bytes)) return false;
     }
@@ -84,10 +84,10 @@ static bool is_spare(const struct reap_chunk *chunk)
 static void count(const struct reap *reap, count_chunk *add, struct reap_stats *stats)
 {
     *stats = (struct reap_stats){
-        .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_limit_of(reap)};
+        .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_quota_of(reap)};
     const struct reap_chunk *chunk = reap_chunk_begin(reap);
     while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
-    for (chunk = reap->spares; chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
+    for (chunk = reap_spares(reap); chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
     count_cradle(reap, stats);
 }
 
@@ -107,7 +107,7 @@ int reapStats(void **handle, struct reap_stats *stats)
 {
     HELD struct reap *reap = reap_hold(handle, "reapStats");
     REAP_NOT_NULL(stats, "reapStats");
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     count(reap, count_mine, stats);
     stats->children = reap_tree_count(reap);
     return 0;
@@ -155,7 +155,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
 {
     HELD struct reap *reap = reap_hold(handle, "reapWalk");
     REAP_NOT_NULL(fn, "reapWalk");
-    reap_alloc_drain(reap);
+    reap_alloc_take_remote(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next), within = reap->walked;
     const void *coming = within ? reap->coming : NULL; /* of the walk that this one is in */
@@ -168,7 +168,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         more = find_object(reap, &next);
         void *object = reap_address(here.chunk, here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
-        if (UNLIKELY(reap_watched)) reap_watch_widen(reap, object, size);
+        if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
         reap->coming = more ? reap_address(next.chunk, next.unit) : NULL;
         reap->walked = true;
         result = fn(object, size, arg);
@@ -232,9 +232,11 @@ static void say_left(const struct view *view)
 {
     const char *above = view->above;
     report_end();
-    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu bytes, %zu held", view->name,
+    char live[REPORT_BYTES], held[REPORT_BYTES];
+    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %s, %s", view->name,
                 *view->name ? " " : "", view->handle, *above ? " below " : "", above,
-                view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);
+                view->stats.live_objects, report_bytes(live, view->stats.live_bytes, "bytes"),
+                report_bytes(held, view->stats.chunk_bytes, "held"));
 }
 
 /* out NULL: as one that is left at exit. */
@@ -247,9 +249,11 @@ static void print_view(const struct view *view, int depth, FILE *out)
     }
     fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
     if (depth > DEEP) fprintf(out, "[%d] ", depth);
-    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", view->name,
+    char limit[40] = "";
+    if (stats->limit) report_format(limit, sizeof limit, ", limit %zu", stats->limit);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most%s\n", view->name,
             *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
-            stats->chunk_bytes, stats->peak_chunk_bytes);
+            stats->chunk_bytes, stats->peak_chunk_bytes, limit);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */

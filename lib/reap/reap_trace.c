@@ -30,10 +30,10 @@ static uint64_t now_us(void)
 
 static int open_to_keep(const char *path)
 {
-    int fd = file_open(path, O_WRONLY | O_CREAT | O_APPEND);
-    int high = fd < 0 ? -1 : file_keep(fd);
+    int fd = small_file_open(path, O_WRONLY | O_CREAT | O_APPEND);
+    int high = fd < 0 ? -1 : small_file_keep(fd);
     if (high < 0) return fd;
-    file_close(fd);
+    small_file_close(fd);
     return high;
 }
 
@@ -75,7 +75,7 @@ static void line(const char *event, const struct reap *reap, const char *rest)
                              (unsigned long long)(now_us() - start_us), event,
                              reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);
     text[n++] = '\n';
-    if (is_open() && file_write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
+    if (is_open() && small_file_write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
     errno = saved;
 }
 

@@ -94,12 +94,13 @@ static inline void reap_tree_remove(struct reap *child)
 }
 
 /* Takes the chunk that the parent keeps for its next child. NULL: none. */
-static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
+static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
 {
-    struct reap_chunk *chunk = atomic_load_explicit(&parent->cradle, memory_order_relaxed);
+    struct reap_chunk *chunk = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
     if (!chunk) return NULL;
-    if (!__libc_single_threaded) return atomic_exchange_explicit(&parent->cradle, NULL, memory_order_acquire);
-    atomic_store_explicit(&parent->cradle, NULL, memory_order_relaxed);
+    if (!__libc_single_threaded)
+        return atomic_exchange_explicit(&parent->cached_child, NULL, memory_order_acquire);
+    atomic_store_explicit(&parent->cached_child, NULL, memory_order_relaxed);
     return chunk;
 }
 
@@ -109,14 +110,14 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
 {
     struct reap_chunk *none = NULL;
-    ASSERT(!reap_chunk_is_live(chunk) && !chunk->lent);
-    if (UNLIKELY(!parent || reap_watched || chunk->size != reap_child_size(parent))) return false;
-    if (UNLIKELY(parent->flags & REAP_BACKED) && !reap_backing_is_hoard(&parent->backing)) return false;
-    if (atomic_load_explicit(&parent->cradle, memory_order_relaxed)) return false;
+    ASSERT(!reap_chunk_is_live(chunk) && !chunk->is_users);
+    if (UNLIKELY(!parent || reap_instrumented || chunk->size != reap_child_size(parent))) return false;
+    if (UNLIKELY(parent->flags & REAP_SOURCED) && !chunk_source_is_hoard(&parent->source)) return false;
+    if (atomic_load_explicit(&parent->cached_child, memory_order_relaxed)) return false;
     if (!__libc_single_threaded)
-        return atomic_compare_exchange_strong_explicit(&parent->cradle, &none, chunk, memory_order_release,
-                                                       memory_order_relaxed);
-    atomic_store_explicit(&parent->cradle, chunk, memory_order_relaxed);
+        return atomic_compare_exchange_strong_explicit(&parent->cached_child, &none, chunk,
+                                                       memory_order_release, memory_order_relaxed);
+    atomic_store_explicit(&parent->cached_child, chunk, memory_order_relaxed);
     return true;
 }
 

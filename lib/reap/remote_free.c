@@ -2,12 +2,15 @@
 /* remote_free.c: free() and realloc() of a reap's object, from any thread. */
 #include "reap/remote_free.h"
 
+#include "reap.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/report.h"
+#include "hoard/guarded_map.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/instrument.h"
@@ -26,7 +29,7 @@ enum {
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;
-    if (UNLIKELY(reap_watched)) memtool_use((void *)(uintptr_t)object, REAP_UNIT);
+    if (UNLIKELY(reap_instrumented)) sanitizer_use((void *)(uintptr_t)object, REAP_UNIT);
     return words[1] == reap_pending(object);
 }
 
@@ -38,7 +41,7 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
     size_t unit = reap_unit(chunk, object);
-    ASSERT(unit >= chunk->first && unit < chunk->limit);
+    ASSERT(unit >= chunk->first && unit < chunk->end_unit);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
     return behind != 0 && !(behind & 1);
 }
@@ -86,20 +89,20 @@ static size_t top_of(const struct reap_chunk *chunk)
     const struct reap *reap = chunk->owner;
     const struct reap_chunk *current = __atomic_load_n(&reap->current, __ATOMIC_ACQUIRE);
     const char *bump = __atomic_load_n(&reap->bump, __ATOMIC_ACQUIRE);
-    size_t limit = __atomic_load_n(&chunk->limit, __ATOMIC_RELAXED);
+    size_t end = __atomic_load_n(&chunk->end_unit, __ATOMIC_RELAXED);
     size_t offset = (size_t)(bump - (const char *)chunk);
-    return current == chunk && offset <= limit * REAP_UNIT ? offset / REAP_UNIT : limit;
+    return current == chunk && offset <= end * REAP_UNIT ? offset / REAP_UNIT : end;
 }
 
 /* Blocks that are made behind an object meanwhile start where it ends, and show that before the bump pointer
  * moves; only a retreat takes such a sign away. */
 bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units)
 {
-    uint32_t before = atomic_load_explicit(&chunk->retreats, memory_order_acquire);
+    uint32_t before = atomic_load_explicit(&chunk->shrink_seq, memory_order_acquire);
     size_t top = top_of(chunk);
     *units = bitmap_next(chunk->starts, unit + 1, top) - unit;
     atomic_thread_fence(memory_order_acquire);
-    return before % 2 == 0 && before == atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
+    return before % 2 == 0 && before == atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
 }
 
 /* The same until it succeeds. In the child of a fork nobody may be there who ends a retreat; but then there
@@ -120,16 +123,16 @@ static size_t measure(const struct reap_chunk *chunk, size_t unit)
 
 size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 {
-    size_t bytes = chunk->kind == REAP_WHOLE ? (chunk->limit - chunk->first) * REAP_UNIT
+    size_t bytes = chunk->kind == REAP_WHOLE ? (chunk->end_unit - chunk->first) * REAP_UNIT
                                              : measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
-    if (UNLIKELY(reap_watched)) reap_watch_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
     return bytes;
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
 /* Has the thread the reap of a chunk for itself, since it is in it, or shares it? */
-static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == ambient_reap || chunk->shared; }
+static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 
 static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 {
@@ -137,7 +140,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     int saved = errno;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
-    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object);
+    if (UNLIKELY(reap_instrumented)) reap_remote_usable(chunk, object);
     reap_alloc_free(reap, chunk, object);
     errno = saved;
 }
@@ -145,7 +148,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 static void *alloc(void *entered, size_t alignment, size_t size)
 {
     HELD struct reap *reap = entered;
-    ASSERT(entered == ambient_reap && reap->flags & REAP_ENTERED);
+    ASSERT(entered == redirect_reap && reap->flags & REAP_ENTERED);
     if (UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
     return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
 }
@@ -153,8 +156,8 @@ static void *alloc(void *entered, size_t alignment, size_t size)
 /* Most of what is freed in a thread that is in a reap is that reap's. */
 static bool free_entered(void *object)
 {
-    struct reap *reap = ambient_reap;
-    if (!reap || reap_watched || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
+    struct reap *reap = redirect_reap;
+    if (!reap || reap_instrumented || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
     if (is_pending(object)) return false;
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
@@ -171,7 +174,8 @@ static void free_object(void *in, void *object, const char *call)
     }
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
-    if (UNLIKELY(reap_watched)) reap_remote_usable(chunk, object); /* its first two words are written to */
+    if (UNLIKELY(reap_instrumented))
+        reap_remote_usable(chunk, object); /* its first two words are written to */
     push(chunk, object, call);
 }
 
@@ -180,15 +184,15 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 {
     uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
     bool limited = flags & REAP_LIMITED;
-    if (flags & REAP_BACKED && !reap_backing_is_hoard(&reap->backing)) { /* which is its own thread's */
+    if (flags & REAP_SOURCED && !chunk_source_is_hoard(&reap->source)) { /* which is its own thread's */
         errno = ENOMEM;
         return NULL;
     }
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
-    if (limited && !reap_limit_draw(reap, bytes)) return NULL;
+    if (limited && !reap_quota_draw(reap, bytes)) return NULL;
     ASSERT(bytes != 0);
     struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);
-    if (!whole && limited) reap_limit_undraw(reap, bytes);
+    if (!whole && limited) reap_quota_undraw(reap, bytes);
     return whole;
 }
 
@@ -201,13 +205,25 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
-    ASSERT(whole->owner == reap && (whole->limit - whole->first) * REAP_UNIT >= size);
+    ASSERT(whole->owner == reap && (whole->end_unit - whole->first) * REAP_UNIT >= size);
     void *copy = reap_address(whole, whole->first);
-    if (UNLIKELY(reap_watched)) reap_watch_alloc(reap, copy, size, false);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     push_chunk(reap, whole);
     push(chunk, object, call);
     return copy;
+}
+
+int reapFreeAny(void *object)
+{
+    struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
+    if (chunk) {
+        free_object(chunk, object, "reapFreeAny");
+        return 0;
+    }
+    if (UNLIKELY(object && guarded_map_find_dead(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    errno = ENOENT;
+    return -1;
 }
 
 static size_t usable_size(void *chunk, const void *object, const char *call)
@@ -219,12 +235,12 @@ static size_t usable_size(void *chunk, const void *object, const char *call)
 
 void reap_remote_start(void)
 {
-    static const struct chunk_client client = {.free_object = free_object,
-                                               .realloc_object = realloc_object,
-                                               .usable_size = usable_size,
-                                               .alloc = alloc,
-                                               .fork_prepare = reap_shared_fork_prepare,
-                                               .fork_parent = reap_shared_fork_parent,
-                                               .fork_child = reap_shared_fork_child};
-    chunk_set_client(&client);
+    static const struct reap_hooks client = {.free_object = free_object,
+                                             .realloc_object = realloc_object,
+                                             .usable_size = usable_size,
+                                             .alloc = alloc,
+                                             .fork_prepare = reap_shared_fork_prepare,
+                                             .fork_parent = reap_shared_fork_parent,
+                                             .fork_child = reap_shared_fork_child};
+    reap_hooks_set(&client);
 }

@@ -4,7 +4,7 @@
  * Under libreap-malloc a program may hand a reap's object to free(), as libraries do with what
  * they did not allocate. The thread that calls need not be the one that uses the reap, so nothing
  * of the reap is touched but two lists, pushed to atomically and emptied by the reap's next slow
- * path (reap_alloc_drain):
+ * path (reap_alloc_take_remote):
  *
  *     remote         freed objects, linked through their first eight bytes; the second eight mark
  *                    them as pending, so that a second free is seen before the list is emptied

@@ -12,8 +12,8 @@ struct sums {
     size_t held;
     size_t spare_bytes;
     size_t free_blocks;
-    size_t dirty;
-    size_t closed;
+    size_t to_sweep;
+    size_t draining;
     const char *wrong; /* the first equation that does not hold */
 };
 
@@ -36,11 +36,11 @@ static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk
         last_is_free = reap_is_free(chunk, unit);
         if (!last_is_free) continue;
         free_units += end - unit;
-        sums->free_blocks += !chunk->closed;
+        sums->free_blocks += !chunk->draining;
     }
     for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
         HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
-    HOLDS(sums, chunk->live_units == chunk->limit - chunk->first - free_units);
+    HOLDS(sums, chunk->live_units == chunk->end_unit - chunk->first - free_units);
     HOLDS(sums, chunk != reap->current || !last_is_free || top == reap_chunk_floor(chunk));
     HOLDS(sums, reap_chunk_floor(chunk) >= chunk->first && reap_chunk_floor(chunk) <= top);
     HOLDS(sums, chunk->live_units > 0 || chunk == reap->current || chunk->pinned ||
@@ -53,15 +53,15 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->owner == reap);
     HOLDS(sums, chunk->shared == reap_is_shared(reap));
     HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
-    HOLDS(sums, chunk->first <= chunk->limit);
-    HOLDS(sums, chunk->limit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
+    HOLDS(sums, chunk->first <= chunk->end_unit);
+    HOLDS(sums, chunk->end_unit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
-    sums->dirty += reap_is_dirty(chunk);
-    sums->closed += chunk->closed;
-    HOLDS(sums, !chunk->closed || (!reap_is_dirty(chunk) && chunk != reap->current));
-    HOLDS(sums, chunk->frees || !reap_is_dirty(chunk));
-    HOLDS(sums, chunk->reach == (chunk->frees ? chunk->size / REAP_UNIT : 0));
+    sums->to_sweep += reap_chunk_is_to_sweep(chunk);
+    sums->draining += chunk->draining;
+    HOLDS(sums, !chunk->draining || (!reap_chunk_is_to_sweep(chunk) && chunk != reap->current));
+    HOLDS(sums, chunk->frees || !reap_chunk_is_to_sweep(chunk));
+    HOLDS(sums, chunk->fast_free_end == (chunk->frees ? chunk->size / REAP_UNIT : 0));
     check_blocks(reap, chunk, sums);
 }
 
@@ -75,36 +75,36 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         prev = chunk;
     }
     check_chunk(reap, reap_first_chunk(reap), sums);
-    for (const struct reap_chunk *chunk = reap->spares; chunk && !sums->wrong; chunk = chunk->next) {
+    for (const struct reap_chunk *chunk = reap_spares(reap); chunk && !sums->wrong; chunk = chunk->next) {
         HOLDS(sums, chunk->kind == REAP_SPARE);
         sums->spare_bytes += chunk->size;
     }
-    size_t dirty = 0;
-    for (const struct list_node *node = reap->dirty.first; node; node = node->next) dirty++;
-    HOLDS(sums, dirty == sums->dirty);
-    HOLDS(sums, reap->closed == sums->closed);
+    size_t to_sweep = 0;
+    for (const struct list_node *node = reap->to_sweep.first; node; node = node->next) to_sweep++;
+    HOLDS(sums, to_sweep == sums->to_sweep);
+    HOLDS(sums, reap->draining == sums->draining);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
     HOLDS(sums, reap->held == sums->held + sums->spare_bytes + reap_wide_size(reap));
     HOLDS(sums, reap->peak >= reap->held);
 }
 
-static struct reap_block **bins_of(const struct reap *reap)
+static struct reap_block **lists_of(const struct reap *reap)
 {
-    return reap_tables((struct reap *)(uintptr_t)reap)->bins;
+    return reap_tables_of((struct reap *)(uintptr_t)reap)->freelists;
 }
 
-static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
+static void check_freelist(const struct reap *reap, size_t list, struct sums *sums)
 {
     const struct reap_block *prev = NULL;
-    for (struct reap_block *block = bins_of(reap)[bin]; block && !sums->wrong; block = block->next) {
+    for (struct reap_block *block = lists_of(reap)[list]; block && !sums->wrong; block = block->next) {
         struct reap_chunk *chunk = chunk_of(block, NULL);
         HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
-        HOLDS(sums, sums->wrong || (chunk->frees && !chunk->closed));
+        HOLDS(sums, sums->wrong || (chunk->frees && !chunk->draining));
         if (sums->wrong) return;
         size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
         HOLDS(sums, bitmap_get(chunk->frees, unit));
-        HOLDS(sums, reap_bin(units) == bin);
-        HOLDS(sums, units <= REAP_EXACT_BINS || block->units == units);
+        HOLDS(sums, reap_freelist(units) == list);
+        HOLDS(sums, units <= REAP_EXACT_LISTS || block->units == units);
         HOLDS(sums, !prev || block->prev == prev);
         HOLDS(sums, sums->free_blocks-- > 0);
         prev = block;
@@ -113,21 +113,22 @@ static void check_bin(const struct reap *reap, size_t bin, struct sums *sums)
 
 static void check_near(const struct reap *reap, struct sums *sums)
 {
-    if (reap->heap == &reap_no_heap) return;
-    HOLDS(sums, reap->heap->bins == bins_of(reap));
-    for (size_t i = 0; !sums->wrong && i <= reap->heap->near_last; i++) {
-        const struct reap_chunk *chunk = *reap_near(reap->heap, (void *)(i << REAP_NEAR_SHIFT));
+    if (reap->tables == &reap_no_tables) return;
+    HOLDS(sums, reap->tables->freelists == lists_of(reap));
+    for (size_t i = 0; !sums->wrong && i <= reap->tables->cache_last; i++) {
+        const struct reap_chunk *chunk =
+            *reap_cached_chunk(reap->tables, (void *)(i << REAP_CHUNK_CACHE_SHIFT));
         HOLDS(sums, chunk->size == 0 || (chunk_of(chunk, NULL) == chunk && reap_chunk_is_live(chunk)));
         HOLDS(sums, sums->wrong || chunk->size == 0 || (chunk->owner == reap && chunk->kind == REAP_REGULAR));
     }
 }
 
-static void check_bins(const struct reap *reap, struct sums *sums)
+static void check_freelists(const struct reap *reap, struct sums *sums)
 {
-    for (size_t bin = 0; bin < REAP_BINS && !sums->wrong; bin++) {
-        if (!(reap->bins_used >> bin & 1)) continue;
-        HOLDS(sums, bins_of(reap)[bin]);
-        check_bin(reap, bin, sums);
+    for (size_t list = 0; list < REAP_FREELISTS && !sums->wrong; list++) {
+        if (!(reap->freelists_used >> list & 1)) continue;
+        HOLDS(sums, lists_of(reap)[list]);
+        check_freelist(reap, list, sums);
     }
     HOLDS(sums, sums->free_blocks == 0);
 }
@@ -136,22 +137,22 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 {
     const struct reap_chunk *chunk = reap->current;
     bool limited = reap->flags & REAP_LIMITED;
-    HOLDS(sums, reap->end == reap->bump || reap->end == reap->limit || limited);
-    HOLDS(sums, reap->end == reap->limit || reap->bins_used || reap_watched || limited);
+    HOLDS(sums, reap->end == reap->bump || reap->end == reap->bump_max || limited);
+    HOLDS(sums, reap->end == reap->bump_max || reap->freelists_used || reap_instrumented || limited);
     if (!chunk) {
-        HOLDS(sums, !reap->bump && !reap->limit);
+        HOLDS(sums, !reap->bump && !reap->bump_max);
         return;
     }
-    HOLDS(sums, reap->limit == (char *)reap_address(chunk, chunk->limit));
-    HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->limit);
+    HOLDS(sums, reap->bump_max == (char *)reap_address(chunk, chunk->end_unit));
+    HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->bump_max);
     HOLDS(sums, reap->bump >= (char *)reap_address(chunk, chunk->first));
     HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0);
 }
 
 static void check_children(const struct reap *reap, struct sums *sums)
 {
-    const struct reap_chunk *cradle = reap->cradle;
-    HOLDS(sums, !cradle || (chunk_of(cradle, NULL) == cradle && cradle->tag == 0));
+    const struct reap_chunk *cached_child = reap->cached_child;
+    HOLDS(sums, !cached_child || (chunk_of(cached_child, NULL) == cached_child && cached_child->tag == 0));
     const struct reap *prev = NULL;
     for (const struct reap *child = reap->children; child && !sums->wrong;
          prev = child, child = child->next) {
@@ -196,20 +197,22 @@ static void check_share(const struct reap *reap, struct sums *sums)
 static void check_face(const struct reap *reap, struct sums *sums)
 {
     const struct reap_face *face = reap_face(reap);
-    HOLDS(sums, face->reap == reap && list_holds(&face->node));
-    HOLDS(sums, !face->bump && !face->end && !face->bins_used);
+    HOLDS(sums, face->self == face && face->reap == reap && list_holds(&face->node));
+    HOLDS(sums, !face->bump && !face->end && !face->freelists_used);
     HOLDS(sums, (face->depth > 0) == (face->owner == &lock_depth));
-    HOLDS(sums, (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->limit));
+    HOLDS(sums,
+          (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->end_unit));
 }
 
 bool reap_is_valid(const struct reap *reap, const char **why)
 {
     struct sums sums = {0};
+    HOLDS(&sums, reap->self == reap);
     HOLDS(&sums, reap->tag == reap_tag(reap) || reap_is_shared(reap));
     if (!sums.wrong && reap_is_shared(reap)) check_face(reap, &sums);
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
-    if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_freelists(reap, &sums);
     if (!sums.wrong) check_near(reap, &sums);
     if (!sums.wrong) check_children(reap, &sums);
     HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
@@ -226,7 +229,7 @@ bool reap_is_sound(const struct reap *reap)
     if (reap_is_shared(reap)) check_face(reap, &sums);
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
-    if (!sums.wrong) check_bins(reap, &sums);
+    if (!sums.wrong) check_freelists(reap, &sums);
     if (!sums.wrong) check_near(reap, &sums);
     if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
     bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;

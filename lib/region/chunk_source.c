@@ -16,24 +16,24 @@ static void *no_memory(void)
 }
 
 /* The source's own mallocs are not to ask the reap that asks the source. */
-static void *call_take(const struct reap_backing *backing, size_t size)
+static void *call_take(const struct chunk_source *backing, size_t size)
 {
     ASSERT(backing->take && size != 0);
-    struct ambient_pause pause = ambient_pause();
+    struct redirect_pause pause = redirect_pause();
     void *chunk = backing->take(size, backing->arg);
-    ambient_resume(pause);
+    redirect_resume(pause);
     return chunk;
 }
 
-static void call_give(const struct reap_backing *backing, void *chunk, size_t size)
+static void call_give(const struct chunk_source *backing, void *chunk, size_t size)
 {
     ASSERT(backing->give);
-    struct ambient_pause pause = ambient_pause();
+    struct redirect_pause pause = redirect_pause();
     backing->give(chunk, size, backing->arg);
-    ambient_resume(pause);
+    redirect_resume(pause);
 }
 
-static void *take_from_source(const struct reap_backing *backing, size_t size, size_t *got)
+static void *take_from_source(const struct chunk_source *backing, size_t size, size_t *got)
 {
     size = (size + REAP_SOURCE_ALIGN - 1) & -(size_t)REAP_SOURCE_ALIGN;
     void *chunk = size <= PTRDIFF_MAX ? call_take(backing, size) : NULL;
@@ -42,23 +42,23 @@ static void *take_from_source(const struct reap_backing *backing, size_t size, s
         report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
     *got = size;
     ASSERT(size % REAP_SOURCE_ALIGN == 0);
-    int error = lent_add(chunk, size);
+    int error = user_memory_add(chunk, size);
     if (error == 0) return chunk;
     if (error == EINVAL) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
     call_give(backing, chunk, size);
     return no_memory();
 }
 
-void *reap_backing_take(const struct reap_backing *backing, size_t size, size_t *got, bool *zeroed)
+void *chunk_source_take(const struct chunk_source *backing, size_t size, size_t *got, bool *zeroed)
 {
-    if (reap_backing_is_hoard(backing)) return chunk_alloc(size, got, zeroed);
+    if (chunk_source_is_hoard(backing)) return chunk_alloc(size, got, zeroed);
     if (zeroed) *zeroed = false;
     return backing->take ? take_from_source(backing, size, got) : no_memory();
 }
 
-void reap_backing_give(const struct reap_backing *backing, void *chunk, size_t size)
+void chunk_source_give(const struct chunk_source *backing, void *chunk, size_t size)
 {
-    ASSERT(!reap_backing_is_hoard(backing));
-    lent_remove(chunk);
+    ASSERT(!chunk_source_is_hoard(backing));
+    user_memory_remove(chunk);
     if (chunk != backing->buffer) call_give(backing, chunk, size);
 }

@@ -15,7 +15,7 @@
 
 enum { REAP_SOURCE_ALIGN = 4096 }; /* bytes; sizes and addresses of a source's chunks are multiples */
 
-struct reap_backing {
+struct chunk_source {
     size_t max_chunk; /* bytes; chunks double up to this */
     void *(*take)(size_t size, void *arg);
     void (*give)(void *chunk, size_t size, void *arg);
@@ -24,15 +24,15 @@ struct reap_backing {
 };
 
 /* May chunks of the backend be among its chunks? */
-static inline bool reap_backing_is_hoard(const struct reap_backing *backing)
+static inline bool chunk_source_is_hoard(const struct chunk_source *backing)
 {
     return !backing->take && !backing->buffer;
 }
 
 /* A chunk; as chunk_alloc. */
-void *reap_backing_take(const struct reap_backing *backing, size_t size, size_t *got, bool *zeroed);
+void *chunk_source_take(const struct chunk_source *backing, size_t size, size_t *got, bool *zeroed);
 
 /* A chunk of the user's goes back. */
-void reap_backing_give(const struct reap_backing *backing, void *chunk, size_t size);
+void chunk_source_give(const struct chunk_source *backing, void *chunk, size_t size);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain.h: chunks that a reap can do without.
  *
- * Where objects die here and there, chunks grow emptier and none goes. So when less than half of a chunk
- * lives, and the others have room for that and some more, it is closed: its free blocks are in no bins, so it
- * only loses objects, and goes with the last one. Before a reap grows, closed chunks are opened again.
+ * Where objects are freed here and there, chunks grow emptier and none is given back. So a chunk is drained
+ * when less than half of it is live and the other chunks have room for that and some more: its free blocks
+ * leave the free lists, it only loses objects, and it is given back with its last one. Before the reap grows,
+ * draining chunks are taken into use again.
  *
- * And before a reap grows of which a quarter is free, all are closed, and opened one by one: what is free in
- * them is joined so, which frees that were followed by as many allocations have not had done. Where that was
- * in vain, it is not done again before the reap has grown by an eighth.
+ * A reap that is about to grow, and of which a quarter is free, drains all its chunks and takes them into use
+ * again one by one. This joins free neighbours, which frees that were each followed by an allocation have not
+ * done. Where it was in vain, it is not done again before the reap has grown by an eighth.
  *
- * A closed chunk's free blocks are known from its bitmaps alone: a free there touches no object, and opening
- * it joins them a run at a time. So where most chunks would be closed, or most have blocks to be joined, all
- * are closed at once, which is emptying the bins: to take each block out of its bin would touch it and both
- * its neighbours there.
+ * The bitmaps alone tell the free blocks of a draining chunk. A free there touches no object, and the end of
+ * the draining joins blocks a run at a time. So where most chunks are to be drained, or most have blocks to
+ * join, all are drained at once, by emptying the free lists: to take each block off its list would touch it
+ * and both neighbours on the list.
  *
  * Threads: the reap's own.
  */
@@ -22,27 +23,28 @@
 #include "region/reap_chunk.h"
 
 /* May the reap do without the free blocks of a chunk, in which less than half lives? */
-bool reap_closing_is_due(const struct reap *reap, const struct reap_chunk *chunk);
+bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk);
 
-/* Closes a chunk, which has no hole. */
-void reap_closing_close(struct reap *reap, struct reap_chunk *chunk);
+/* Drains a chunk, which has no hole. */
+void reap_drain_begin(struct reap *reap, struct reap_chunk *chunk);
 
-/* Opens a closed chunk. */
-void reap_closing_open(struct reap *reap, struct reap_chunk *chunk);
+/* Takes a draining chunk into use again. */
+void reap_drain_end(struct reap *reap, struct reap_chunk *chunk);
 
-/* Opens the one in which most is free. False: there is none. */
-bool reap_closing_reopen(struct reap *reap);
+/* Takes the draining chunk with the most free bytes into use. False: there is none. */
+bool reap_drain_end_one(struct reap *reap);
 
-/* Is that part, a half or a quarter, of the open chunks in which something was freed free? */
-bool reap_closing_part_is_free(const struct reap *reap, unsigned part);
+/* Is that part, a half or a quarter, of the chunks in use in which something was freed free? */
+bool reap_drain_part_is_free(const struct reap *reap, unsigned part);
 
-/* Is one to be closed, and so many others are that all may as well be? */
-bool reap_closing_most_are_due(const struct reap *reap);
+/* Is one chunk to be drained, and so many others that all may as well be? */
+bool reap_drain_most_are_due(const struct reap *reap);
 
-/* Is so much of what is free to be joined that all bins may as well be filled anew? */
-bool reap_closing_all_is_due(const struct reap *reap);
+/* Are so many free blocks to be joined that all free lists may as well be filled anew? */
+bool reap_drain_all_is_due(const struct reap *reap);
 
-/* Empties the bins and closes every chunk with free blocks but the current one, whose blocks are joined. */
-void reap_closing_close_all(struct reap *reap);
+/* Empties the free lists and drains every chunk with free blocks but the current one, whose blocks it joins.
+ */
+void reap_drain_all(struct reap *reap);
 
 #endif

@@ -3,10 +3,10 @@
  *
  * They are linked through their own memory:
  *
- *     bins     0   1   2  ...  31 | 32        33        34        35
+ *     list     0   1   2  ...  31 | 32        33        34        35
  *     units    1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
  *
- * And the dirty list: chunks whose free neighbours may not be joined.
+ * And the sweep list: chunks whose free neighbours may not be joined yet.
  *
  * Threads: the reap's own.
  */
@@ -22,61 +22,61 @@ enum { REAP_SMALL_SWEEP = 32 * 1024 }; /* bytes; sweeping a chunk up to this cos
 /* Heap mode while something is free. */
 static inline void reap_choose_mode(struct reap *reap)
 {
-    if (reap->bins_used)
+    if (reap->freelists_used)
         reap_heap_mode(reap);
     else
         reap_region_mode(reap);
 }
 
-/* The bin for a block of so many units. */
-static inline size_t reap_bin(size_t units)
+/* The free list for a block of so many units. */
+static inline size_t reap_freelist(size_t units)
 {
     ASSERT(units != 0);
-    if (LIKELY(units <= REAP_EXACT_BINS)) return units - 1;
+    if (LIKELY(units <= REAP_EXACT_LISTS)) return units - 1;
     size_t log = 63 - (size_t)__builtin_clzll(units);
-    size_t bin = REAP_EXACT_BINS + (log - 5) * 2 + (units >> (log - 1) & 1);
-    return bin < REAP_BINS ? bin : REAP_BINS - 1;
+    size_t list = REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
+    return list < REAP_FREELISTS ? list : REAP_FREELISTS - 1;
 }
 
-/* Puts a block in a bin. The first one there has no prev to speak of: so taking it does not touch the
+/* Puts a block on a free list. The first one there has no prev to speak of: so taking it does not touch the
  * second one. */
-static inline void reap_bin_link(struct reap *reap, struct reap_heap *heap, struct reap_block *block,
-                                 size_t bin)
+static inline void reap_freelist_link(struct reap *reap, struct reap_tables *tables, struct reap_block *block,
+                                      size_t list)
 {
-    ASSERT(bin < REAP_BINS && heap == reap_tables(reap) && (uintptr_t)block % REAP_UNIT == 0);
-    struct reap_block *head = heap->bins[bin];
-    ASSERT((head != NULL) == (reap->bins_used >> bin & 1) && head != block);
+    ASSERT(list < REAP_FREELISTS && tables == reap_tables_of(reap) && (uintptr_t)block % REAP_UNIT == 0);
+    struct reap_block *head = tables->freelists[list];
+    ASSERT((head != NULL) == (reap->freelists_used >> list & 1) && head != block);
     block->next = head;
     if (LIKELY(head != NULL))
         head->prev = block;
     else
-        reap->bins_used |= (uint64_t)1 << bin;
-    heap->bins[bin] = block;
+        reap->freelists_used |= (uint64_t)1 << list;
+    tables->freelists[list] = block;
     reap_heap_mode(reap);
 }
 
-static inline void reap_bin_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+static inline void reap_freelist_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
     ASSERT(chunk->owner == reap && unit >= chunk->first && unit + units <= reap_chunk_top(reap, chunk));
     ASSERT(bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
     struct reap_block *block = reap_address(chunk, unit);
-    if (units > REAP_EXACT_BINS) block->units = units;
-    reap_bin_link(reap, reap_tables(reap), block, reap_bin(units));
+    if (units > REAP_EXACT_LISTS) block->units = units;
+    reap_freelist_link(reap, reap_tables_of(reap), block, reap_freelist(units));
 }
 
-/* Notes that the bin for a size holds nothing any more, and returns the block that was the last. */
-void *reap_bin_emptied(struct reap *reap, struct reap_block *block, size_t size)
+/* Notes that the free list for a size holds nothing any more, and returns the block that was the last. */
+void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t size)
     __attribute__((returns_nonnull));
 
-static inline void reap_bins_unlink(struct reap *reap, struct reap_block *block, size_t units)
+static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *block, size_t units)
 {
-    size_t bin = reap_bin(units);
-    struct reap_heap *heap = reap_tables(reap);
-    ASSERT(reap->bins_used >> bin & 1 && heap->bins[bin] != NULL);
-    ASSERT(bin < REAP_EXACT_BINS || block->units == units);
-    if (heap->bins[bin] == block) {
-        heap->bins[bin] = block->next;
-        if (!block->next) reap_bin_emptied(reap, block, units * REAP_UNIT);
+    size_t list = reap_freelist(units);
+    struct reap_tables *tables = reap_tables_of(reap);
+    ASSERT(reap->freelists_used >> list & 1 && tables->freelists[list] != NULL);
+    ASSERT(list < REAP_EXACT_LISTS || block->units == units);
+    if (tables->freelists[list] == block) {
+        tables->freelists[list] = block->next;
+        if (!block->next) reap_freelist_emptied(reap, block, units * REAP_UNIT);
         return;
     }
     assert(block->prev->next == block);
@@ -84,26 +84,27 @@ static inline void reap_bins_unlink(struct reap *reap, struct reap_block *block,
     if (block->next) block->next->prev = block->prev;
 }
 
-/* Takes a free block out of the bins and the bitmaps, because it becomes part of another. */
-static inline void reap_bins_dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+/* Takes a free block out of its free list and the bitmaps, because it becomes part of another. */
+static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit,
+                                           size_t end)
 {
     ASSERT(unit < end && bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
-    if (!chunk->closed) reap_bins_unlink(reap, reap_address(chunk, unit), end - unit);
+    if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
     bitmap_clear(chunk->frees, unit);
     bitmap_clear(chunk->starts, unit);
     chunk->live_units += end - unit;
-    ASSERT(chunk->live_units <= chunk->limit - chunk->first);
+    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
 }
 
 /* --- runs of free blocks --- */
 
 /* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
-static inline size_t reap_bins_join(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
+static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
 {
-    ASSERT(top <= chunk->limit);
+    ASSERT(top <= chunk->end_unit);
     while (end < top && bitmap_get(chunk->frees, end)) {
         size_t next = reap_block_end(reap, chunk, end);
-        reap_bins_dissolve(reap, chunk, end, next);
+        reap_freelists_dissolve(reap, chunk, end, next);
         end = next;
     }
     return end;
@@ -111,20 +112,23 @@ static inline size_t reap_bins_join(struct reap *reap, struct reap_chunk *chunk,
 
 /* When a chunk that has been swept is due again: a small one with the next free, a big one when a
  * sixteenth of it was freed, so that a sweep is paid for by what was freed. */
-static inline size_t reap_bins_next_notice(const struct reap_chunk *chunk)
+static inline size_t reap_freelists_next_sweep(const struct reap_chunk *chunk)
 {
     size_t step = chunk->size / REAP_UNIT / 16;
     if (chunk->size <= REAP_SMALL_SWEEP) return SIZE_MAX;
     return chunk->live_units > step ? chunk->live_units - step : 1;
 }
 
-/* --- the dirty list --- */
+/* --- the sweep list --- */
 
-static inline bool reap_is_dirty(const struct reap_chunk *chunk) { return list_holds(&chunk->dirty); }
-
-static inline void reap_forget_dirty(struct reap_chunk *chunk)
+static inline bool reap_chunk_is_to_sweep(const struct reap_chunk *chunk)
 {
-    if (reap_is_dirty(chunk)) list_remove(&chunk->dirty);
+    return list_holds(&chunk->to_sweep);
+}
+
+static inline void reap_chunk_forget_sweep(struct reap_chunk *chunk)
+{
+    if (reap_chunk_is_to_sweep(chunk)) list_remove(&chunk->to_sweep);
 }
 
 #endif

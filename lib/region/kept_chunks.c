@@ -10,7 +10,7 @@ enum {
     KEPT_BYTES = 32 * 1024 * 1024 /* and of all of them */
 };
 
-bool reap_kept_on;
+bool kept_chunks_on;
 
 static _Atomic(struct reap_chunk *) kept[KEPT];
 static _Atomic unsigned turn;
@@ -18,7 +18,7 @@ static _Atomic size_t bytes;
 
 static void give(struct reap_chunk *chunk)
 {
-    memtool_show(chunk, chunk->size);
+    sanitizer_show(chunk, chunk->size);
     chunk_free(chunk);
 }
 
@@ -26,12 +26,12 @@ static void give(struct reap_chunk *chunk)
 static void hide(struct reap_chunk *chunk)
 {
     size_t first = chunk->first * REAP_UNIT, face = chunk->shared ? REAP_FACE : 0;
-    if (first + face < chunk->size) memtool_hide((char *)chunk + first, chunk->size - face - first);
+    if (first + face < chunk->size) sanitizer_hide((char *)chunk + first, chunk->size - face - first);
 }
 
-void reap_kept_add(struct reap_chunk *chunk)
+void kept_chunks_add(struct reap_chunk *chunk)
 {
-    ASSERT(!reap_chunk_is_live(chunk) && !chunk->lent);
+    ASSERT(!reap_chunk_is_live(chunk) && !chunk->is_users);
     if (chunk->size > KEPT_SIZE) {
         give(chunk);
         return;

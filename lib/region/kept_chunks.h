@@ -15,10 +15,10 @@
 
 #include "region/reap_types.h"
 
-/* Is there such a tool? Set by reap_watch_start. */
-extern HIDDEN bool reap_kept_on;
+/* Is there such a tool? Set by reap_instrument_start. */
+extern HIDDEN bool kept_chunks_on;
 
 /* Keeps a chunk of the backend's, or gives it back. */
-void reap_kept_add(struct reap_chunk *chunk);
+void kept_chunks_add(struct reap_chunk *chunk);
 
 #endif

@@ -13,10 +13,11 @@ static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk m
 
 enum { LOOKS = 64 }; /* at chunks, where a sum over them is asked for */
 
-bool reap_watched;
+bool reap_instrumented;
 
-static struct reap_chunk nowhere;
-struct reap_heap reap_no_heap = {.near_last = REAP_NEAR - 1, .near = {[0 ... REAP_NEAR - 1] = &nowhere}};
+static struct reap_chunk no_chunk;
+struct reap_tables reap_no_tables = {.cache_last = REAP_CHUNK_CACHE - 1,
+                                     .chunk_cache = {[0 ... REAP_CHUNK_CACHE - 1] = &no_chunk}};
 
 /* Counts bytes that the backend gave. */
 static void hold(struct reap *reap, size_t size)
@@ -26,67 +27,67 @@ static void hold(struct reap *reap, size_t size)
     if (reap->held > reap->peak) reap->peak = reap->held;
 }
 
-static void forget_near(struct reap_heap *heap)
+static void chunk_cache_reset(struct reap_tables *tables)
 {
-    struct reap_chunk **near = reap_near_all(heap);
-    for (size_t i = 0; i <= heap->near_last; i++) near[i] = &nowhere;
+    struct reap_chunk **cache = reap_chunk_cache(tables);
+    for (size_t i = 0; i <= tables->cache_last; i++) cache[i] = &no_chunk;
 }
 
-void reap_heap_begin(struct reap *reap)
+void reap_tables_begin(struct reap *reap)
 {
-    if (reap->heap != &reap_no_heap) return;
-    struct reap_heap *heap = reap_tables(reap);
-    ASSERT(heap != &reap_no_heap);
-    if (heap == &reap->own) heap->near_last = REAP_NEAR - 1;
-    if (!reap->bins_used) memset(heap->bins, 0, sizeof heap->bins);
-    forget_near(heap);
-    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->heap = heap;
+    if (reap->tables != &reap_no_tables) return;
+    struct reap_tables *tables = reap_tables_of(reap);
+    ASSERT(tables != &reap_no_tables);
+    if (tables == &reap->own) tables->cache_last = REAP_CHUNK_CACHE - 1;
+    if (!reap->freelists_used) memset(tables->freelists, 0, sizeof tables->freelists);
+    chunk_cache_reset(tables);
+    if (LIKELY(!(reap->flags & REAP_SPECIAL))) reap->tables = tables;
 }
 
-void reap_heap_give_back(struct reap *reap)
+void reap_tables_give_back(struct reap *reap)
 {
-    ASSERT(reap->flags & REAP_WIDE && reap->held >= reap_wide_size(reap));
+    ASSERT(reap->flags & REAP_BIG_TABLES && reap->held >= reap_wide_size(reap));
     reap->held -= reap_wide_size(reap);
-    reap->flags &= (uint8_t)~REAP_WIDE;
-    hoard_free(reap->wide);
+    reap->flags &= (uint8_t)~REAP_BIG_TABLES;
+    hoard_free(reap->big);
 }
 
 /* Two chunks have met in an entry: a table of four times as many, if that is no more than a 64th of what the
  * reap holds. Each chunk is then found again once. */
-static NOINLINE void widen(struct reap *reap)
+static NOINLINE void grow_tables(struct reap *reap)
 {
-    struct reap_heap *old = reap->heap, *wide;
-    size_t n = (old->near_last + 1) * 4, size = reap_heap_size(n);
-    ASSERT(old != &reap_no_heap && is_power_of_two(old->near_last + 1));
-    if (n > REAP_NEAR_MAX || size > reap->held / 64 || reap->flags & REAP_BACKED) return;
+    struct reap_tables *old = reap->tables, *wide;
+    size_t n = (old->cache_last + 1) * 4, size = reap_tables_size(n);
+    ASSERT(old != &reap_no_tables && is_power_of_two(old->cache_last + 1));
+    if (n > REAP_CHUNK_CACHE_MAX || size > reap->held / 64 || reap->flags & REAP_SOURCED) return;
     int saved = errno;
     wide = hoard_malloc(size);
     errno = saved;
     if (!wide) return;
-    memcpy(wide->bins, old->bins, sizeof wide->bins);
-    wide->near_last = n - 1;
-    forget_near(wide);
-    reap_heap_end(reap);
-    reap->heap = reap->wide = wide;
-    reap->flags |= REAP_WIDE;
-    ASSERT(is_power_of_two(wide->near_last + 1) && n <= REAP_NEAR_MAX);
+    memcpy(wide->freelists, old->freelists, sizeof wide->freelists);
+    wide->cache_last = n - 1;
+    chunk_cache_reset(wide);
+    reap_tables_end(reap);
+    reap->tables = reap->big = wide;
+    reap->flags |= REAP_BIG_TABLES;
+    ASSERT(is_power_of_two(wide->cache_last + 1) && n <= REAP_CHUNK_CACHE_MAX);
     hold(reap, size);
 }
 
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
 {
-    struct reap_chunk *chunk = reap_chunk_find_near(reap, pointer);
+    struct reap_chunk *chunk = reap_chunk_find_cached(reap, pointer);
     if (chunk) return chunk;
     chunk = chunk_of(pointer, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap) return NULL;
     if (UNLIKELY(reap->flags & REAP_SPECIAL) || chunk->kind != REAP_REGULAR) return chunk;
-    reap_heap_begin(reap);
-    if (*reap_near(reap->heap, pointer) != &nowhere) widen(reap);
+    reap_tables_begin(reap);
+    if (*reap_cached_chunk(reap->tables, pointer) != &no_chunk) grow_tables(reap);
     ASSERT((uintptr_t)pointer - (uintptr_t)chunk < chunk->size);
-    return *reap_near(reap->heap, pointer) = chunk;
+    return *reap_cached_chunk(reap->tables, pointer) = chunk;
 }
 
-void reap_chunk_forget_all(struct reap *reap) { reap->heap = &reap_no_heap; }
+void reap_chunk_forget_all(struct reap *reap) { reap->tables = &reap_no_tables; }
 
 size_t reap_chunk_live_bytes(const struct reap *reap)
 {
@@ -98,36 +99,36 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
 
 void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
 {
-    if (reap->heap == &reap_no_heap || chunk->kind != REAP_REGULAR) return;
-    const uintptr_t step = (uintptr_t)1 << REAP_NEAR_SHIFT;
+    if (reap->tables == &reap_no_tables || chunk->kind != REAP_REGULAR) return;
+    const uintptr_t step = (uintptr_t)1 << REAP_CHUNK_CACHE_SHIFT;
     uintptr_t at = (uintptr_t)chunk & -step, end = (uintptr_t)chunk + chunk->size;
-    for (size_t i = 0; i <= reap->heap->near_last && at < end; i++, at += step) {
-        struct reap_chunk **near = reap_near(reap->heap, (void *)at);
-        if (*near == chunk) *near = &nowhere;
+    for (size_t i = 0; i <= reap->tables->cache_last && at < end; i++, at += step) {
+        struct reap_chunk **cached = reap_cached_chunk(reap->tables, (void *)at);
+        if (*cached == chunk) *cached = &no_chunk;
     }
 }
 
 /* The reap itself may be in it. */
-static NOINLINE void give_lent(struct reap_chunk *chunk)
+static NOINLINE void give_users(struct reap_chunk *chunk)
 {
     if (reap_chunk_is_apart(chunk)) {
-        apart_free(chunk);
+        guarded_free(chunk);
         return;
     }
-    struct reap_backing backing = chunk->owner->backing;
-    reap_backing_give(&backing, chunk, chunk->size);
+    struct chunk_source backing = chunk->owner->source;
+    chunk_source_give(&backing, chunk, chunk->size);
 }
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
     ASSERT(!reap_chunk_is_live(chunk) && chunk->size != 0);
-    if (UNLIKELY(reap_kept_on) && !chunk->lent) {
-        reap_kept_add(chunk);
+    if (UNLIKELY(kept_chunks_on) && !chunk->is_users) {
+        kept_chunks_add(chunk);
         return;
     }
-    if (UNLIKELY(reap_watched) && !reap_chunk_is_apart(chunk)) memtool_show(chunk, chunk->size);
-    if (UNLIKELY(chunk->lent))
-        give_lent(chunk);
+    if (UNLIKELY(reap_instrumented) && !reap_chunk_is_apart(chunk)) sanitizer_show(chunk, chunk->size);
+    if (UNLIKELY(chunk->is_users))
+        give_users(chunk);
     else
         chunk_free(chunk);
 }
@@ -159,25 +160,25 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
 /* The reap's own tables again, where the wider ones are too much for what is left. */
 static void narrow(struct reap *reap)
 {
-    ASSERT(reap->flags & REAP_WIDE);
-    memcpy(reap->own.bins, reap->wide->bins, sizeof reap->own.bins);
-    reap_heap_end(reap);
-    reap->heap = &reap_no_heap;
-    reap_heap_begin(reap);
+    ASSERT(reap->flags & REAP_BIG_TABLES);
+    memcpy(reap->own.freelists, reap->big->freelists, sizeof reap->own.freelists);
+    reap_tables_end(reap);
+    reap->tables = &reap_no_tables;
+    reap_tables_begin(reap);
 }
 
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk != reap_first_chunk(reap));
-    ASSERT(!list_holds(&chunk->dirty) && !(chunk->pinned & REAP_PIN_RECORDS));
-    ASSERT(reap->held >= chunk->size && reap->closed >= chunk->closed);
+    ASSERT(!list_holds(&chunk->to_sweep) && !(chunk->pinned & REAP_PIN_RECORDS));
+    ASSERT(reap->held >= chunk->size && reap->draining >= chunk->draining);
     if (chunk == reap->current) {
         reap->current = NULL;
-        reap->bump = reap->end = reap->limit = NULL;
+        reap->bump = reap->end = reap->bump_max = NULL;
     }
     reap_chunk_forget(reap, chunk);
     unlink_chunk(reap, chunk);
-    reap->closed -= chunk->closed;
+    reap->draining -= chunk->draining;
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag(chunk);
     reap_chunk_give_back(chunk);
@@ -187,9 +188,10 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 /* A spare with room for units, taken off its list. */
 static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 {
+    if (reap->spare_bytes == 0) return NULL;
     for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
         struct reap_chunk *chunk = *link;
-        if (chunk->limit - chunk->first < units) continue;
+        if (chunk->end_unit - chunk->first < units) continue;
         ASSERT(chunk->kind == REAP_SPARE && reap->spare_bytes >= chunk->size);
         *link = chunk->next;
         reap->spare_bytes -= (uint32_t)chunk->size;
@@ -217,7 +219,7 @@ static size_t carved_bytes(const struct reap *reap, size_t enough)
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE * 2;
-    size_t max = UNLIKELY(reap->flags & REAP_BACKED) ? reap->backing.max_chunk : REAP_MAX_SIZE;
+    size_t max = UNLIKELY(reap->flags & REAP_SOURCED) ? reap->source.max_chunk : REAP_MAX_SIZE;
     size_t have = carved_bytes(reap, 2 * max);
     if (size > max) size = max;
     while (size < max && size <= have / 2) size *= 2;
@@ -238,30 +240,30 @@ static size_t least_size(size_t units)
 /* A chunk from where this reap has its own. */
 static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
 {
-    bool backed = reap->flags & REAP_BACKED;
-    struct reap_chunk *chunk = UNLIKELY(backed) ? reap_backing_take(&reap->backing, size, got, zeroed)
+    bool backed = reap->flags & REAP_SOURCED;
+    struct reap_chunk *chunk = UNLIKELY(backed) ? chunk_source_take(&reap->source, size, got, zeroed)
                                                 : chunk_alloc(size, got, zeroed);
-    if (chunk) chunk->lent = backed && !reap_backing_is_hoard(&reap->backing);
+    if (chunk) chunk->is_users = backed && !chunk_source_is_hoard(&reap->source);
     ASSERT(!chunk || *got >= size);
     return chunk;
 }
 
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
 {
-    bool lent = chunk->lent;
+    bool lent = chunk->is_users;
     reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
-    chunk->lent = lent;
+    chunk->is_users = lent;
     chunk->shared = reap_is_shared(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
     ASSERT_WALK(reap_bitmap_size(chunk->size) / 8,
-                bitmap_next(chunk->starts, 0, chunk->limit) == chunk->limit);
+                bitmap_next(chunk->starts, 0, chunk->end_unit) == chunk->end_unit);
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
     bool zeroed = false;
-    struct reap_chunk *chunk = UNLIKELY(reap->spares) ? take_spare(reap, units) : NULL;
+    struct reap_chunk *chunk = UNLIKELY(reap->spare_bytes != 0) ? take_spare(reap, units) : NULL;
     if (!chunk) {
         size_t least = least_size(units), size = next_size(reap);
         chunk = take_chunk(reap, size > least ? size : least, &size, &zeroed);
@@ -271,7 +273,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         hold(reap, size);
     }
     reap_chunk_start(reap, chunk, zeroed);
-    ASSERT(chunk->limit - chunk->first >= units);
+    ASSERT(chunk->end_unit - chunk->first >= units);
     return chunk;
 }
 
@@ -280,13 +282,13 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
 {
     void *object;
     size_t size;
-    struct reap_chunk *chunk = apart_alloc(alignment, units * REAP_UNIT, &object, &size);
+    struct reap_chunk *chunk = guarded_alloc(alignment, units * REAP_UNIT, &object, &size);
     if (!chunk) return NULL;
-    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .lent = true, .apart = true};
+    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .is_users = true, .apart = true};
     chunk->shared = reap_is_shared(reap);
     chunk->size = size;
     chunk->first = reap_unit(chunk, object);
-    chunk->limit = chunk->first + units;
+    chunk->end_unit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
     ASSERT(reap_address(chunk, chunk->first) == object);
@@ -295,12 +297,12 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
 
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
 {
-    if (UNLIKELY(apart_on)) {
+    if (UNLIKELY(guarded_on)) {
         if (zeroed) *zeroed = false;
         size_t max = PTRDIFF_MAX / REAP_UNIT; /* which fails */
         return whole_apart(reap, alignment, units < max ? units : max);
     }
-    size_t size, aligned = UNLIKELY(reap->flags & REAP_BACKED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
+    size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
     size_t room = alignment <= aligned ? 0 : alignment;
     size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
     if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
@@ -309,16 +311,17 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     }
     struct reap_chunk *chunk = take_chunk(reap, first + room + units * REAP_UNIT, &size, zeroed);
     if (!chunk) return NULL;
-    bool lent = chunk->lent;
+    bool lent = chunk->is_users;
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
     *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
-    chunk->lent = lent;
+    chunk->is_users = lent;
     chunk->shared = reap_is_shared(reap);
-    chunk->limit = chunk->first + units;
+    chunk->end_unit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
-    if (UNLIKELY(reap_watched)) memtool_hide((char *)chunk + first, size - first);
-    ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 && chunk->limit <= size / REAP_UNIT);
+    if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
+    ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 &&
+           chunk->end_unit <= size / REAP_UNIT);
     return chunk;
 }
 
@@ -344,7 +347,7 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
 static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 {
     *size = chunk->size;
-    if (reap_chunk_is_apart(chunk)) return units * REAP_UNIT <= apart_room(chunk);
+    if (reap_chunk_is_apart(chunk)) return units * REAP_UNIT <= guarded_room(chunk);
     return (chunk->first + units) * REAP_UNIT <= chunk->size;
 }
 
@@ -352,15 +355,15 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
 {
     ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE && reap->held >= chunk->size);
     size_t size;
-    if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->lent ? 0 : chunk->first)) return false;
-    bool done = chunk->lent ? fits(chunk, units, &size)
-                            : chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
+    if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->is_users ? 0 : chunk->first)) return false;
+    bool done = chunk->is_users ? fits(chunk, units, &size)
+                                : chunk_resize(chunk, (chunk->first + units) * REAP_UNIT, &size);
     reap->held -= chunk->size;
     hold(reap, size);
     chunk->size = size;
     if (!done) return false;
     ASSERT(reap_chunk_is_apart(chunk) || (chunk->first + units) * REAP_UNIT <= size);
-    chunk->limit = chunk->first + units;
+    chunk->end_unit = chunk->first + units;
     chunk->live_units = units;
     return true;
 }
@@ -384,24 +387,23 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
     ASSERT((char *)frees + reap_bitmap_size(chunk->size) <= (char *)reap_address(chunk, chunk->first));
     memset(frees, 0, reap_bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
-    chunk->reach = chunk->size / REAP_UNIT;
-    reap_heap_begin(reap);
+    chunk->fast_free_end = chunk->size / REAP_UNIT;
+    reap_tables_begin(reap);
 }
 
 void *reap_chunk_record(struct reap *reap, size_t size)
 {
     size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
-    if ((size_t)(reap->limit - reap->bump) < size) return NULL;
+    if ((size_t)(reap->bump_max - reap->bump) < size) return NULL;
     ASSERT(reap->current->live_units >= size / REAP_UNIT);
-    bool region = reap->end == reap->limit;
-    reap->limit -= size;
-    reap->current->limit -= size / REAP_UNIT;
+    bool region = reap->end == reap->bump_max;
+    reap->bump_max -= size;
+    reap->current->end_unit -= size / REAP_UNIT;
     reap->current->live_units -= size / REAP_UNIT;
     reap->current->pinned |= REAP_PIN_RECORDS;
-    if (region) reap->end = reap->limit;
-    if (UNLIKELY(reap_watched)) memtool_show(reap->limit, size);
-    ASSERT(reap->limit >= reap->bump &&
-           reap->limit == (char *)reap_address(reap->current, reap->current->limit));
-    return reap->limit;
+    if (region) reap->end = reap->bump_max;
+    if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->bump_max, size);
+    ASSERT(reap->bump_max >= reap->bump &&
+           reap->bump_max == (char *)reap_address(reap->current, reap->current->end_unit));
+    return reap->bump_max;
 }
-

@@ -10,7 +10,7 @@
 #include "hoard/guarded.h"
 #include "region/reap_types.h"
 
-static_assert(sizeof(struct reap_chunk) <= APART_HEADER, "an object's chunk may be apart from it");
+static_assert(sizeof(struct reap_chunk) <= GUARDED_HEADER, "an object's chunk may be apart from it");
 
 /* Is the chunk no more than the header of an object that lies elsewhere? */
 static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
@@ -55,22 +55,22 @@ static inline void reap_chunk_adopt(struct reap *reap)
 }
 
 /* Tables that know nothing, for reaps that have freed nothing. */
-extern HIDDEN struct reap_heap reap_no_heap;
+extern HIDDEN struct reap_tables reap_no_tables;
 
 /* Gives a reap tables of its own. */
-void reap_heap_begin(struct reap *reap);
+void reap_tables_begin(struct reap *reap);
 
 /* The bytes of its wider ones, which are not in the reap; they are part of what it holds. */
 static inline size_t reap_wide_size(const struct reap *reap)
 {
-    return UNLIKELY(reap->flags & REAP_WIDE) ? reap_heap_size(reap->wide->near_last + 1) : 0;
+    return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap_tables_size(reap->big->cache_last + 1) : 0;
 }
 
 /* Gives them back. */
-void reap_heap_give_back(struct reap *reap);
-static inline void reap_heap_end(struct reap *reap)
+void reap_tables_give_back(struct reap *reap);
+static inline void reap_tables_end(struct reap *reap)
 {
-    if (UNLIKELY(reap->flags & REAP_WIDE)) reap_heap_give_back(reap);
+    if (UNLIKELY(reap->flags & REAP_BIG_TABLES)) reap_tables_give_back(reap);
 }
 
 /* Makes the second bitmap of a chunk. */

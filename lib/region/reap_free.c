@@ -8,9 +8,9 @@
 #include "region/drain.h"
 
 enum {
-    TRIES = 8,                 /* blocks looked at in a bin whose blocks may be too small */
-    BATCH = 4096,              /* bytes of free blocks cut beside an object, at most */
-    RUNS = REAP_EXACT_BINS + 3 /* the first bin of blocks of 1.5 KiB and more */
+    TRIES = 8,                  /* blocks looked at in a list whose blocks may be too small */
+    BATCH = 4096,               /* bytes of free blocks cut beside an object, at most */
+    RUNS = REAP_EXACT_LISTS + 3 /* the first list of blocks of 1.5 KiB and more */
 };
 
 /* --- sweeping -------------------------------------------------------------------------------- */
@@ -22,17 +22,17 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
     ASSERT(chunk == reap->current && unit >= reap_chunk_floor(chunk) && unit <= reap_chunk_top(reap, chunk));
     size_t from = reap_unit(chunk, reap->bump);
     reap_chunk_note_high(chunk, from);
-    reap_retreat_begin(chunk);
+    reap_shrink_begin(chunk);
     if (unit < from) bitmap_clear(chunk->starts, unit);
     while (chunk->frees && unit > reap_chunk_floor(chunk)) {
         size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
         if (!bitmap_get(chunk->frees, start)) break;
-        reap_bins_dissolve(reap, chunk, start, unit);
+        reap_freelists_dissolve(reap, chunk, start, unit);
         unit = start;
     }
     reap->bump = reap_address(chunk, unit);
-    ASSERT(unit >= chunk->first && bitmap_next(chunk->starts, unit, chunk->limit) == chunk->limit);
-    reap_retreat_end(chunk);
+    ASSERT(unit >= chunk->first && bitmap_next(chunk->starts, unit, chunk->end_unit) == chunk->end_unit);
+    reap_shrink_end(chunk);
     reap_choose_mode(reap);
 }
 
@@ -41,11 +41,11 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
 {
     if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
     size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
-    size_t end = reap_bins_join(reap, chunk, unit, top);
+    size_t end = reap_freelists_join(reap, chunk, unit, top);
     ASSERT(start >= chunk->first && reap_is_free(chunk, start) && end > unit);
-    reap_bins_unlink(reap, reap_address(chunk, start), unit - start);
+    reap_freelists_unlink(reap, reap_address(chunk, start), unit - start);
     chunk->live_units -= end - unit;
-    reap_bin_push(reap, chunk, start, end - start);
+    reap_freelist_push(reap, chunk, start, end - start);
 }
 
 /* Joins all free neighbours of a chunk. They are found a word at a time: adding the free starts,
@@ -53,10 +53,10 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
  * free blocks touch. */
 static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
-    ASSERT(chunk->owner == reap && chunk->frees && !chunk->closed && reap_is_dirty(chunk));
+    ASSERT(chunk->owner == reap && chunk->frees && !chunk->draining && reap_chunk_is_to_sweep(chunk));
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
-    reap_forget_dirty(chunk);
+    reap_chunk_forget_sweep(chunk);
     for (size_t i = 0; i * 64 < top; i++) {
         uint64_t starts = chunk->starts[i], frees = chunk->frees[i], sum;
         uint64_t over = __builtin_add_overflow(~starts, frees << 1 | carry, &sum);
@@ -66,12 +66,12 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
             join_at(reap, chunk, i * 64 + (size_t)__builtin_ctzll(touching), top);
     }
     if (chunk == reap->current) bump_back(reap, chunk, top);
-    chunk->notice = reap_bins_next_notice(chunk);
+    chunk->sweep_below = reap_freelists_next_sweep(chunk);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-/* The first of a bin's blocks that is big enough. */
+/* The first of a list's blocks that is big enough. */
 static struct reap_block *first_fit(struct reap_block *block, size_t units, int tries)
 {
     for (int i = 0; block && i < tries; i++, block = block->next)
@@ -81,7 +81,7 @@ static struct reap_block *first_fit(struct reap_block *block, size_t units, int 
 
 /* Do small objects take any block that fits? Else only one of their own size, or a big one, which does for
  * many. */
-static bool is_frugal(const struct reap *reap) { return reap->tight || reap->closed > 0; }
+static bool is_frugal(const struct reap *reap) { return reap->reuse_any || reap->draining > 0; }
 
 /* A free block, if there is one, and its units. */
 struct fit {
@@ -89,50 +89,50 @@ struct fit {
     size_t units;
 };
 
-static struct fit fit_of(struct reap_block *block, size_t bin)
+static struct fit fit_of(struct reap_block *block, size_t list)
 {
-    ASSERT(bin < REAP_EXACT_BINS || reap_bin(block->units) == bin);
-    return (struct fit){block, bin < REAP_EXACT_BINS ? bin + 1 : block->units};
+    ASSERT(list < REAP_EXACT_LISTS || reap_freelist(block->units) == list);
+    return (struct fit){block, list < REAP_EXACT_LISTS ? list + 1 : block->units};
 }
 
-/* The smallest block that fits, near enough: any block of a bin above the one for units does. */
+/* The smallest block that fits, near enough: any block of a list above the one for units does. */
 static struct fit find(struct reap *reap, size_t units, bool any)
 {
-    size_t bin = reap_bin(units);
-    struct reap_block **bins = reap_tables(reap)->bins;
-    uint64_t used = reap->bins_used >> bin << bin;
-    if (bin < REAP_EXACT_BINS && !(used >> bin & 1) && !any) used = used >> RUNS << RUNS;
-    if (bin >= REAP_EXACT_BINS && used >> bin & 1) {
-        int tries = bin < REAP_BINS - 1 ? TRIES : INT_MAX; /* no bin is above the last one */
-        struct reap_block *block = first_fit(bins[bin], units, tries);
-        if (block) return fit_of(block, bin);
+    size_t list = reap_freelist(units);
+    struct reap_block **lists = reap_tables_of(reap)->freelists;
+    uint64_t used = reap->freelists_used >> list << list;
+    if (list < REAP_EXACT_LISTS && !(used >> list & 1) && !any) used = used >> RUNS << RUNS;
+    if (list >= REAP_EXACT_LISTS && used >> list & 1) {
+        int tries = list < REAP_FREELISTS - 1 ? TRIES : INT_MAX; /* no list is above the last one */
+        struct reap_block *block = first_fit(lists[list], units, tries);
+        if (block) return fit_of(block, list);
         used &= used - 1;
     }
     if (!used)
         return (struct fit){NULL, 0}; /* of 0 ctz may be anything, and compilers conclude that it is none */
-    bin = (size_t)__builtin_ctzll(used);
-    ASSERT(bins[bin] != NULL && fit_of(bins[bin], bin).units >= units);
-    return fit_of(bins[bin], bin);
+    list = (size_t)__builtin_ctzll(used);
+    ASSERT(lists[list] != NULL && fit_of(lists[list], list).units >= units);
+    return fit_of(lists[list], list);
 }
 
 /* What is free before the hole is joined with it. */
-static void close_all(struct reap *reap)
+static void drain_all(struct reap *reap)
 {
-    reap_closing_close_all(reap);
+    reap_drain_all(reap);
     if (reap->current) bump_back(reap, reap->current, reap_chunk_top(reap, reap->current));
 }
 
 /* The same after joining what is free: in as many dirty chunks as it takes; where most are dirty in none but
- * the current one, since the others are closed. */
+ * the current one, since the others are draining. */
 static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 {
     struct fit fit = {NULL, 0};
-    if (!list_is_empty(&reap->dirty) && reap_closing_all_is_due(reap)) {
-        close_all(reap);
+    if (!list_is_empty(&reap->to_sweep) && reap_drain_all_is_due(reap)) {
+        drain_all(reap);
         fit = find(reap, units, false);
     }
-    while (!fit.block && !list_is_empty(&reap->dirty)) {
-        sweep(reap, LIST_ENTRY(reap->dirty.first, struct reap_chunk, dirty));
+    while (!fit.block && !list_is_empty(&reap->to_sweep)) {
+        sweep(reap, LIST_ENTRY(reap->to_sweep.first, struct reap_chunk, to_sweep));
         fit = find(reap, units, false);
     }
     ASSERT(!fit.block || fit.units >= units);
@@ -145,24 +145,25 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 static size_t more(const struct reap *reap, size_t units, size_t rest)
 {
     size_t bytes = reap->held / 64;
-    if (units > REAP_EXACT_BINS || reap_watched || bytes < units * REAP_UNIT) return 0;
+    if (units > REAP_EXACT_LISTS || reap_instrumented || bytes < units * REAP_UNIT) return 0;
     size_t n = (bytes < BATCH ? bytes : BATCH) / (units * REAP_UNIT);
     return n < rest / units ? n : rest / units;
 }
 
-/* Cuts n free blocks off the end of a block, the last one at `end`; they are first in their bin, in order. */
+/* Cuts n free blocks off the end of a block, the last one at `end`; they are first in their list, in order.
+ */
 static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t units, size_t n)
 {
     for (size_t unit = end - units; n > 0; n--, unit -= units) {
         bitmap_set(chunk->starts, unit);
         bitmap_set(chunk->frees, unit);
-        ASSERT(unit >= chunk->first && unit + units <= chunk->limit);
-        reap_bin_push(reap, chunk, unit, units);
+        ASSERT(unit >= chunk->first && unit + units <= chunk->end_unit);
+        reap_freelist_push(reap, chunk, unit, units);
     }
 }
 
 /* Makes an object of the end of a free block, before others of its size that stay free: so the rest stays
- * where it is, and often in its bin. */
+ * where it is, and often in its list. */
 static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
 {
     struct reap_block *block = fit.block;
@@ -171,19 +172,19 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     ASSERT(chunk != NULL && have >= units && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     size_t n = more(reap, units, have - units), rest = have - units * (n + 1);
     ASSERT(units * (n + 1) + rest == have);
-    if (rest > 0 && reap_bin(rest) == reap_bin(have)) {
+    if (rest > 0 && reap_freelist(rest) == reap_freelist(have)) {
         block->units = rest;
     } else {
-        reap_bins_unlink(reap, block, have);
+        reap_freelists_unlink(reap, block, have);
         if (rest > 0)
-            reap_bin_push(reap, chunk, unit, rest);
+            reap_freelist_push(reap, chunk, unit, rest);
         else
             bitmap_clear(chunk->frees, unit);
     }
     cut_free(reap, chunk, unit + have, units, n);
     bitmap_set(chunk->starts, unit + rest);
     chunk->live_units += units;
-    ASSERT(!reap_is_free(chunk, unit + rest) && chunk->live_units <= chunk->limit - chunk->first);
+    ASSERT(!reap_is_free(chunk, unit + rest) && chunk->live_units <= chunk->end_unit - chunk->first);
     return reap_address(chunk, unit + rest);
 }
 
@@ -203,24 +204,24 @@ static bool is_due(struct reap *reap)
         reap->patience--;
         return false;
     }
-    return reap->bins_used && reap_closing_part_is_free(reap, 4);
+    return reap->freelists_used && reap_drain_part_is_free(reap, 4);
 }
 
-/* A free block, after as many chunks were closed, and opened again, as it takes. */
+/* A free block, after as many chunks were closed, and drained again, as it takes. */
 static NOINLINE void *take_joined(struct reap *reap, size_t units)
 {
     void *object = NULL;
-    unsigned opened = 0;
-    close_all(reap);
+    unsigned drained = 0;
+    drain_all(reap);
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
-        if (!chunk->closed) continue;
-        reap_closing_open(reap, chunk);
+        if (!chunk->draining) continue;
+        reap_drain_end(reap, chunk);
         object = reap_free_take(reap, units);
         if (object) return object;
-        opened++;
+        drained++;
     }
-    ASSERT(reap->closed == 0);
-    reap->patience = (uint16_t)(opened / 8 < UINT16_MAX ? opened / 8 : UINT16_MAX);
+    ASSERT(reap->draining == 0);
+    reap->patience = (uint16_t)(drained / 8 < UINT16_MAX ? drained / 8 : UINT16_MAX);
     return NULL;
 }
 
@@ -228,13 +229,13 @@ void *reap_free_take_last(struct reap *reap, size_t units)
 {
     void *object = NULL;
     if (reap->flags & REAP_MARKED) return NULL;
-    if (reap->bins_used && !reap->tight && reap_closing_part_is_free(reap, 2)) {
-        reap->tight = true;
+    if (reap->freelists_used && !reap->reuse_any && reap_drain_part_is_free(reap, 2)) {
+        reap->reuse_any = true;
         object = reap_free_take(reap, units);
     }
-    if (!object && reap->closed == 0 && is_due(reap)) object = take_joined(reap, units);
-    while (!object && reap_closing_reopen(reap)) object = reap_free_take(reap, units);
-    if (!object) reap->tight = false;
+    if (!object && reap->draining == 0 && is_due(reap)) object = take_joined(reap, units);
+    while (!object && reap_drain_end_one(reap)) object = reap_free_take(reap, units);
+    if (!object) reap->reuse_any = false;
     return object;
 }
 
@@ -254,36 +255,36 @@ void reap_free_settle(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
     if (reap->bump != reap_address(chunk, chunk->first)) return;
-    ASSERT(chunk->live_units == chunk->limit - chunk->first);
+    ASSERT(chunk->live_units == chunk->end_unit - chunk->first);
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
-    reap_forget_dirty(chunk);
+    reap_chunk_forget_sweep(chunk);
     reap_chunk_release(reap, chunk);
 }
 
-static void close_chunk(struct reap *reap, struct reap_chunk *chunk)
+static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (reap_closing_most_are_due(reap)) {
-        close_all(reap);
+    if (reap_drain_most_are_due(reap)) {
+        drain_all(reap);
         return;
     }
-    chunk->notice = 0; /* nobody is to look at it meanwhile */
+    chunk->sweep_below = 0; /* nobody is to look at it meanwhile */
     if (chunk == reap->current) reap_free_leave_hole(reap);
     ASSERT(chunk != reap->current && !chunk->pinned);
-    reap_closing_close(reap, chunk);
+    reap_drain_begin(reap, chunk);
 }
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && chunk->frees);
     size_t step = chunk->size / REAP_UNIT / 16;
-    if (!reap_is_dirty(chunk) && !chunk->closed) list_push(&reap->dirty, &chunk->dirty);
-    if (chunk->live_units > 0 && !chunk->closed && reap_closing_is_due(reap, chunk)) close_chunk(reap, chunk);
-    chunk->notice = !chunk->closed && chunk->live_units > step ? chunk->live_units - step : 1;
+    if (!reap_chunk_is_to_sweep(chunk) && !chunk->draining) list_push(&reap->to_sweep, &chunk->to_sweep);
+    if (chunk->live_units > 0 && !chunk->draining && reap_drain_is_due(reap, chunk)) drain_chunk(reap, chunk);
+    chunk->sweep_below = !chunk->draining && chunk->live_units > step ? chunk->live_units - step : 1;
     if (chunk->live_units > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
-        reap_bins_join(reap, chunk, chunk->first, chunk->limit);
-        reap_forget_dirty(chunk);
+        reap_freelists_join(reap, chunk, chunk->first, chunk->end_unit);
+        reap_chunk_forget_sweep(chunk);
         reap_chunk_release(reap, chunk);
         reap_choose_mode(reap);
     }
@@ -294,8 +295,8 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 {
     size_t size = (end - unit) * REAP_UNIT;
-    memtool_use(reap_address(chunk, unit),
-                size < sizeof(struct reap_block) ? size : sizeof(struct reap_block));
+    sanitizer_use(reap_address(chunk, unit),
+                  size < sizeof(struct reap_block) ? size : sizeof(struct reap_block));
 }
 
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
@@ -309,10 +310,10 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
         return;
     }
     if (!chunk->frees) reap_chunk_make_frees(reap, chunk);
-    if (UNLIKELY(reap_watched)) show_links(chunk, unit, end);
+    if (UNLIKELY(reap_instrumented)) show_links(chunk, unit, end);
     bitmap_set(chunk->starts, unit);
     bitmap_set(chunk->frees, unit);
-    if (!chunk->closed) reap_bin_push(reap, chunk, unit, end - unit);
+    if (!chunk->draining) reap_freelist_push(reap, chunk, unit, end - unit);
     reap_free_count(reap, chunk, end - unit);
 }
 
@@ -328,9 +329,9 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
     }
     size_t room = after - end;
     bool at_hole = after == top && chunk == reap->current;
-    if (at_hole) room += (size_t)(reap->limit - reap->bump) / REAP_UNIT;
+    if (at_hole) room += (size_t)(reap->bump_max - reap->bump) / REAP_UNIT;
     if (room < extra) return false;
-    reap_bins_join(reap, chunk, end, after);
+    reap_freelists_join(reap, chunk, end, after);
     if (end + extra > after)
         reap->bump = reap_address(chunk, end + extra);
     else if (end + extra < after)
@@ -342,28 +343,28 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
 /* In a chunk where nothing is free a short end is not worth a second bitmap. */
 static bool is_short_end(const struct reap_chunk *chunk, size_t unit)
 {
-    return !chunk->frees && unit > chunk->first && chunk->limit - unit < chunk->size / REAP_UNIT / 64;
+    return !chunk->frees && unit > chunk->first && chunk->end_unit - unit < chunk->size / REAP_UNIT / 64;
 }
 
 void reap_free_leave_hole(struct reap *reap)
 {
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
-    size_t unit = reap_unit(chunk, reap->bump), units = chunk->limit - unit;
-    ASSERT(unit >= chunk->first && unit <= chunk->limit);
+    size_t unit = reap_unit(chunk, reap->bump), units = chunk->end_unit - unit;
+    ASSERT(unit >= chunk->first && unit <= chunk->end_unit);
     bool is_block = units != 0 && !is_short_end(chunk, unit);
-    reap_retreat_begin(chunk);
+    reap_shrink_begin(chunk);
     if (is_block) {
         bitmap_set(chunk->starts, unit);
     } else {
-        chunk->limit = unit;
+        chunk->end_unit = unit;
         chunk->live_units -= units;
     }
     reap->current = NULL;
-    reap->bump = reap->end = reap->limit = NULL;
-    reap_retreat_end(chunk);
-    ASSERT(!reap->current && !reap->bump && !reap->limit);
-    if (is_block) reap_free_block(reap, chunk, unit, chunk->limit); /* which may give the chunk back */
+    reap->bump = reap->end = reap->bump_max = NULL;
+    reap_shrink_end(chunk);
+    ASSERT(!reap->current && !reap->bump && !reap->bump_max);
+    if (is_block) reap_free_block(reap, chunk, unit, chunk->end_unit); /* which may give the chunk back */
 }
 
 /* --- marks ----------------------------------------------------------------------------------- */
@@ -374,9 +375,9 @@ size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from
     size_t top = reap_chunk_top(reap, chunk), unit = from;
     while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = reap_block_end(reap, chunk, unit);
-        if (!chunk->closed) reap_bins_unlink(reap, reap_address(chunk, unit), end - unit);
+        if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
         chunk->live_units += end - unit;
-        ASSERT(chunk->live_units <= chunk->limit - chunk->first);
+        ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
         unit = end;
     }
     return top;
@@ -384,7 +385,7 @@ size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from
 
 void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top)
 {
-    ASSERT(from >= chunk->first && top <= chunk->limit);
+    ASSERT(from >= chunk->first && top <= chunk->end_unit);
     bitmap_clear_range(chunk->starts, from, top);
     if (chunk->frees) bitmap_clear_range(chunk->frees, from, top);
 }
@@ -399,7 +400,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(chunk != reap_first_chunk(reap) && chunk != reap->current);
     if (chunk->kind == REAP_REGULAR) {
         reap_free_unwind(reap, chunk, chunk->first);
-        reap_forget_dirty(chunk);
+        reap_chunk_forget_sweep(chunk);
     }
     reap_chunk_release(reap, chunk);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_free.h: a reap as a heap: its free blocks.
  *
- * Free blocks are kept in bins by size (freelist.h).
+ * Free blocks are kept in lists by size (freelist.h).
  *
- * A bit in bins_used for each bin that holds something makes finding the smallest fit one count of
- * zeros. Freeing puts a block in its bin and is done; most are asked for again at the same size. Free
+ * A bit in freelists_used for each list that holds something makes finding the smallest fit one count of
+ * zeros. Freeing puts a block in its list and is done; most are asked for again at the same size. Free
  * neighbours join when no block fits: chunks in which something was freed, big ones in which a
  * sixteenth was, wait on the `dirty` list to be swept, and the bitmaps tell neighbours without reading
  * them. A block that ends at the bump pointer moves the pointer back at once, and a chunk in which
@@ -17,7 +17,7 @@
  *
  * A small object takes a free block of its own size, else the bump pointer moves on; when the hole is used
  * up it takes of free blocks of 1.5 KiB and more, which do for many, and of smaller ones only when what is
- * free was joined, and half of the reap is free or chunks are closed: to look for a block for each object
+ * free was joined, and half of the reap is free or chunks are draining: to look for a block for each object
  * costs more than it saves. After bumping the reap is in region mode until the next free.
  *
  * Threads: the reap's own.
@@ -32,34 +32,34 @@
 /* Is a free block to be looked for before the hole? */
 static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
 {
-    return hole < units || units > REAP_EXACT_BINS || reap->bins_used >> (units - 1) & 1;
+    return hole < units || units > REAP_EXACT_LISTS || reap->freelists_used >> (units - 1) & 1;
 }
 
 /* A free block of so many units made an object of, or NULL when none is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
 
-/* The same before the reap grows: any block that fits, if half of what is open is free, or what closed chunks
- * have. */
+/* The same before the reap grows: any block that fits, if half of what is in use is free, or what draining
+ * chunks have. */
 void *reap_free_take_last(struct reap *reap, size_t units);
 
-/* The same for the first block of the bin for a size up to that of the exact ones, in a chunk that the reap's
- * table knows; or NULL. Nothing here waits for what is in the block: its line may be far away. */
+/* The same for the first block of the list for a size up to that of the exact ones, in a chunk that the
+ * reap's table knows; or NULL. Nothing here waits for what is in the block: its line may be far away. */
 static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
 {
-    struct reap_heap *heap = reap->heap;
-    size_t bin = (size - 1) / REAP_UNIT;
-    struct reap_block *block = heap->bins[bin];
-    struct reap_chunk *chunk = *reap_near(heap, block);
+    struct reap_tables *tables = reap->tables;
+    size_t list = (size - 1) / REAP_UNIT;
+    struct reap_block *block = tables->freelists[list];
+    struct reap_chunk *chunk = *reap_cached_chunk(tables, block);
     size_t unit = reap_unit(chunk, block);
-    if (unit >= chunk->reach) return NULL;
+    if (unit >= chunk->fast_free_end) return NULL;
     ASSERT(chunk->owner == reap && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     struct reap_block *next = block->next;
-    heap->bins[bin] = next;
-    chunk->live_units += bin + 1;
-    ASSERT(chunk->live_units <= chunk->limit - chunk->first);
+    tables->freelists[list] = next;
+    chunk->live_units += list + 1;
+    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
     bitmap_half *frees = bitmap_half_of(chunk->frees, unit);
     *frees = bitmap_half_clear(*frees, unit);
-    return LIKELY(next != NULL) ? block : reap_bin_emptied(reap, block, size);
+    return LIKELY(next != NULL) ? block : reap_freelist_emptied(reap, block, size);
 }
 
 /* Grows the object that ends at `end` by extra units, at the bump pointer or into the free memory
@@ -80,7 +80,7 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
     ASSERT(chunk->live_units >= units && units != 0);
-    if (UNLIKELY((chunk->live_units -= units) < chunk->notice)) reap_free_rest(reap, chunk);
+    if (UNLIKELY((chunk->live_units -= units) < chunk->sweep_below)) reap_free_rest(reap, chunk);
 }
 
 /* The checks and the free of most objects in one: a small block with another behind it, so that it does not
@@ -88,20 +88,20 @@ static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, 
  * aligned lies beyond any chunk. False: it is no such object, or none at all, and nothing is done. */
 static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
 {
-    struct reap_heap *heap = reap->heap;
-    struct reap_chunk *chunk = *reap_near(heap, object);
+    struct reap_tables *tables = reap->tables;
+    struct reap_chunk *chunk = *reap_cached_chunk(tables, object);
     size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->reach)) return false;
+    if (UNLIKELY(unit >= chunk->fast_free_end)) return false;
     uint64_t window = bitmap_window(chunk->starts, unit);
     bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
     uint32_t behind = (uint32_t)(window >> 1);
     if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) return false;
     ASSERT(chunk->owner == reap && unit >= chunk->first && chunk->kind == REAP_REGULAR);
     *half = bitmap_half_set(frees, unit);
-    unsigned bin = (unsigned)__builtin_ctz(behind);
-    ASSERT(unit + bin + 1 <= reap_chunk_top(reap, chunk));
-    if (LIKELY(!chunk->closed)) reap_bin_link(reap, heap, object, bin); /* else no bin is told of it */
-    reap_free_count(reap, chunk, bin + 1);
+    unsigned list = (unsigned)__builtin_ctz(behind);
+    ASSERT(unit + list + 1 <= reap_chunk_top(reap, chunk));
+    if (LIKELY(!chunk->draining)) reap_freelist_link(reap, tables, object, list); /* else it is on no list */
+    reap_free_count(reap, chunk, list + 1);
     return true;
 }
 
@@ -113,16 +113,16 @@ static inline bool reap_free_last(struct reap *reap, void *object)
     struct reap_chunk *chunk = reap->current;
     size_t before = (uintptr_t)reap->bump - (uintptr_t)object, units = before / REAP_UNIT | before << 60;
     ptrdiff_t unit = (ptrdiff_t)((uintptr_t)object - (uintptr_t)chunk) >> 4;
-    if (units - 1 >= REAP_EXACT_BINS || !chunk) return false;
+    if (units - 1 >= REAP_EXACT_LISTS || !chunk) return false;
     if (reap->flags & REAP_SPECIAL || unit <= (ptrdiff_t)chunk->first) return false;
     if ((bitmap_window(chunk->starts, (size_t)unit) & UINT32_MAX) != 1) return false;
     if (reap_is_free(chunk, bitmap_previous(chunk->starts, (size_t)unit - 1, chunk->first))) return false;
     ASSERT(chunk->owner == reap && (size_t)unit + units == reap_chunk_top(reap, chunk));
     reap_chunk_note_high(chunk, (size_t)unit + units);
-    reap_retreat_begin(chunk);
+    reap_shrink_begin(chunk);
     bitmap_clear(chunk->starts, (size_t)unit);
     reap->bump = object;
-    reap_retreat_end(chunk);
+    reap_shrink_end(chunk);
     reap_choose_mode(reap);
     return true;
 }
@@ -140,7 +140,7 @@ void reap_free_settle(struct reap *reap);
  * and the units count as live as those of a hole do. */
 void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);
 
-/* The same in two steps, where an older object lies before these blocks: takes what is free out of the bins,
+/* The same in two steps, where an older object lies before these blocks: takes what is free out of the lists,
  * and returns where blocks end; then wipes out the bits, those of a word at once, so that nobody ever sees a
  * later one without those before it. The hole must follow in the same retreat. */
 size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from);

@@ -31,21 +31,21 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->kind = REAP_REGULAR;
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
-    chunk->limit = size / REAP_UNIT;
-    chunk->live_units = chunk->limit - chunk->first;
-    ASSERT(chunk->first < chunk->limit);
-    chunk->high = 0;
+    chunk->end_unit = size / REAP_UNIT;
+    chunk->live_units = chunk->end_unit - chunk->first;
+    ASSERT(chunk->first < chunk->end_unit);
+    chunk->high_water = 0;
     chunk->floor_high = 0;
-    chunk->notice = SIZE_MAX;
-    chunk->dirty = (struct list_node){NULL, NULL};
-    chunk->closed = false;
+    chunk->sweep_below = SIZE_MAX;
+    chunk->to_sweep = (struct list_node){NULL, NULL};
+    chunk->draining = false;
     chunk->pinned = 0;
-    atomic_init(&chunk->retreats, 0);
+    atomic_init(&chunk->shrink_seq, 0);
     chunk->starts = (uint64_t *)((char *)chunk + starts);
     chunk->frees = NULL;
-    chunk->reach = 0;
-    if (UNLIKELY(reap_watched))
-        memtool_hide(reap_address(chunk, chunk->first), (chunk->limit - chunk->first) * REAP_UNIT);
+    chunk->fast_free_end = 0;
+    if (UNLIKELY(reap_instrumented))
+        sanitizer_hide(reap_address(chunk, chunk->first), (chunk->end_unit - chunk->first) * REAP_UNIT);
 }
 
 /* One cache line of zeros: a call of memset, or what compilers make of 192 bytes (rep stos), costs

@@ -18,15 +18,16 @@
  *     starts    bit u is set when a block starts at unit u
  *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. It
  *               is there from the first free on (NULL before)
- *     bump      where the next object goes: the hole [bump, limit) of the current chunk is no block
+ *     bump      where the next object goes: the hole [bump, bump_max) of the current chunk is no block
  *     records   what the reap keeps for itself (cleanups, its name), carved from the hole's far end;
  *               so they are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cradle    the first chunk of a child that is no more, kept by its parent for the next child
+ *     cached child    the first chunk of a destroyed child, kept by its parent for the next child
+ *     draining  a chunk whose free blocks are in no free list: it only loses objects (drain.h)
  *
  * An object's size is the distance to the next block's start (or to the bump pointer, or to the
- * chunk's limit); how its chunk is found: reap_heap.h. A reap is in region mode when end == limit: the
- * fast path bumps. In heap mode end == bump, so that the same test sends every allocation to the free
+ * chunk's end_unit); how its chunk is found: reap_tables.h. A reap is in region mode when end == bump_max:
+ * the fast path bumps. In heap mode end == bump, so that the same test sends every allocation to the free
  * blocks first.
  *
  * Where somebody watches (instrument.h) all reaps stay in heap mode and show empty tables, so that each
@@ -34,15 +35,16 @@
  * by their chunks, whose headers lie elsewhere: units are counted from the header on, modulo all addresses.
  *
  * Invariants (reap_is_valid checks them)
- *     - each unit in [first, limit) of a chunk lies in exactly one block or in the hole
- *     - each free block is in exactly the bin of its size, but those of closed chunks are in none; a chunk's
- *       live_units is the rest
+ *     - each unit in [first, end_unit) of a chunk lies in exactly one block or in the hole
+ *     - each free block is in exactly the free list of its size, but those of draining chunks are in none;
+ *       a chunk's live_units is the rest
  *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
  *     - something lives in each chunk but the first, the current one, spares and those with records
- *     - the dirty list has chunks of the reap, each as its node says
- *     - a chunk's `reach` is all of it once it has the second bitmap
+ *     - the sweep list has chunks of the reap, each as its node says
+ *     - a chunk's `fast_free_end` is all of it once it has the second bitmap
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
- *     - end is bump or limit; it is limit when no free block is known. In a limited reap it may be in between
+ *     - end is bump or bump_max; it is bump_max when no free block is known. In a limited reap it may be in
+ *       between
  *
  * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
  * (pushed to by any thread) and what the parent's lock guards (see reap_tree.h).
@@ -60,7 +62,7 @@
 #include "base/list.h"
 #include "hoard/chunk_provider.h"
 #include "region/chunk_source.h"
-#include "region/reap_heap.h"
+#include "region/reap_tables.h"
 
 enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
@@ -97,10 +99,10 @@ enum reap_flag {
     REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_BACKED = 32,  /* has its chunks from elsewhere, or of other sizes: see chunk_source.h */
-    REAP_WIDE = 128,   /* its tables are not in it, but wider */
+    REAP_SOURCED = 32,  /* has its chunks from elsewhere, or of other sizes: see chunk_source.h */
+    REAP_BIG_TABLES = 128,   /* its tables are not in it, but bigger */
     /* takes no fast path but the bump pointer's, and that only up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_BACKED | REAP_ENTERED | REAP_WIDE)
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED | REAP_BIG_TABLES)
 };
 
 struct reap;
@@ -116,26 +118,26 @@ struct reap_chunk {
     uint64_t *frees;  /* NULL: nothing has been freed in here */
     size_t first;     /* unit of the first object */
     uint8_t kind;     /* enum reap_kind */
-    bool lent : 1;    /* the user's memory, or apart */
+    bool is_users : 1; /* the user's memory, or apart */
     bool apart : 1;   /* its object is: see guarded.h; of REAP_WHOLE alone */
     bool shared : 1;  /* its owner is: see reap_shared.h */
     uint16_t depth;   /* marks that were open when it was made, and still are */
     uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
-    size_t limit;      /* unit past the last object; records lie beyond */
-    size_t live_units; /* limit - first - the units in free blocks: the hole counts as live */
-    size_t notice;     /* when live_units falls below it: see reap_free_rest */
-    size_t reach;      /* fast paths free what starts below this unit: 0 without the second bitmap */
+    size_t end_unit;   /* unit past the last object; records lie beyond */
+    size_t live_units; /* end_unit - first - the units in free blocks: the hole counts as live */
+    size_t sweep_below; /* when live_units falls below it: see reap_free_rest */
+    size_t fast_free_end; /* fast paths free what starts below this unit: 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
-    struct list_node dirty;     /* on the dirty list */
-    uint32_t closed : 1;        /* its free blocks are in no bins: see drain.h */
+    struct list_node to_sweep;  /* on the sweep list */
+    uint32_t draining : 1;      /* its free blocks are in no free lists: see drain.h */
     uint32_t pinned : 2;        /* enum reap_pin */
     uint32_t floor_high : 7;    /* and the high ones: there are marks up to 8 TiB */
-    uint32_t high : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
-    _Atomic(uint32_t) retreats; /* how often its blocks' end came back, or the hole became a block: odd
+    uint32_t high_water : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
+    _Atomic(uint32_t) shrink_seq; /* how often its blocks' end came back, or the hole became a block: odd
                                    meanwhile. For those who measure objects in other threads */
 };
-static_assert(offsetof(struct reap_chunk, limit) == 64, "what changes often is in the second line");
+static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
 
@@ -163,22 +165,23 @@ struct reap_share {
     void *arg;
 };
 
-/* The first three lines, and what other threads write to, are all that creating a reap writes of it. */
+/* The first three lines, and what other threads write to, are all that creating a reap writes of it: each
+ * field of the first, and zeros to the other two. */
 struct reap {
     /* the fast paths */
+    void *self; /* this reap: so that a handle may stand where the address of one is meant */
     char *bump;
-    char *end;        /* limit, or bump in heap mode */
+    char *end;        /* bump_max, or bump in heap mode */
     uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
-    char *limit;
-    uint64_t bins_used;     /* bit i: bins[i] is not empty */
-    struct reap_heap *heap; /* own, or one that knows nothing */
-    uintptr_t tag;          /* reap_tag() while live, or reap_shared_tag() */
+    char *bump_max;   /* where the hole ends */
+    uint64_t freelists_used;    /* bit i: freelists[i] is not empty */
+    struct reap_tables *tables; /* own, or one that knows nothing */
+    struct reap_chunk *current; /* NULL: there is no hole */
 
     /* memory */
-    struct reap_chunk *current; /* NULL: there is no hole */
-    struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
-    struct reap_chunk *spares;
-    struct list dirty; /* chunks to be swept before the reap grows */
+    uintptr_t tag;             /* reap_tag() while live, or reap_shared_tag() */
+    struct reap_chunk *chunks; /* all but the first and the spares, newest first */
+    struct list to_sweep; /* chunks to be swept before the reap grows */
     size_t held;              /* bytes in all chunks */
     size_t peak;              /* the most that held has been */
     uint32_t spare_bytes;     /* the part of held in spares */
@@ -199,9 +202,9 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap_chunk *) cradle; /* or NULL; for any thread */
-    uint32_t closed;                     /* how many chunks are */
-    bool tight;                          /* small objects take any free block before the reap grows */
+    _Atomic(struct reap_chunk *) cached_child; /* or NULL; for any thread */
+    uint32_t draining;                   /* how many chunks are */
+    bool reuse_any;                          /* small objects take any free block before the reap grows */
     bool walked;                         /* by reapWalk, or one was left by longjmp */
     uint16_t patience;                   /* growths until what is free is joined once more before one */
 
@@ -212,35 +215,42 @@ struct reap {
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
+    struct reap_chunk *spares;           /* undefined while spare_bytes is 0 */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open; changes under the lock */
     uint16_t going_to;                   /* undefined without REAP_ENDING: to which mark, 0: to none; as: */
     uint32_t ending_in;                  /* see reap_tree.h, Fork */
-    struct reap_backing backing;         /* undefined without REAP_BACKED */
+    struct chunk_source source;         /* undefined without REAP_SOURCED */
     struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
     uint32_t entered;                    /* how often; a shared one: by how many threads */
     uint32_t entered_in;                 /* see reap_enter.h */
     uint64_t made;                       /* when; undefined where nothing is traced */
     const void *coming;                  /* undefined unless walked: the object that the walk comes to next */
-    struct reap_heap *wide;              /* undefined without REAP_WIDE */
+    struct reap_tables *big;              /* undefined without REAP_BIG_TABLES */
 
     /* heap mode */
-    struct reap_heap own; /* undefined until reap_heap_begin */
+    struct reap_tables own; /* undefined until reap_tables_begin */
 };
-static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_first_create zeroes three lines");
+static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create writes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
-/* Has the reap nothing but a buffer? Then its large objects are in there, too. */
+/* The spares, newest first. */
+static inline struct reap_chunk *reap_spares(const struct reap *reap)
+{
+    return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
+}
+
 /* The name, or an empty text. */
 static inline const char *reap_name_text(const struct reap *reap)
 {
     return reap->name ? reap->name->text : "";
 }
 
+/* Has the reap nothing but a buffer? Then its large objects are in there, too. */
 static inline bool reap_is_fixed(const struct reap *reap)
 {
-    return reap->flags & REAP_BACKED && reap->backing.buffer && !reap->backing.take;
+    return reap->flags & REAP_SOURCED && reap->source.buffer && !reap->source.take;
 }
 
 /* Does an object of this size get a chunk of its own? */
@@ -250,7 +260,7 @@ static inline bool reap_is_large(const struct reap *reap, size_t size)
 }
 
 /* Is there somebody to be told of each object? Set before the first reap is made. */
-extern HIDDEN bool reap_watched;
+extern HIDDEN bool reap_instrumented;
 
 /* --- addresses ------------------------------------------------------------------------------- */
 
@@ -261,7 +271,7 @@ static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
 
 static inline uintptr_t reap_tag(const struct reap *reap)
 {
-    return (uintptr_t)reap ^ (uintptr_t)0x9e3779b97f4a7c15;
+    return (uintptr_t)reap + 0x5e3779b9; /* in one instruction; of no pointer that a program has */
 }
 
 /* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
@@ -304,14 +314,14 @@ static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + RE
 /* Where blocks end in a chunk: at the bump pointer in the current one. */
 static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->limit;
+    return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->end_unit;
 }
 
 /* The units of a chunk in live objects. */
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    ASSERT(chunk->live_units >= chunk->limit - reap_chunk_top(reap, chunk));
-    return chunk->live_units - (chunk->limit - reap_chunk_top(reap, chunk));
+    ASSERT(chunk->live_units >= chunk->end_unit - reap_chunk_top(reap, chunk));
+    return chunk->live_units - (chunk->end_unit - reap_chunk_top(reap, chunk));
 }
 
 /* The unit of a chunk's last mark. */
@@ -337,8 +347,8 @@ static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
 static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
 {
     const uint32_t most = ((uint32_t)1 << 22) - 1;
-    if (unit > chunk->high) chunk->high = (unit < most ? (uint32_t)unit : most) & most;
-    ASSERT(unit > most || chunk->high >= unit);
+    if (unit > chunk->high_water) chunk->high_water = (unit < most ? (uint32_t)unit : most) & most;
+    ASSERT(unit > most || chunk->high_water >= unit);
 }
 
 /* The reap's open marks. */
@@ -356,7 +366,7 @@ static inline size_t reap_child_size(const struct reap *parent)
 /* Where the block that starts at unit ends. */
 static inline size_t reap_block_end(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
 {
-    if (chunk->kind == REAP_WHOLE) return chunk->limit;
+    if (chunk->kind == REAP_WHOLE) return chunk->end_unit;
     return bitmap_next(chunk->starts, unit + 1, reap_chunk_top(reap, chunk));
 }
 
@@ -365,10 +375,10 @@ static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
     return chunk->frees && bitmap_get(chunk->frees, unit);
 }
 
-/* A reap's own tables, or its wider ones. */
-static inline struct reap_heap *reap_tables(struct reap *reap)
+/* A reap's own tables, or its bigger ones. */
+static inline struct reap_tables *reap_tables_of(struct reap *reap)
 {
-    return UNLIKELY(reap->flags & REAP_WIDE) ? reap->wide : &reap->own;
+    return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap->big : &reap->own;
 }
 
 /* A link of the remote list: an object, and whether its third word points out a later one. */
@@ -394,9 +404,9 @@ static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintpt
 
 /* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A
  * dead reap's knows nothing. */
-static inline struct reap_chunk *reap_chunk_find_near(const struct reap *reap, const void *pointer)
+static inline struct reap_chunk *reap_chunk_find_cached(const struct reap *reap, const void *pointer)
 {
-    struct reap_chunk *chunk = *reap_near(reap->heap, pointer);
+    struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, pointer);
     return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 
@@ -410,35 +420,35 @@ static inline void reap_mark_start(const struct reap *reap, const char *bump)
 
 /* Around what makes the last block before the hole end elsewhere without a start bit to show for it. Other
  * threads may be measuring that block: see remote_free.c. */
-static inline void reap_retreat_begin(struct reap_chunk *chunk)
+static inline void reap_shrink_begin(struct reap_chunk *chunk)
 {
-    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
-    ASSERT(retreats % 2 == 0);
-    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_relaxed);
+    uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
+    ASSERT(shrink_seq % 2 == 0);
+    atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
 
-static inline void reap_retreat_end(struct reap_chunk *chunk)
+static inline void reap_shrink_end(struct reap_chunk *chunk)
 {
-    uint32_t retreats = atomic_load_explicit(&chunk->retreats, memory_order_relaxed);
-    ASSERT(retreats % 2 == 1);
-    atomic_store_explicit(&chunk->retreats, retreats + 1, memory_order_release);
+    uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
+    ASSERT(shrink_seq % 2 == 1);
+    atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_release);
 }
 
 /* Makes a chunk's units from `from` on the hole. There must be no hole before. */
 static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
-    ASSERT(chunk->owner == reap && from >= chunk->first && from <= chunk->limit);
+    ASSERT(chunk->owner == reap && from >= chunk->first && from <= chunk->end_unit);
     reap->current = chunk;
     reap->bump = reap_address(chunk, from);
-    reap->limit = reap_address(chunk, chunk->limit);
+    reap->bump_max = reap_address(chunk, chunk->end_unit);
     reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
 }
 
-/* Region mode, where everything up to limit is for the bump pointer. */
+/* Region mode, where everything up to bump_max is for the bump pointer. */
 static inline void reap_region_mode(struct reap *reap)
 {
-    reap->end = UNLIKELY(reap_watched) ? reap->bump : reap->limit;
+    reap->end = UNLIKELY(reap_instrumented) ? reap->bump : reap->bump_max;
 }
 
 /* Heap mode: the slow path looks at the free blocks before it bumps. */

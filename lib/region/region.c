@@ -24,64 +24,65 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
     reap_zero_starts(chunk, size);
     reap_chunk_bump_in(reap, chunk, chunk->first);
     reap_region_mode(reap);
-    ASSERT(bitmap_next(chunk->starts, 0, chunk->limit) == chunk->limit);
+    ASSERT(bitmap_next(chunk->starts, 0, chunk->end_unit) == chunk->end_unit);
 }
 
 /* Makes a reap in its first chunk. */
 static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
 {
-    ASSERT((uintptr_t)chunk % LENT_ALIGN == 0 && size >= REAP_FIRST_SIZE / 4);
+    ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_FIRST_SIZE / 4);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
-    reap_zero_line(reap);
     reap_zero_line((char *)reap + 64);
     reap_zero_line((char *)reap + 128);
     if (LIKELY(size == REAP_FIRST_SIZE))
         lay_out_first(reap, chunk, REAP_FIRST_SIZE);
     else
         lay_out_first(reap, chunk, size);
+    reap->self = reap;
+    reap->freelists_used = 0; /* the last of the first line, which is not zeroed */
+    reap->tables = &reap_no_tables;
     reap->tag = reap_tag(reap);
-    reap->heap = &reap_no_heap;
     atomic_init(&reap->remote, 0);
     atomic_init(&reap->turn, 0);
     atomic_init(&reap->remote_chunks, NULL);
     reap->held = reap->peak = size;
-    if (UNLIKELY(reap_watched)) {
+    if (UNLIKELY(reap_instrumented)) {
         reap->flags = REAP_WATCHED;
-        memtool_pool_begin(reap);
+        sanitizer_pool_begin(reap);
     }
     ASSERT(reap_first_chunk(reap) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
     return reap;
 }
 
 /* The first chunk in a buffer: what of it begins and ends at multiples of 1 KiB. */
-static_assert(REAP_BUFFER_MIN - 2 * LENT_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
+static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
               "a reap and objects fit into the smallest buffer");
-static struct reap_chunk *in_buffer(struct reap_backing *backing, size_t *size)
+static struct reap_chunk *in_buffer(struct chunk_source *backing, size_t *size)
 {
-    uintptr_t start = ((uintptr_t)backing->buffer + LENT_ALIGN - 1) & -(uintptr_t)LENT_ALIGN;
-    uintptr_t end = ((uintptr_t)backing->buffer + *size) & -(uintptr_t)LENT_ALIGN;
+    uintptr_t start = ((uintptr_t)backing->buffer + USER_MEMORY_ALIGN - 1) & -(uintptr_t)USER_MEMORY_ALIGN;
+    uintptr_t end = ((uintptr_t)backing->buffer + *size) & -(uintptr_t)USER_MEMORY_ALIGN;
     *size = end - start;
     backing->buffer = (void *)start;
-    int error = lent_add(backing->buffer, *size);
+    int error = user_memory_add(backing->buffer, *size);
     if (error == 0) return backing->buffer;
     errno = error;
     return NULL;
 }
 
-struct reap *reap_first_create_backed(const struct reap_backing *asked, size_t size)
+struct reap *reap_region_create_from(const struct chunk_source *asked, size_t size)
 {
-    struct reap_backing backing = *asked;
+    struct chunk_source backing = *asked;
     struct reap_chunk *chunk =
-        backing.buffer ? in_buffer(&backing, &size) : reap_backing_take(&backing, size, &size, NULL);
+        backing.buffer ? in_buffer(&backing, &size) : chunk_source_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
     struct reap *reap = begin(chunk, size);
-    chunk->lent = !reap_backing_is_hoard(&backing);
-    reap->flags |= REAP_BACKED;
-    reap->backing = backing;
+    chunk->is_users = !chunk_source_is_hoard(&backing);
+    reap->flags |= REAP_SOURCED;
+    reap->source = backing;
     return reap;
 }
 
-ALIGNED struct reap *reap_first_create(const struct reap *parent, struct reap_chunk *chunk)
+ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *chunk)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
     if (UNLIKELY(chunk && chunk->size != size)) {
@@ -93,7 +94,7 @@ ALIGNED struct reap *reap_first_create(const struct reap *parent, struct reap_ch
     return begin(chunk, size);
 }
 
-void reap_first_learn_size(const struct reap *reap)
+void reap_region_learn_size(const struct reap *reap)
 {
     ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
@@ -140,27 +141,28 @@ static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
     reap_chunk_adopt(reap);
-    if (UNLIKELY(reap_watched)) memtool_pool_end(reap);
+    if (UNLIKELY(reap_instrumented)) sanitizer_pool_end(reap);
     give_back_all(reap->chunks);
-    give_back_all(reap->spares);
-    struct reap_chunk *cradle = atomic_load_explicit(&reap->cradle, memory_order_relaxed);
-    if (cradle) give_back(cradle);
-    reap_heap_end(reap);
+    give_back_all(reap_spares(reap));
+    struct reap_chunk *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
+    if (cached_child) give_back(cached_child);
+    reap_tables_end(reap);
 }
 
-ALIGNED void reap_first_destroy(struct reap *reap)
+ALIGNED void reap_region_destroy(struct reap *reap)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap_is_shared(reap));
     ASSERT(!reap->children && !reap->cleanups);
-    uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
-    rest |= (uintptr_t)atomic_load_explicit(&reap->cradle, memory_order_relaxed);
+    uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes;
+    rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
-    if (UNLIKELY(rest != 0 || reap->flags & (REAP_WIDE | REAP_WATCHED))) end_rest(reap);
+    if (UNLIKELY(rest != 0 || reap->flags & (REAP_BIG_TABLES | REAP_WATCHED))) end_rest(reap);
     reap->tag = 0;
-    reap->bump = reap->end = reap->limit = NULL;
-    reap->bins_used = 0;
-    reap->heap = &reap_no_heap;
+    reap->self = reap; /* reapDestroy(reap) has cleared it: who uses it so again is to be told */
+    reap->bump = reap->end = reap->bump_max = NULL;
+    reap->freelists_used = 0;
+    reap->tables = &reap_no_tables;
     reap_first_chunk(reap)->tag = 0;
 }
 
@@ -184,7 +186,7 @@ static void update_keep(struct reap *reap)
 static const struct reap_chunk *too_big(const struct reap *reap)
 {
     const struct reap_chunk *chunk = reap->current;
-    bool is = chunk && chunk->size > REAP_MAX_SIZE && reap_unit(chunk, reap->bump) < chunk->limit / 2;
+    bool is = chunk && chunk->size > REAP_MAX_SIZE && reap_unit(chunk, reap->bump) < chunk->end_unit / 2;
     return is ? chunk : NULL;
 }
 
@@ -197,12 +199,12 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
         give_back(chunk);
         return;
     }
-    if (UNLIKELY(reap_watched))
-        memtool_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
+    if (UNLIKELY(reap_instrumented))
+        sanitizer_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
     chunk->kind = REAP_SPARE;
-    ASSERT(!chunk->lent || reap->flags & REAP_BACKED);
+    ASSERT(!chunk->is_users || reap->flags & REAP_SOURCED);
     chunk->frees = NULL;
-    chunk->reach = 0;
+    chunk->fast_free_end = 0;
     chunk->next = reap->spares;
     reap->spares = chunk;
     reap->spare_bytes += (uint32_t)chunk->size;
@@ -211,7 +213,8 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
 /* Takes the spares that were not used through the same gate as the round's own chunks. */
 static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
-    struct reap_chunk *lists[] = {reap->chunks, reap->spares};
+    struct reap_chunk *lists[] = {reap->chunks, reap_spares(reap)};
+    if (!lists[0] && !lists[1]) return;
     ASSERT(reap->current == NULL || reap->current == reap_first_chunk(reap));
     reap->chunks = reap->spares = NULL;
     reap->spare_bytes = 0;
@@ -239,7 +242,7 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 /* Moves the name to where it will stay in the round that begins. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
-    if (UNLIKELY(reap_watched)) memtool_show(reap->name, size);
+    if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->name, size);
     reap->name = memmove(to, reap->name, size);
 }
 
@@ -252,16 +255,16 @@ static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, 
     reap_choose_mode(reap);
     move_name(reap, reap_chunk_record(reap, size), size);
     ASSERT(reap->current == chunk && reap->name);
-    if (UNLIKELY(reap_watched)) memtool_hide(reap->bump, (size_t)(reap->limit - reap->bump));
+    if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
 
 static size_t size_of_name(const struct reap *reap)
 {
-    if (UNLIKELY(reap_watched)) memtool_show(reap->name, sizeof *reap->name);
+    if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->name, sizeof *reap->name);
     return sizeof *reap->name + reap->name->room;
 }
 
-void reap_first_clear(struct reap *reap)
+void reap_region_clear(struct reap *reap)
 {
     ASSERT(!reap->children && !(reap->flags & REAP_MARKED));
     struct reap_chunk *first = reap_first_chunk(reap);
@@ -269,23 +272,23 @@ void reap_first_clear(struct reap *reap)
     reap_chunk_adopt(reap);
     update_keep(reap);
     const struct reap_chunk *big = too_big(reap);
-    if (UNLIKELY(reap_watched)) {
-        memtool_pool_end(reap);
-        memtool_pool_begin(reap);
+    if (UNLIKELY(reap_instrumented)) {
+        sanitizer_pool_end(reap);
+        sanitizer_pool_begin(reap);
     }
-    bool lent = first->lent;
+    bool lent = first->is_users;
     lay_out_first(reap, first, first->size);
-    first->lent = lent;
+    first->is_users = lent;
     first->shared = reap_is_shared(reap);
-    reap->dirty.first = NULL;
-    reap->closed = 0;
-    reap->tight = reap->walked = false;
+    reap->to_sweep.first = NULL;
+    reap->draining = 0;
+    reap->reuse_any = reap->walked = false;
     reap->patience = 0;
-    reap->bins_used = 0;
-    reap->heap = &reap_no_heap;
-    reap_heap_end(reap);
+    reap->freelists_used = 0;
+    reap->tables = &reap_no_tables;
+    reap_tables_end(reap);
     reap->cleanups = reap->spare_cleanups = NULL;
-    if (UNLIKELY(reap->flags & REAP_BACKED) && reap_is_shared(reap))
+    if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
         reap_chunk_record(reap, REAP_FACE); /* where it is */
     size_t size = reap->name ? size_of_name(reap) : 0;
     void *place = size ? reap_chunk_record(reap, size) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* delays.c: a thread stands still now and then where a function of the library begins or ends, inline ones
  * too. So others come in between where two steps are close together (-finstrument-functions;
- * tests/fuzz_build.sh delays). */
+ * tests/fuzz/fuzz_build.sh delays). */
 #include <sched.h>
 #include <stdint.h>
 #include <time.h>

@@ -179,7 +179,7 @@ _Noreturn void failed(const char *file, int line, const char *format, ...)
     } while (0)
 #define OPAQUE_POINTER(p)                                                                                    \
     __extension__({                                                                                          \
-        __typeof__((p) + 0) opaque_ = (p);                                                                   \
+        __typeof__(0 ? (p) : (p)) opaque_ = (p);                                                             \
         __asm__ volatile("" : "+r"(opaque_) : : "memory");                                                   \
         opaque_;                                                                                             \
     })

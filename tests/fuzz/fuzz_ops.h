@@ -38,7 +38,7 @@ op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_lo
 op_fn do_quiet_mark, do_public_child, do_busy_marks;
 void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);
-void no_longer_quiet(struct node *node);
+void no_longer_unowned(struct node *node);
 void answer_call(void);
 bool any_abroad(void);
 /* Objects that are abroad come back, or are no more: those of a reap from a depth on, all or those that

@@ -199,7 +199,7 @@ void do_unmark(const struct record *rec)
     SAY("reapUnmark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), mark);
     reapUnmark(&node->handle, &node->marks[mark]);
     node->depth = mark;
-    no_longer_quiet(node);
+    no_longer_unowned(node);
     for (int i = 0; i < REAPS; i++)
         if (me->nodes[i].handle && me->nodes[i].parent == index_of(node) && me->nodes[i].born > mark)
             me->nodes[i].born = mark;

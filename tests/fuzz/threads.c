@@ -291,7 +291,7 @@ void answer_call(void)
     atomic_fetch_sub(&answers, 1);
 }
 
-void no_longer_quiet(struct node *node)
+void no_longer_unowned(struct node *node)
 {
     if (!node->is_public || node->quiet == MARKS || node->depth > node->quiet) return;
     node->quiet = MARKS;

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena.h"
+#include "arena/false_sharing.h"
+#include "heap/heap_internal.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
+ * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits
+ * for the next malloc of its class here too: a block that goes round among threads does not go home each
+ * time. At most an eighth of a superblock waits of each class, and MOST blocks: more are cold by the time
+ * that they are delivered. */
+enum { MOST = 32 };
+static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
+
+static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_BATCH_ONE); }
+
+static uint64_t *batch_of(unsigned id, unsigned class)
+{
+    ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
+    return &heap_batches[id].of[class];
+}
+
+static uint64_t batch_read(unsigned id, unsigned class)
+{
+    return __atomic_load_n(batch_of(id, class), __ATOMIC_ACQUIRE);
+}
+
+static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
+
+/* --- out of it ------------------------------------------------------------------------------- */
+
+/* What leaves an batch, by superblocks: so many are looked after at a time. */
+enum { SORTED = 32 };
+struct sorted {
+    struct superblock *sb;
+    struct chain chain;
+};
+
+static void send(const struct sorted *sorted)
+{
+    if (sorted->sb != NULL) heap_make_pending(sorted->sb, &sorted->chain);
+}
+
+static void sort_in(struct sorted *table, struct superblock *sb, void *block)
+{
+    struct sorted *sorted = &table[((uintptr_t)sb / sizeof *sb) % SORTED];
+    struct chain chain = chain_of_block(sb, block);
+    ASSERT(sorted->sb != sb || sorted->chain.count != 0);
+    if (sorted->sb != sb) {
+        send(sorted);
+        *sorted = (struct sorted){sb, chain};
+        return;
+    }
+    block_set_link(block, sorted->chain.first);
+    sorted->chain.first = chain.first;
+    sorted->chain.count++;
+}
+
+/* Chunks of reaps have no inverse, so that free does not find them. */
+static bool is_start(const struct superblock *sb, const void *block)
+{
+    if (sb->kind != SLOT_CHUNKS) return superblock_starts_at(sb, block);
+    return (block_number(sb, block) - BLOCK_BIAS) % superblock_class(sb)->size == 0;
+}
+
+/* The superblock of a block in an batch. The link that led to it was where a program could write to. */
+static struct superblock *superblock_of(void *block, const void *before)
+{
+    struct arena *arena = pagemap_find(block);
+    if (arena == NULL || arena->mapping != 0 || !is_start(arena_slot(arena, block), block))
+        superblock_written((void *)(uintptr_t)before);
+    return arena_slot(arena, block);
+}
+
+static void deliver(uint64_t word)
+{
+    ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
+    struct sorted table[SORTED];
+    memset(table, 0, sizeof table);
+    char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
+    for (unsigned n = blocks_in(word); n != 0; n--) {
+        struct superblock *sb = superblock_of(block, before);
+        if (!block_looks_free(block)) superblock_written(block);
+        char *next = (char *)(uintptr_t)(*link_of(block) ^ superblock_cookie);
+        sort_in(table, sb, block);
+        before = block;
+        block = next;
+    }
+    for (unsigned i = 0; i < SORTED; i++) send(&table[i]);
+}
+
+static void deliver_class(unsigned id, unsigned class)
+{
+    uint64_t word = batch_read(id, class);
+    if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return;
+    if (rseq_store(id, batch_of(id, class), word, 0) == RSEQ_DONE) deliver(word);
+}
+
+void heap_batch_deliver(void)
+{
+    unsigned id = rseq_id();
+    for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
+}
+
+/* Sections leave alone what is closed; one that had read it before may still write, and is over after the
+ * next fence. True: something is there. */
+static bool close(uint64_t *batch)
+{
+    uint64_t word = __atomic_load_n(batch, __ATOMIC_RELAXED);
+    while (word != 0 && !__atomic_compare_exchange_n(batch, &word, word | HEAP_BATCH_CLOSED, false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return word != 0;
+}
+
+/* False: it was written to and is not closed any more. */
+static bool take_closed(uint64_t *batch)
+{
+    uint64_t word = __atomic_load_n(batch, __ATOMIC_ACQUIRE);
+    if ((word & HEAP_BATCH_CLOSED) == 0) return false;
+    ASSERT((word & ADDRESS) != 0);
+    __atomic_store_n(batch, 0, __ATOMIC_RELEASE);
+    deliver(word);
+    return true;
+}
+
+/* Of two that take at once, one would see the other's closing without a fence since. This is no lock: in it
+ * is the kernel's time, and who finds it set mostly does without. */
+static _Atomic bool taking;
+
+static void take_all(struct heap *heap)
+{
+    bool left[CLASSES], any;
+    memset(left, true, sizeof left);
+    do {
+        any = false;
+        for (unsigned class = 1; class < CLASSES; class ++)
+            if (left[class]) any |= left[class] = close(batch_of(heap->id, class));
+        if (any) rseq_fence();
+        for (unsigned class = 1; class < CLASSES; class ++)
+            if (left[class]) left[class] = !take_closed(batch_of(heap->id, class));
+    } while (any);
+}
+
+void heap_batch_take(struct heap *heap)
+{
+    if (atomic_exchange(&taking, true)) return;
+    take_all(heap);
+    atomic_store(&taking, false);
+}
+
+static bool has_any(unsigned id)
+{
+    for (unsigned class = 1; class < CLASSES; class ++)
+        if (batch_read(id, class) != 0) return true;
+    return false;
+}
+
+void heap_deliver_all(void)
+{
+    struct heap *heap;
+    gate_enter(&heap_transit);
+    while (atomic_exchange(&taking, true)) sched_yield();
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+        if (has_any(heap->id)) take_all(heap);
+    }
+    atomic_store(&taking, false);
+    gate_leave(&heap_transit);
+}
+
+/* Set now only by what a signal's handler has interrupted to fork. */
+void heap_batch_fork_child(void) { taking = false; }
+
+/* --- into it --------------------------------------------------------------------------------- */
+
+bool heap_batch_put(struct superblock *sb, void *block)
+{
+    ASSERT(cpu.ids != 0 && superblock_has_number(sb, block_number(sb, block)));
+    unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
+    unsigned most = eighth < MOST ? eighth : MOST;
+    for (;;) {
+        unsigned id = rseq_id();
+        uint64_t word = batch_read(id, class);
+        ASSERT((word & HEAP_BATCH_CLOSED) != 0 || blocks_in(word) <= MOST);
+        if ((word & HEAP_BATCH_CLOSED) != 0 || most == 0) return false;
+        if (blocks_in(word) == most) {
+            deliver_class(id, class);
+            continue;
+        }
+        block_set_link(block, 0);
+        *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
+        uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
+        if (rseq_store(id, batch_of(id, class), word, put) == RSEQ_DONE) return true;
+    }
+}
+
+void *heap_batch_get(unsigned class)
+{
+    void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
+    if (block == NULL) return NULL;
+    if (!block_looks_free(block)) superblock_written(block);
+    ASSERT(heap_is_block(block, class));
+    *(uint64_t *)block = *link_of(block) = 0;
+    return block;
+}

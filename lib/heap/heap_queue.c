@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+
+/* What `queued` is while a superblock is on a list. Each child of a fork has another value: a thread of the
+ * parent may have marked a superblock and not come to put it on the list. */
+static volatile uint8_t heap_queue_mark = 1;
+
+static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
+{
+    ASSERT(sb->queued != 0);
+    struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
+    do sb->queued_next = first;
+    while (
+        !atomic_compare_exchange_weak_explicit(list, &first, sb, memory_order_release, memory_order_relaxed));
+}
+
+void heap_enqueue(struct superblock *sb)
+{
+    uint8_t mark = heap_queue_mark;
+    if (atomic_load(&sb->queued) == mark || atomic_exchange(&sb->queued, mark) == mark) return;
+    unsigned id = superblock_role(sb).heap;
+    ASSERT(id >= HEAP_NONE || heap_get(id) != NULL);
+    push(id < HEAP_NONE ? &heap_get(id)->queued : &global_heap_queued, sb);
+    if (heap_queue_mark != mark)
+        atomic_store(&sb->queued, heap_queue_mark); /* a handler has forked between */
+}
+
+/* What was queued to a heap that it has left is queued anew, to where it is. Not a relaxed load: it might be
+ * done before superblock_unqueue's store. */
+void heap_enqueue_onward(struct superblock *sb)
+{
+    if (superblock_has_pending(sb)) heap_enqueue(sb);
+}
+
+void heap_make_pending(struct superblock *sb, const struct chain *chain)
+{
+    ASSERT(chain->count != 0);
+    if (superblock_pending_is_due(sb, superblock_put_pending(sb, chain), chain->count)) heap_enqueue(sb);
+}
+
+static void enqueue_anew(_Atomic(struct superblock *) *list)
+{
+    struct superblock *next, *sb = superblock_take_queued(list);
+    for (; sb != NULL; sb = next) {
+        next = superblock_unqueue(sb);
+        heap_enqueue(sb);
+    }
+}
+
+void heap_queue_fork_child(void)
+{
+    heap_queue_mark = heap_queue_mark % UINT8_MAX + 1;
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) enqueue_anew(&heap->queued);
+    enqueue_anew(&global_heap_queued);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hoard/usage.h"
+
+#include "arena/arena.h"
+#include "arena/large.h"
+#include "base/options.h"
+#include "base/report.h"
+#include "heap/global_heap.h"
+#include "heap/heap.h"
+#include "os/rseq.h"
+
+static size_t small_bytes(struct arena *arena)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
+        const struct superblock *slot = &arena->slots[i];
+        if (slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS)
+            bytes += (size_t)superblock_live(slot) * superblock_class(slot)->size;
+    }
+    return bytes;
+}
+
+void usage_fill(struct hoard_stats *stats)
+{
+    heap_deliver_all();
+    struct arena_held held = arena_held();
+    struct heap_totals totals = heap_totals();
+    *stats = (struct hoard_stats){
+        .held_bytes = held.now,
+        .peak_held_bytes = held.peak,
+        .large_bytes = large_totals().bytes,
+        .heaps = totals.heaps,
+        .superblocks = totals.superblocks,
+        .global_superblocks = global_heap_superblocks(),
+        .slow_mallocs = totals.counts.slow_mallocs,
+        .slow_frees = totals.counts.slow_frees + totals.counts.remote_frees,
+        .remote_frees = totals.counts.remote_frees,
+        .transfers = totals.counts.transfers,
+        .path = cpu.path,
+    };
+    stats->live_bytes = stats->large_bytes;
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
+        if (arena->base != NULL) stats->live_bytes += small_bytes(arena);
+}
+
+static void options_line(char *text, size_t size)
+{
+    size_t n = report_format(text, size, "options");
+    char item[64];
+    for (unsigned i = 0; options_show(i, item, sizeof item); i++)
+        n += report_format(text + n, size - n, " %s", item);
+}
+
+void usage_lines(void (*line)(const char *text, void *to), void *to)
+{
+    struct hoard_stats s;
+    char text[512], live[REPORT_BYTES], large[REPORT_BYTES], held[REPORT_BYTES], peak[REPORT_BYTES];
+    usage_fill(&s);
+    report_format(text, sizeof text, "path %s: %s", s.path, cpu.reason);
+    line(text, to);
+    options_line(text, sizeof text);
+    line(text, to);
+    report_format(text, sizeof text, "live %s, in large objects %s, held %s, peak held %s",
+                  report_bytes(live, s.live_bytes, "bytes"), report_bytes(large, s.large_bytes, ""),
+                  report_bytes(held, s.held_bytes, ""), report_bytes(peak, s.peak_held_bytes, ""));
+    line(text, to);
+    report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps,
+                  s.superblocks, s.global_superblocks);
+    line(text, to);
+    report_format(text, sizeof text, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
+                  (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,
+                  (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
+    line(text, to);
+}
+
+static void to_stream(const char *text, void *out) { fprintf(out, "reap: %s\n", text); }
+
+static void to_stderr(const char *text, void *none)
+{
+    (void)none;
+    report_line("%s", text);
+}
+
+void usage_report(FILE *out) { usage_lines(out != NULL ? to_stream : to_stderr, out); }

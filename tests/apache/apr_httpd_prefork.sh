@@ -1,0 +1,4 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# apr_httpd.sh under the prefork MPM.
+exec "${srcdir:-.}/tests/apache/apr_httpd.sh" prefork

@@ -1,4 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# apr_httpd.sh under the event MPM.
-exec "${srcdir:-.}/tests/apr_httpd.sh" event

@@ -1,9 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: Apache-2.0
-# Pools on reaps from many threads at once, and across fork.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/httpd_lib.sh"
-
-[ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
-LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 300 \
-    "${top_builddir:-.}/tests/apr_threads" || fail "status $?"

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Each test of a Check program asserts something (tests/tools/assertless.py); and one that does not is found.
+srcdir=${srcdir:-.}
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/unit"
+cat >"$tmp/unit/check_nothing.c" <<'END'
+static void looks(int n) { ck_assert_int_eq(n, 1); }
+START_TEST(asserts) { looks(1); }
+END_TEST
+START_TEST(does_not)
+{
+    hoard_free(hoard_malloc(1));
+}
+END_TEST
+END
+python3 "$srcdir/tests/tools/assertless.py" "$tmp" >"$tmp/said" && { echo "a test without assertion is not found"; exit 1; }
+grep -q ': does_not asserts nothing$' "$tmp/said" && grep -q '^2 tests in 1 programs, 1 without' "$tmp/said" ||
+    { echo "wrong about two tests:"; cat "$tmp/said"; exit 1; }
+exec python3 "$srcdir/tests/tools/assertless.py" "$srcdir/tests"

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A project of CMake's finds what `make install` puts down, by find_package(reap): each target builds a program that
+# runs, from a directory other than the configured one too; a version or a part that is not there is refused.
+command -v cmake >/dev/null || { echo "skipped: no cmake"; exit 77; }
+. "${srcdir:-.}/tests/support/install-lib.sh"
+package=$(find "$tmp/root" -name reap-config.cmake)
+[ -n "$package" ] || { echo "wrong: reap-config.cmake is not installed"; exit 1; }
+lib=$(dirname "$(dirname "$(dirname "$package")")")
+version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/reap.pc")
+
+mkdir "$tmp/project"
+sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/project/example.c"
+cat >"$tmp/project/pools.c" <<'C'
+#include <apr_reap.h>
+#include <reap.h>
+#include <stdio.h>
+int main(void)
+{
+    apr_pool_t *pool = NULL;
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) return 1;
+    char *line = apr_palloc(pool, 80);
+    apr_pfree(pool, line);
+    void *owner = NULL;
+    printf("client %d\n", reapOf(apr_palloc(pool, 80), &owner) == 0 && owner == *apr_pool_reap(pool) ? 7 : 0);
+    apr_terminate();
+    return 0;
+}
+C
+cat >"$tmp/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.13)
+project(example C)
+find_package(reap ${ASK_VERSION} REQUIRED COMPONENTS ${ASK_PARTS})
+foreach(part reap static malloc)
+    add_executable(by_${part} example.c)
+    target_link_libraries(by_${part} PRIVATE reap::${part})
+endforeach()
+find_package(PkgConfig)
+if(TARGET reap::apr AND PKG_CONFIG_FOUND)
+    pkg_check_modules(apr REQUIRED IMPORTED_TARGET apr-1)
+    add_executable(by_apr pools.c)
+    target_link_libraries(by_apr PRIVATE reap::apr PkgConfig::apr)
+endif()
+CMAKE
+
+# configured NAME VARIABLE...: what cmake says of the project, in a directory of its own. It takes CC by itself.
+configured() {
+    name=$1
+    shift
+    cmake -S "$tmp/project" -B "$tmp/$name" "$@" >"$tmp/$name.log" 2>&1
+}
+# builds NAME LIBDIR: the programs answer, of the libraries in LIBDIR
+builds() {
+    configured "$1" -Dreap_DIR="$2/cmake/reap" -DASK_VERSION="$version" "-DASK_PARTS=reap;static;malloc" &&
+        cmake --build "$tmp/$1" >>"$tmp/$1.log" 2>&1 || { wrong "$1 does not build"; tail -n 20 "$tmp/$1.log"; return; }
+    for part in reap static malloc apr; do
+        [ -e "$tmp/$1/by_$part" ] || { [ $part = apr ] && continue; wrong "$1: no by_$part"; }
+        answer=$("$tmp/$1/by_$part")
+        [ "$answer" = "client 7" ] || wrong "$1: by_$part answers '$answer'"
+    done
+    if [ -e "$2/libreap-apr.so" ] && command -v pkg-config >/dev/null && [ ! -e "$tmp/$1/by_apr" ]; then
+        wrong "$1: libreap-apr is there, reap::apr is not"
+    fi
+}
+builds staged "$lib"
+# Moved as a whole: the package file knows the headers by its own place.
+mkdir "$tmp/moved" && mv "$tmp/root" "$tmp/moved/there"
+lib=$tmp/moved/there${lib#"$tmp/root"}
+builds moved "$lib"
+case $(grep '_INCLUDE_DIRECTORIES\|isystem' -r "$tmp/moved/by_reap" "$tmp/moved/CMakeFiles/by_reap.dir" 2>/dev/null) in
+    *"$tmp/moved/there"*) ;;
+    *) wrong "moved: the headers are not those beside the libraries" ;;
+esac
+
+refuses() {
+    what=$1 says=$2
+    shift 2
+    rm -rf "$tmp/refused"
+    configured refused -Dreap_DIR="$lib/cmake/reap" "$@" && wrong "$what is taken"
+    tr -s ' \n' ' ' <"$tmp/refused.log" | grep -q "$says" || { wrong "$what: no word of it"; cat "$tmp/refused.log"; }
+}
+refuses "a newer version" 'version: '"$version" -DASK_VERSION=99.0
+refuses "an unknown part" 'installed without unheard_of' -DASK_PARTS=unheard_of
+rm "$lib/libreap.so"
+refuses "a package without its library" 'no libreap.so in' -DASK_PARTS=
+exit $bad

@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
+# shared and static, in C and C++; and everything has gone where configure was told.
+. "${srcdir:-.}/tests/support/install-lib.sh"
+
+variable() { sed -n "s/^$1=//p" "$top_builddir/lib/reap.pc"; }
+prefix=$(variable prefix)
+PKG_CONFIG_SYSROOT_DIR=$tmp/root
+PKG_CONFIG_LIBDIR=$tmp/root$prefix/lib/pkgconfig
+export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
+lib=$tmp/root$prefix/lib
+
+for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so lib/libreap-malloc.so.0 include/reap.h include/reap.hpp include/hoard.h \
+    share/man/man7/reap.7 share/reap/reap-gdb.py; do
+    [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
+done
+
+# Pages name the directories of their installation, and describe what is there.
+other=/opt/reap
+make -s -C "$top_builddir" install-data prefix=$other DESTDIR="$tmp/other" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+pages=$tmp/other$other/share/man
+grep -rl /usr/local "$pages" && wrong "these pages have /usr/local, installed below $other"
+grep -q "LD_PRELOAD=$other/lib/libreap-malloc.so" "$pages/man7/libreap-malloc.7" || wrong "no preload from $other"
+module=$(find "$tmp/root" -name mod_reap_lua.so)
+page=$(find "$tmp/root" -name mod_reap_lua.7)
+[ "${module:+there}" = "${page:+there}" ] || wrong "of mod_reap_lua and its page one is installed: $module$page"
+
+# gdb knows the commands: by the line of reap(7), and by itself, if it was there when configure looked for one.
+auto_load=$(find "$tmp/root" -path '*/auto-load' -type d)
+for library in libreap.so libreap-malloc.so; do
+    [ -f "$auto_load$prefix/lib/$(basename "$(realpath "$lib/$library")")-gdb.py" ] ||
+        wrong "$library has no commands of gdb's below $auto_load"
+done
+configured() { grep -q "$1" "$top_builddir/config.log"; }
+if command -v gdb >/dev/null && configured '^reap_cv_gdb_data=./' && ! configured '\$ .*--with[a-z]*-gdb-auto-load'; then
+    data=$(gdb -nx -batch -ex 'show data-directory' | sed 's/^.*"\(.*\)".*/\1/')
+    [ "$auto_load" = "$tmp/root$data/auto-load" ] || wrong "gdb looks below $data, its commands are in $auto_load"
+fi
+line=$(sed -n 's/^source \(.*reap-gdb.py\)$/\1/p' "$pages/man7/reap.7")
+[ -f "$tmp/other$line" ] || wrong "reap(7) has 'source $line', which is not installed"
+if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$'; then
+    shows() { gdb -nx -batch "$@" -ex 'help reap-of' 2>&1 | grep -qi 'pointer'; }
+    shows -ex "source $tmp/other$line" || wrong "gdb has no command reap-of after 'source $line'"
+    # Scripts lie in the scripts' directory below the library's own path.
+    mkdir -p "$tmp/scripts$lib" && cp "$auto_load$prefix/lib"/*-gdb.py "$tmp/scripts$lib"
+    for library in libreap.so libreap-malloc.so; do
+        shows -iex "set auto-load scripts-directory $tmp/scripts" -iex "set auto-load safe-path $tmp" "$lib/$library" ||
+            wrong "gdb does not load the commands with $library"
+    done
+    gdb -nx -batch -ex 'show auto-load scripts-directory' -ex 'show data-directory' >"$tmp/log"
+    grep -qF '$datadir/auto-load' "$tmp/log" || wrong "gdb does not look in its data directory: $(cat "$tmp/log")"
+else
+    echo "skipped: no gdb with Python: its commands"
+fi
+
+# The archive brings no names but the calls.
+others=$(nm -g --defined-only "$lib/libreap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(reap[A-Z]|hoard_)[A-Za-z_]*$')
+[ -z "$others" ] || wrong "libreap.a defines" $others
+
+# The example is what the README shows.
+sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/example.c"
+try() {
+    name=$1
+    shift
+    "$@" -o "$tmp/$name" >"$tmp/log" 2>&1 || { wrong "$name: $*"; cat "$tmp/log"; return; }
+    answer=$(LD_LIBRARY_PATH=$lib "$tmp/$name")
+    [ "$answer" = "client 7" ] || wrong "$name answers '$answer'"
+}
+strict='-Wall -Wextra -pedantic -Werror'
+# shellcheck disable=SC2046,SC2086  # flags are words
+{
+    try shared $CC $strict "$tmp/example.c" $(pkg-config --cflags --libs reap)
+    try c99 $CC -std=c99 $strict "$tmp/example.c" $(pkg-config --cflags --libs reap)
+    try with_malloc $CC $strict "$tmp/example.c" $(pkg-config --cflags --libs reap-malloc)
+    try static $CC $strict "$tmp/example.c" $(pkg-config --cflags reap) "$lib/libreap.a"
+    try all_static $CC -static $strict "$tmp/example.c" $(pkg-config --cflags reap) "$lib/libreap.a"
+    # C++ wants the casts that C does not.
+    sed 's/= reap\([MP]\)/= (char *) reap\1/' "$tmp/example.c" >"$tmp/example.cc"
+    [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
+        try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
+}
+# With APR: reap-apr's flags and libapr's own, which are not below our root.
+if [ -e "$lib/libreap-apr.so" ]; then
+    cat >"$tmp/pools.c" <<'C'
+#include <apr_reap.h>
+#include <reap.h>
+#include <stdio.h>
+int main(void)
+{
+    apr_pool_t *pool = NULL;
+    void *owner = NULL;
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) return 1;
+    apr_pfree(pool, apr_palloc(pool, 80));
+    printf("client %d\n", reapOf(apr_palloc(pool, 80), &owner) == 0 && owner == *apr_pool_reap(pool) ? 7 : 0);
+    apr_terminate();
+    return 0;
+}
+C
+    system_pkg_config() { env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR pkg-config "$@"; }
+    flags=$(PKG_CONFIG_LIBDIR=$PKG_CONFIG_LIBDIR:$(system_pkg_config --variable=pcfiledir apr-1) \
+        pkg-config --cflags --libs reap-apr) || wrong "pkg-config does not know reap-apr"
+    case $flags in *-lreap-apr*-lapr-1*) ;; *) wrong "reap-apr does not stand before libapr: $flags" ;; esac
+    # shellcheck disable=SC2046,SC2086
+    try apr $CC -Wall -Werror "$tmp/pools.c" $flags $(system_pkg_config --cflags --libs apr-1)
+fi
+# Each example compiles as its first comment says.
+cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the examples are not installed"
+# shellcheck disable=SC2086
+cc() { $CC $strict "$@"; }
+for example in http_server huge_pages phases sandbox; do
+    [ $example != http_server ] || pkg-config --exists libmicrohttpd ||
+        { echo "skipped: no libmicrohttpd: http_server"; continue; }
+    lines=$(sed -n 's/^ \*     \(.*\bcc .*\)/\1/p' "$tmp/examples/$example.c")
+    (cd "$tmp/examples" && eval "$lines" && [ -x $example ]) >"$tmp/log" 2>&1 ||
+        { wrong "$example: $lines"; cat "$tmp/log"; }
+done
+# A header stands alone.
+for header in reap.h hoard.h; do
+    # shellcheck disable=SC2086,SC2046
+    echo "#include <$header>" | $CC $strict -fsyntax-only -x c $(pkg-config --cflags reap) - ||
+        wrong "$header does not compile alone"
+done
+# And so does the one for C++, if the compiler has what it is for; with its man page's example.
+if echo '#include <memory_resource>' | ${CXX:-false} -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
+    sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' "$srcdir/doc/reap.hpp.3" | sed '/^\.E[XE]/d; s/\\e/\\/g' >"$tmp/pmr.cc"
+    # shellcheck disable=SC2046,SC2086
+    try pmr $CXX -std=c++17 $strict "$tmp/pmr.cc" $(pkg-config --cflags --libs reap)
+else
+    echo "skipped: no C++17: reap.hpp"
+fi
+exit $bad

@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the shipped libraries export, need and reserve is what the design promises.
+srcdir=${srcdir:-.}
+libs=${top_builddir:-.}/.libs
+LC_ALL=C
+export LC_ALL
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+# Names that the public headers declare: a function's name is followed by its parameters.
+declared() {
+    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' -e 's|//.*||' "$srcdir/include/reap.h" "$srcdir/include/hoard.h" |
+        grep -oE '\b(reap[A-Z][A-Za-z]*|hoard_[a-z_]+)\(' | tr -d '(' | sort -u
+}
+exported() { nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | sort -u; }
+# Names that a map lists one by one, not by a pattern.
+listed() { sed -n 's/^ *\([A-Za-z_0-9]*\);.*/\1/p' "$1" | sort -u; }
+
+same() {
+    if ! diff "$2" "$3" >"$tmp/diff"; then
+        wrong "$1: exports differ (< promised, > exported)"
+        cat "$tmp/diff"
+    fi
+}
+
+declared >"$tmp/api"
+[ "$(wc -l <"$tmp/api")" -gt 20 ] || wrong "the headers could not be read"
+
+sed 's/$/@@REAP_1/' "$tmp/api" >"$tmp/promised"
+exported "$libs/libreap.so" >"$tmp/exported"
+same libreap.so "$tmp/promised" "$tmp/exported"
+
+listed "$srcdir/lib/libreap-malloc.map" | sort -u - "$tmp/api" >"$tmp/promised"
+exported "$libs/libreap-malloc.so" >"$tmp/exported"
+same libreap-malloc.so "$tmp/promised" "$tmp/exported"
+
+# Debian's packages name each call, and the version in which it came.
+packaged() { # PACKAGE LIBRARY VERSION-NODE
+    sed -n "s/^ \([A-Za-z_0-9]*@$3\) [0-9.]*\$/\1/p" "$srcdir/debian/$1.symbols" | grep -vx "$3@$3" | sort -u >"$tmp/promised"
+    exported "$libs/$2.so" | sed '/@/!s/$/@Base/; s/@@/@/' | sort -u >"$tmp/exported"
+    same "debian/$1.symbols" "$tmp/promised" "$tmp/exported"
+}
+packaged libreap0 libreap REAP_1
+packaged libreap-malloc0 libreap-malloc Base
+[ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr0 libreap-apr Base
+
+# What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
+# and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
+cat >"$tmp/allowed" <<'LIST'
+# memory and strings, in registers
+memchr
+memcmp
+memcpy
+memmove
+memset
+strcmp
+strcspn
+strlen
+strncmp
+strnlen
+strrchr
+strstr
+wcslen libreap-malloc
+# a call of the kernel's and no more, none of them a cancellation point; syscall() is none whatever it calls
+clock_gettime
+fstat
+getpid
+madvise
+mmap
+mremap
+munmap
+sched_getcpu
+sched_yield
+syscall
+# words of libc's, read
+__errno_location
+__environ
+environ
+__libc_single_threaded
+program_invocation_short_name
+__progname
+strerrordesc_np
+__libc_stack_end
+__rseq_offset
+__rseq_size
+getauxval
+sysconf libreap-malloc
+stderr libreap-malloc
+# at start and end: they may allocate, for libc, and come back to a malloc that is ready for them
+__cxa_atexit
+__cxa_finalize
+__register_atfork
+pthread_once
+# which modules there are; ld.so's locks only
+_dl_find_object
+dl_iterate_phdr
+dlsym libreap-malloc
+# robust mutexes tell which threads have ended; never waited for, so no cancellation
+pthread_mutex_consistent
+pthread_mutex_init
+pthread_mutex_trylock
+pthread_mutex_unlock
+pthread_mutexattr_destroy
+pthread_mutexattr_init
+pthread_mutexattr_setrobust
+# the purger's thread, whose own sleep is a cancellation point and whose id nobody has
+clock_nanosleep
+pthread_attr_destroy
+pthread_attr_init
+pthread_attr_setdetachstate
+pthread_attr_setstacksize
+pthread_create
+pthread_setname_np
+pthread_sigmask
+sigfillset
+# the end
+__assert_fail
+abort
+__stack_chk_fail
+# reports to a stream of the program's: no lock is held, or cancellation is off
+fprintf
+pthread_setcancelstate
+vsnprintf
+# with bypass=1 a reap's objects are malloc's, and only then
+aligned_alloc libreap
+free libreap
+malloc libreap
+# what is forwarded: the program's own call
+ferror libreap-malloc
+fork libreap-malloc
+LIST
+
+most=64
+grep -qs '^#define REAP_DEBUG 1' "${top_builddir:-.}/config.h" && most=128 # with the locks that a thread holds
+for name in libreap libreap-malloc; do
+    lib=$libs/$name.so
+    tls=$(readelf -lW "$lib" | awk '$1 == "TLS" { print $6 }')
+    [ "$((${tls:-0}))" -le $most ] || wrong "$name: $((tls)) bytes of static TLS, more than $most"
+    # Link time only knows libc and the loader: no libstdc++, no libgcc_s, no libpthread.
+    needed=$(readelf -dW "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|ld-linux.*)\.so\.[0-9]+$')
+    [ -z "$needed" ] || wrong "$name needs $needed"
+    readelf -dW "$lib" | grep -q 'FLAGS_1.*NODELETE' || wrong "$name is not -z nodelete"
+    readelf -dW "$lib" | grep -q TEXTREL && wrong "$name has text relocations"
+    # And that little of libc, each name for a reason.
+    nm -D --undefined-only "$lib" | awk '$1 != "w" { sub(/@.*/, "", $2); print $2 }' |
+        sed 's/^__\(.*\)_chk$/\1/' | sort -u >"$tmp/needed"
+    awk -v lib=$name '!/^ *(#|$)/ && (NF == 1 || $2 == lib) { print $1 }' "$tmp/allowed" | sort -u >"$tmp/may"
+    others=$(comm -23 "$tmp/needed" "$tmp/may" | tr '\n' ' ')
+    [ -z "$others" ] || wrong "$name calls what the list of its libc symbols has not: $others"
+done
+readelf -dW "$libs/libreap-malloc.so" | grep -q 'FLAGS_1.*INITFIRST' || wrong "libreap-malloc is not -z initfirst"
+for library in libreap libreap-malloc libreap-apr; do
+    [ -e "$libs/$library.so" ] || { [ $library = libreap-apr ] && continue; }
+    readelf -dW "$libs/$library.so" | grep -qF "[$library.so.0]" || wrong "$library's soname is not $library.so.0"
+done
+# What a map exports it names, so that no name of the inside gets out by looking like a call.
+for map in lib/libreap.map lib/libreap-malloc.map apache_module/libreap-apr.map; do
+    sed '/local:/,$d; s/#.*//; s,/\*.*\*/,,' "$srcdir/$map" | grep '[*?[]' && wrong "$map exports by a pattern"
+done
+readelf -VW "$libs/libreap-malloc.so" | grep -q "Version definition" && wrong "libreap-malloc defines a version node"
+exit $bad

@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The man pages know every call of the headers, format without a warning, and their examples run; so do README.md's.
+srcdir=${srcdir:-.}
+libs=${top_builddir:-.}/.libs
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+# documented HEADER PATTERN AT_LEAST PAGE: each call that a header declares is in the page's synopsis, and a page
+# of its own name leads there.
+documented() {
+    calls=$(sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' "$srcdir/include/$1" | grep -oE "\\b$2\\(" | tr -d '(' | sort -u)
+    [ "$(echo "$calls" | wc -l)" -ge "$3" ] || wrong "$1 could not be read"
+    for call in $calls; do
+        grep -q "^\.B.*[ *]$call(" "$srcdir/doc/$4" || wrong "$4 has no synopsis of $call"
+        [ "$call.3" = "$4" ] || [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] ||
+            wrong "$call.3 does not lead to $4"
+    done
+}
+documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
+documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
+documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
+
+# `man reap` looks in section 3 before section 7, and opens the page that one should read first.
+[ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
+
+# reap.7 explains every message of misuse that there is a program for.
+sed -n 's/^ *expect(.*, "\([^",]*\).*/\1/p' "$srcdir"/tests/misuse/*.c | sort -u >"$tmp/messages"
+[ "$(wc -l <"$tmp/messages")" -ge 9 ] || wrong "tests/misuse could not be read"
+while read -r message; do
+    grep -q "^\.B $message" "$srcdir/doc/reap.7" || wrong "reap.7 does not explain '$message'"
+done <"$tmp/messages"
+
+# libreap-malloc.7 has every option of the table in options.c, and every probe; and no other.
+page=$srcdir/doc/libreap-malloc.7
+same_names() {
+    [ -n "$2" ] && [ "$2" = "$3" ] && return
+    wrong "$1 in libreap-malloc.7 and in the source differ:" $2 "/" $3
+}
+section() { sed -n "/^\.SH $1/,/^\.SH/p" "$page"; }
+same_names options "$(section OPTIONS | sed -n 's/^\.B[RI] \([a-z_]*\)=.*/\1/p' | sort)" \
+    "$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "$srcdir/lib/base/options.c" | sort)"
+same_names probes "$(section PROBES | sed -n 's/^\.BI \([a-z_]*\)(.*/\1/p' | sort)" \
+    "$(cat "$srcdir"/lib/*/*.c | sed -n 's/.*\bPROBE(\([a-z_]*\),.*/\1/p' | sort -u)"
+
+# groff's macros and its terminal device come with man-db's formatter, which may be absent.
+if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then
+    for page in "$srcdir"/doc/*.[37]; do
+        case $(head -c 4 "$page") in .so*) continue ;; esac
+        said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
+        [ -z "$said" ] || wrong "$page: $said"
+    done
+else
+    echo "skipped: no groff with macros: whether pages format"
+fi
+if command -v mandoc >/dev/null; then
+    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3; do
+        mandoc -Tlint -W warning "$page" || wrong "$page"
+    done
+else
+    echo "skipped: no mandoc: its warnings"
+fi
+
+# built_as LANGUAGE COMPILER FLAGS...: the program in $tmp/example.LANGUAGE, as a user would build it
+built_as() {
+    language=$1
+    shift
+    rm -f "$tmp/example"
+    # shellcheck disable=SC2068  # compilers may carry flags
+    $@ -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.$language" -o "$tmp/example" "$libs/libreap.so" \
+        -Wl,-rpath,"$(cd "$libs" && pwd)"
+}
+says() { [ "$(grep -c "$1" "$tmp/said")" = "$2" ] || wrong "$name does not say $1 $2 times"; }
+
+# The first example of reap.7, that of README.md, and that of reap.hpp.3, as they stand.
+example_of() { sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' | sed '/^\.E[XE]/d; s/\\e/\\/g'; }
+run_example() {
+    name="the example of $1"
+    shift
+    if "$@"; then
+        "$tmp/example" >"$tmp/said" || wrong "$name ends with $?"
+    else
+        wrong "$name does not compile"
+    fi
+}
+example_of <"$srcdir/doc/reap.7" >"$tmp/example.c"
+run_example reap.7 built_as c "${CC:-cc}"
+says '^request [012]$' 3
+says 'chunks' 1
+sed -n '/^```c$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d' >"$tmp/example.c"
+run_example README.md built_as c "${CC:-cc}"
+says '^client 7$' 1
+if command -v "${CXX:-c++}" >/dev/null; then
+    sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/reap.hpp.3" | example_of >"$tmp/example.cc"
+    run_example reap.hpp.3 built_as cc "${CXX:-c++}" -std=c++17
+    says '^client 7$' 1
+    {
+        printf '#include <map>\n#include <reap.hpp>\n#include <string>\n'
+        echo 'struct Session { explicit Session(const char *name) : name(name) {} std::string name; };'
+        echo 'int main() { reap::resource connection;'
+        sed -n '/^```c++$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d'
+        echo 'headers["Host"] = "example"; return session->name != "client 7" || headers.size() != 1; }'
+    } >"$tmp/example.cc"
+    run_example "README.md in C++" built_as cc "${CXX:-c++}" -std=c++17
+else
+    echo "skipped: no ${CXX:-c++}: examples in C++"
+fi
+exit $bad

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_faults.c: no memory. The n-th request of a scenario for a chunk fails, for every n until
+ * none does; each time the call that met it must say so, and the reap must be as it was. */
+#include "support/check_reap.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hoard/chunk_provider.h"
+
+static long until_failure; /* requests still granted; negative: all */
+static bool failed;
+
+void *__real_chunk_alloc(size_t size, size_t *got, bool *zeroed);
+bool __real_chunk_resize(void *chunk, size_t size, size_t *got);
+void *__wrap_chunk_alloc(size_t size, size_t *got, bool *zeroed);
+bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got);
+
+static bool fails(void)
+{
+    failed = failed || until_failure == 0;
+    return until_failure == 0 || until_failure-- == 0;
+}
+
+/* From the n-th request on all fail, as when memory has run out. */
+void *__wrap_chunk_alloc(size_t size, size_t *got, bool *zeroed)
+{
+    if (!fails()) return __real_chunk_alloc(size, got, zeroed);
+    errno = ENOMEM;
+    return NULL;
+}
+
+bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got)
+{
+    if (!fails()) return __real_chunk_resize(chunk, size, got);
+    return __real_chunk_resize(chunk, 0, got) && false;
+}
+
+static void nothing(void *arg) { (void)arg; }
+
+/* A failure must be one that was made, with its errno. */
+static bool refused(const void *result)
+{
+    if (result) return false;
+    ck_assert(failed);
+    ck_assert_int_eq(errno, ENOMEM);
+    return true;
+}
+
+static void fill(void **reap)
+{
+    void *objects[300] = {NULL};
+    for (int i = 0; i < 300; i++) {
+        struct reap_stats before = stats_of(*reap);
+        objects[i] = reapMalloc(reap, (size_t)i * 7);
+        if (!refused(objects[i])) continue;
+        ck_assert_uint_eq(stats_of(*reap).live_objects, before.live_objects);
+        ck_assert_uint_eq(stats_of(*reap).chunk_bytes, before.chunk_bytes);
+    }
+    for (int i = 0; i < 300; i += 2) reapFree(reap, objects[i]);
+    for (int i = 0; i < 300; i += 3) refused(reapMalloc(reap, (size_t)i * 11));
+}
+
+static void resize(void **reap)
+{
+    static const size_t sizes[] = {10, 5000, 20000, 50000, 1000000, 40000, 30000, 100, 70000, 0};
+    unsigned char *object = NULL;
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *next = reapRealloc(reap, object, sizes[i]);
+        assert_valid(*reap); /* what it has ends where its chunk does */
+        if (refused(next)) continue;
+        ck_assert(!object || size == 0 || sizes[i] == 0 || next[0] == 77);
+        object = next;
+        size = sizes[i];
+        memset(object, 77, size);
+        ck_assert_uint_eq(reapUsableSize(object), size ? (size + 15) / 16 * 16 : 16);
+    }
+}
+
+static void others(void **reap)
+{
+    char name[3000];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < 40; i++) {
+        if (reapSetName(reap, name + (i < 20 ? 2900 - i * 100 : 0)) != 0) ck_assert(refused(NULL));
+        if (reapOnDestroy(reap, nothing, NULL) != 0) ck_assert(refused(NULL));
+        refused(reapCalloc(reap, 1000, (size_t)i * 10));
+        refused(reapAlignedAlloc(reap, (size_t)1 << (i % 15), (size_t)i * 1000));
+        refused(reapPrintf(reap, "%*d", i * 50, i));
+        refused(reapStrdup(reap, name));
+        refused(reapStrndup(reap, name, 10));
+        refused(reapMemdup(reap, name, sizeof name));
+    }
+}
+
+static void scenario(void)
+{
+    void *reap, *child;
+    reapCreate(&reap, NULL);
+    if (refused(reap)) return;
+    reapCreate(&child, &reap);
+    if (!refused(child)) fill(&child);
+    fill(&reap);
+    resize(&reap);
+    others(&reap);
+    reapFreeAll(&reap);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    fill(&reap);
+    reapDestroy(&reap);
+}
+
+START_TEST(every_request_may_fail)
+{
+    long n = 0;
+    do {
+        until_failure = n++;
+        failed = false;
+        scenario();
+    } while (failed);
+    ck_assert_int_gt(n, 20);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("faults");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, every_request_may_fail);
+    return run("reap_faults", tests);
+}

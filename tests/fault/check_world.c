@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_world.c: what the world around a process may do to it: locked memory, limits, too many mappings,
+ * sandboxes that come late, ten thousand threads, CPUs that change each millisecond, threads that are
+ * cancelled. Nothing crashes, hangs, or loses contents; memory that is said to be zero is. No root is needed.
+ */
+#include "support/check_reap.h"
+
+#include "heap/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* make check-world: all of it, and longer. */
+static bool in_world(void) { return getenv("REAP_TEST_WORLD") != NULL; }
+
+/* One line for each, also for one that cannot be here. */
+static void in_child(const char *what, const char *path, void (*fn)(void *arg), void *arg)
+{
+    struct outcome said = run_child(fn, arg);
+    bool skipped = WIFEXITED(said.status) && WEXITSTATUS(said.status) == SKIPPED;
+    if (skipped) {
+        note_skip(said.text, what);
+        return;
+    }
+    printf("%s, %s%s\n", path, what, said.text);
+    fflush(stdout);
+    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+}
+
+static void skip(const char *why)
+{
+    fprintf(stderr, "%s", why);
+    _exit(SKIPPED);
+}
+
+/* --- a bit of everything ------------------------------------------------------------------------------ */
+
+enum { SLOTS = 300 };
+struct work {
+    uint64_t chance;
+    unsigned char *blocks[SLOTS];
+    size_t sizes[SLOTS];
+    unsigned refused;
+};
+
+static bool is_whole(const unsigned char *at, size_t size, unsigned char value)
+{
+    return at[0] == value && at[size / 2] == value && at[size - 1] == value;
+}
+
+static NOINLINE void fill(unsigned char *at, size_t size, unsigned char value)
+{
+    at[0] = at[size / 2] = at[size - 1] = value;
+    if (size > 2000) at[1000] = at[size - 1000] = value;
+}
+
+static void drop(struct work *work, unsigned i)
+{
+    unsigned char *at = work->blocks[i];
+    if (!at) return;
+    expect(is_whole(at, work->sizes[i], (unsigned char)i), "contents are lost");
+    memset(at, 0xff, work->sizes[i] < 100000 ? work->sizes[i] : 100000); /* what must not be found as zero */
+    work->blocks[i] = NULL;
+    hoard_free(at);
+}
+
+static size_t any_size(struct work *work)
+{
+    unsigned kind = random_below(&work->chance, 100);
+    if (kind == 0) return 1 + random_below(&work->chance, 6 << 20);
+    return 1 + random_below(&work->chance, kind < 10 ? 300000 : 3000);
+}
+
+static void step(struct work *work)
+{
+    unsigned i = random_below(&work->chance, SLOTS), kind = random_below(&work->chance, 4);
+    size_t size = any_size(work), before = work->sizes[i];
+    unsigned char *at;
+    errno = 0;
+    if (kind == 0 && work->blocks[i]) {
+        at = hoard_realloc(work->blocks[i], size);
+        if (at) expect(at[0] == (unsigned char)i, "realloc has lost contents");
+        if (at && size >= before) expect(is_whole(at, before, (unsigned char)i), "realloc has lost contents");
+    } else {
+        drop(work, i);
+        at = kind == 1   ? hoard_calloc(1, size)
+             : kind == 2 ? hoard_aligned_alloc(64, size)
+                         : hoard_malloc(size);
+        if (at && kind == 1)
+            for (size_t k = 0; k < size; k += 509) expect(at[k] == 0, "calloc is not zero");
+    }
+    if (!at) {
+        expect(errno == ENOMEM, "errno is not ENOMEM");
+        work->refused++;
+        return;
+    }
+    fill(at, size, (unsigned char)i);
+    work->blocks[i] = at;
+    work->sizes[i] = size;
+}
+
+static void drop_all(struct work *work)
+{
+    for (unsigned i = 0; i < SLOTS; i++) drop(work, i);
+}
+
+/* A reap with children, now and then. */
+static void step_reap(struct work *work)
+{
+    void *reap, *child;
+    reapCreate(&reap, NULL);
+    if (!reap) {
+        work->refused++;
+        return;
+    }
+    reapCreate(&child, &reap);
+    for (unsigned n = random_below(&work->chance, 100); n > 0; n--) {
+        size_t size = any_size(work) % 100000 + 1;
+        unsigned char *at = reapCalloc(child ? &child : &reap, 1, size);
+        work->refused += at == NULL;
+        if (at == NULL) continue;
+        expect(all_bytes(at, size, 0), "reapCalloc is not zero");
+        fill(at, size, 7);
+        if (n % 3 == 0) reapFree(child ? &child : &reap, at);
+    }
+    reapDestroy(&reap);
+}
+
+static unsigned work_for(unsigned steps)
+{
+    static __thread struct work work;
+    work.chance = (uintptr_t)&work * 0x9e3779b97f4a7c15u | 1;
+    work.refused = 0;
+    for (unsigned n = 0; n < steps; n++) {
+        step(&work);
+        if (n % 200 == 0) step_reap(&work);
+        if (n % 1000 == 999) hoard_trim(0);
+    }
+    drop_all(&work);
+    return work.refused;
+}
+
+static void check_all_is_back(void)
+{
+    expect(live_bytes() == 0, "something lives");
+    expect(heap_is_valid(), "heaps");
+    hoard_trim(0);
+    expect(held_bytes() == 0, "something is held");
+}
+
+/* --- locked memory ------------------------------------------------------------------------------------ */
+
+/* madvise says EINVAL of what is locked, so a part of an arena is not given back, nor may be called clean. */
+static void all_locked(void *arg)
+{
+    (void)arg;
+    work_for(500);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
+    expect(work_for(3000) == 0, "refused");
+    expect(live_bytes() == 0 && heap_is_valid(), "heaps");
+    munlockall();
+    check_all_is_back();
+}
+
+START_TEST(memory_is_locked)
+{
+    const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
+    in_child("all memory locked ", path, all_locked, NULL);
+}
+END_TEST
+
+static size_t resident_bytes(void);
+
+/* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
+static void locked_and_freed(void *arg)
+{
+    enum { SIZE = 10000, COUNT = 20000, LITTLE = 16 << 20 /* bytes */ };
+    static void *blocks[COUNT];
+    bool trims = arg != NULL;
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
+    size_t before = resident_bytes();
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = hoard_malloc(SIZE);
+        if (!blocks[i]) skip("200 MB cannot be locked");
+        memset(blocks[i], 1, SIZE);
+    }
+    expect(resident_bytes() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
+    for (unsigned i = 0; i < COUNT; i++) hoard_free(blocks[i]);
+    if (trims) hoard_trim(0);
+    for (unsigned i = 0; !trims && i < 20; i++) { /* what is slow purges by itself */
+        usleep(2000);
+        hoard_free(hoard_malloc(40000 + i * 4096));
+    }
+    size_t after = resident_bytes();
+    fprintf(stderr, ": %zu MB before, %zu afterwards", before >> 20, after >> 20);
+    expect(!trims || held_bytes() == 0, "something is held");
+    expect(after < before + (trims ? 2 << 20 : COUNT * (size_t)SIZE / 2), "what was freed is in memory");
+    for (unsigned round = 0; round < 3; round++) expect(work_for(1000) == 0, "refused");
+    check_all_is_back();
+    expect(resident_bytes() < before + LITTLE, "it is in memory after all");
+}
+
+START_TEST(locked_memory_goes_back)
+{
+    const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
+    in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
+             _i < PATHS ? &path : NULL);
+}
+END_TEST
+
+/* Who may lock any amount gives that up. */
+static bool may_lock_a_little(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return false;
+    if (limit.rlim_cur > (rlim_t)64 << 20) limit.rlim_cur = (rlim_t)64 << 20;
+    return syscall(SYS_capset, &head, none) == 0 && setrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+           mlockall(MCL_FUTURE) == 0;
+}
+
+/* To lock more than one may is EAGAIN, of mmap and mremap. */
+static void locked_up_to_a_limit(void *arg)
+{
+    (void)arg;
+    if (!may_lock_a_little()) skip("RLIMIT_MEMLOCK is not to be had");
+    static void *all[2000];
+    unsigned n = 0;
+    errno = 0;
+    while (n < 2000 && (all[n] = hoard_malloc(100000)) != NULL) memset(all[n++], 1, 100000);
+    expect(n < 2000 && errno == ENOMEM, "no end, or another errno");
+    errno = 0;
+    expect(hoard_malloc((size_t)65 << 20) == NULL && errno == ENOMEM, "errno of a large object");
+    errno = 0;
+    expect(hoard_realloc(all[0], (size_t)65 << 20) == NULL && errno == ENOMEM, "errno of realloc");
+    while (n > 0) hoard_free(all[--n]);
+    work_for(2000);
+    expect(live_bytes() == 0 && heap_is_valid(), "heaps");
+    munlockall();
+    check_all_is_back();
+}
+
+START_TEST(locked_memory_has_a_limit)
+{
+    in_child("locked memory with a limit ", use_path(_i, NULL), locked_up_to_a_limit, NULL);
+}
+END_TEST
+
+/* --- limits ------------------------------------------------------------------------------------------- */
+
+static void with_little(int which, size_t beside)
+{
+    struct rlimit limit = {beside + ((size_t)60 << 20), RLIM_INFINITY};
+    expect(setrlimit((__rlimit_resource_t)which, &limit) == 0, "setrlimit");
+    unsigned refused = 0;
+    for (unsigned round = 0; round < 5; round++) {
+        void *all[40];
+        for (unsigned i = 0; i < 40; i++) refused += (all[i] = hoard_calloc(1, 3000000)) == NULL;
+        refused += work_for(1000);
+        for (unsigned i = 0; i < 40; i++) hoard_free(all[i]);
+    }
+    expect(refused != 0, "there was enough");
+    expect(work_for(1000) < 100, "it does not recover");
+    check_all_is_back();
+}
+
+static void little_data(void *arg)
+{
+    (void)arg;
+    with_little(RLIMIT_DATA, 0);
+}
+
+/* Addresses are counted as if each were memory, which is what the kernel does without overcommit. */
+static void little_address_space(void *arg)
+{
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    (void)arg;
+    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
+    fclose(statm);
+    with_little(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+START_TEST(addresses_have_a_limit)
+{
+    in_child("a limit on addresses", use_path(_i, NULL), little_address_space, NULL);
+}
+END_TEST
+
+START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
+END_TEST
+
+/* --- no overcommit ------------------------------------------------------------------------------------ */
+
+#define OVERCOMMIT "/proc/sys/vm/overcommit_memory"
+
+static int overcommit(void)
+{
+    int now = -1;
+    FILE *file = fopen(OVERCOMMIT, "r");
+    if (!file) return -1;
+    if (fscanf(file, "%d", &now) != 1) now = -1;
+    fclose(file);
+    return now;
+}
+
+static bool set_overcommit(int mode)
+{
+    FILE *file = fopen(OVERCOMMIT, "w");
+    if (!file) return false;
+    bool done = fprintf(file, "%d\n", mode) > 0;
+    return fclose(file) == 0 && done;
+}
+
+/* Has the kernel commit no more than there is, until the descriptor is closed, also by this process's death.
+ * -1: not to be had. */
+static int without_overcommit(pid_t *guard)
+{
+    int ends[2], before = overcommit();
+    if (before < 0 || pipe(ends) != 0) return -1;
+    *guard = fork();
+    if (*guard == 0) {
+        char nothing;
+        setsid(); /* who kills the group leaves this one */
+        close(ends[1]);
+        while (read(ends[0], &nothing, 1) < 0 && errno == EINTR) continue;
+        _exit(!set_overcommit(before));
+    }
+    close(ends[0]);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    bool done = *guard > 0 && set_overcommit(2) && overcommit() == 2;
+    if (!done) close(ends[1]);
+    return done ? ends[1] : -1;
+}
+
+/* What is refused is told, and what there is can be had. */
+static void commit_strictly(void *end)
+{
+    close((int)(intptr_t)end); /* the parent has it */
+    errno = 0;
+    expect(hoard_malloc((size_t)1 << 45) == NULL && errno == ENOMEM, "32 TiB are to be had");
+    void *reap;
+    reapCreate(&reap, NULL);
+    errno = 0;
+    expect(reap && reapMalloc(&reap, (size_t)1 << 45) == NULL && errno == ENOMEM, "32 TiB in a reap");
+    reapDestroy(&reap);
+    expect(work_for(3000) == 0, "refused");
+    little_address_space(NULL);
+}
+
+/* It is the whole machine's, so other programs that reserve more than they use fail meanwhile. */
+START_TEST(nothing_is_overcommitted)
+{
+    const char *path = use_path(_i, NULL), *what = "no overcommit";
+    pid_t guard = -1;
+    int end = in_world() ? without_overcommit(&guard) : -1, status = 0;
+    if (end < 0)
+        note_skip(in_world() ? OVERCOMMIT " cannot be set" : "only in make check-world", what);
+    else
+        in_child(what, path, commit_strictly, (void *)(intptr_t)end);
+    if (end >= 0) close(end);
+    if (guard > 0) ck_assert(waitpid(guard, &status, 0) == guard && (end < 0 || status == 0));
+    fflush(stdout);
+}
+END_TEST
+
+/* --- too many mappings -------------------------------------------------------------------------------- */
+
+/* Pages of which each other one is of another kind, until there may be no more. */
+static void fill_the_table(void)
+{
+    enum { PAGES = 1 << 17 };
+    long page = sysconf(_SC_PAGESIZE);
+    char *start =
+        mmap(NULL, PAGES * (size_t)page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) skip("no addresses");
+    for (size_t i = 1; i < PAGES; i += 2)
+        if (mprotect(start + i * (size_t)page, (size_t)page, PROT_READ) != 0) return;
+    skip("vm.max_map_count is more than this wants to reach");
+}
+
+static size_t resident_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    expect(statm != NULL && fscanf(statm, "%*u %lu", &pages) == 1, "no /proc/self/statm");
+    fclose(statm);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Each has a mapping of its own, which the kernel joins with its neighbours'. */
+enum { LARGE = 40, LARGE_SIZE = 8 << 20, TOUCHED = 16384 };
+
+static void too_many_mappings(void *arg)
+{
+    static char *large[LARGE];
+    (void)arg;
+    work_for(3000);
+    for (unsigned i = 0; i < LARGE; i++) {
+        large[i] = hoard_malloc(LARGE_SIZE);
+        for (unsigned k = 0; k < LARGE_SIZE; k += TOUCHED) large[i][k] = (char)i;
+    }
+    fill_the_table();
+    size_t before = resident_bytes();
+    for (unsigned i = 0; i < LARGE; i += 2) hoard_free(large[i]); /* each is cut out of one */
+    hoard_trim(0);
+    size_t gone = before - resident_bytes(), were = LARGE / 2 * (size_t)LARGE_SIZE / TOUCHED * 4096;
+    expect(before > resident_bytes() && gone > were / 4 * 3, "what was freed stays in memory");
+    unsigned refused = 0;
+    for (unsigned round = 0; round < 5; round++) refused += work_for(1000);
+    for (unsigned i = 1; i < LARGE; i += 2)
+        for (unsigned k = 0; k < LARGE_SIZE; k += TOUCHED)
+            expect(large[i][k] == (char)i, "contents are lost");
+    for (unsigned i = 1; i < LARGE; i += 2) hoard_free(large[i]);
+    fprintf(stderr, "%u refused", refused);
+    expect(work_for(1000) < 100, "what was freed does not serve again");
+    check_all_is_back();
+}
+
+START_TEST(there_are_too_many_mappings)
+{
+    in_child("too many mappings: ", use_path(_i, NULL), too_many_mappings, NULL);
+}
+END_TEST
+
+/* --- a sandbox that comes late ------------------------------------------------------------------------- */
+
+static bool forbid(const int *numbers, unsigned count)
+{
+    struct sock_filter code[32];
+    unsigned n = 0;
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (unsigned i = 0; i < count; i++) {
+        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)numbers[i], 0, 1);
+        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    }
+    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog filter = {(unsigned short)n, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static const struct sandbox {
+    int numbers[8];
+    unsigned count;
+    bool gives_back; /* memory can leave the process */
+} sandboxes[] = {
+    {{SYS_madvise}, 1, true},
+    {{SYS_mremap}, 1, true},
+    {{SYS_munmap}, 1, true},
+    {{SYS_openat, SYS_prctl, SYS_sched_getaffinity, SYS_getcpu, SYS_clone3}, 5, true},
+    {{SYS_madvise, SYS_mremap, SYS_munmap, SYS_openat, SYS_prctl, SYS_mprotect}, 6, false},
+};
+enum { SANDBOXES = sizeof sandboxes / sizeof *sandboxes };
+
+static void in_sandbox(void *arg)
+{
+    const struct sandbox *sandbox = arg;
+    work_for(1000);
+    if (!forbid(sandbox->numbers, sandbox->count)) skip("no filter of system calls");
+    size_t before = stats_now().peak_held_bytes;
+    for (unsigned round = 0; round < 5; round++) expect(work_for(1000) == 0, "refused");
+    expect(stats_now().peak_held_bytes < before + 100 * MIB, "it only grows");
+    expect(live_bytes() == 0 && heap_is_valid(), "heaps");
+    hoard_trim(0);
+}
+
+START_TEST(a_sandbox_comes_late)
+{
+    static const char *const what[SANDBOXES] = {"no madvise", "no mremap", "no munmap", "no files",
+                                                "nothing but mmap"};
+    int i = _i / PATHS;
+    in_child(what[i], use_path(_i % PATHS, "purge_ms=1"), in_sandbox, (void *)(uintptr_t)&sandboxes[i]);
+}
+END_TEST
+
+/* No more memory at all is to be had: what there is goes round. */
+static void no_more_memory(void *arg)
+{
+    static const int numbers[] = {SYS_mmap, SYS_mremap, SYS_brk};
+    (void)arg;
+    work_for(2000);
+    void *kept = hoard_malloc(20000000); /* one that gives way */
+    hoard_free(kept);
+    if (!forbid(numbers, 3)) skip("no filter of system calls");
+    for (unsigned round = 0; round < 5; round++) work_for(1000);
+    expect(live_bytes() == 0 && heap_is_valid(), "heaps");
+}
+
+START_TEST(a_sandbox_gives_no_more_memory)
+{
+    in_child("no more memory", use_path(_i, "purge_ms=3600000"), no_more_memory, NULL);
+}
+END_TEST
+
+/* --- threads ------------------------------------------------------------------------------------------ */
+
+enum { CROWD = 10000 };
+static void *_Atomic crowd[CROWD];
+static atomic_uint wrong;
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+
+/* Leaves a block in a place and frees what was there: another's, mostly. */
+static void *one_of_the_crowd(void *number)
+{
+    uint64_t chance = (uintptr_t)number * 0x9e3779b97f4a7c15u | 1;
+    pthread_rwlock_rdlock(&gate);
+    pthread_rwlock_unlock(&gate);
+    for (unsigned n = 0; n < 20; n++) {
+        size_t size = 16 + random_below(&chance, 3000);
+        size_t *block = hoard_malloc(size);
+        if (!block) {
+            wrong++;
+            break;
+        }
+        block[0] = block[1] = size;
+        size_t *other = atomic_exchange(&crowd[random_below(&chance, CROWD)], block);
+        if (other && other[0] != other[1]) wrong++;
+        hoard_free(other);
+    }
+    return NULL;
+}
+
+static void ten_thousand_threads(void *unused)
+{
+    static pthread_t threads[CROWD];
+    pthread_attr_t small;
+    unsigned n, most = in_world() ? CROWD : CROWD / 5;
+    (void)unused;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 32768);
+    pthread_rwlock_wrlock(&gate);
+    for (n = 0; n < most; n++)
+        if (pthread_create(&threads[n], &small, one_of_the_crowd, (void *)(uintptr_t)(n + 1)) != 0) break;
+    pthread_rwlock_unlock(&gate);
+    for (unsigned i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    expect(n > 100, "no threads");
+    expect(wrong == 0, "contents are lost, or there was no memory");
+    for (unsigned i = 0; i < CROWD; i++) hoard_free(crowd[i]);
+    check_all_is_back();
+}
+
+START_TEST(there_are_ten_thousand_threads)
+{
+    in_child("a crowd of threads", use_path(_i, NULL), ten_thousand_threads, NULL);
+}
+END_TEST
+
+static atomic_bool over;
+
+static void *work_until_over(void *refused)
+{
+    while (!over) *(unsigned *)refused += work_for(300);
+    return NULL;
+}
+
+static void change_cpus(void *seconds)
+{
+    pthread_t threads[4];
+    unsigned refused[4] = {0}, n = cpus_at_start();
+    for (unsigned i = 0; i < 4; i++)
+        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
+    uint64_t chance = 7;
+    for (time_t end = time(NULL) + (time_t)(intptr_t)seconds; time(NULL) < end; usleep(1000)) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        for (unsigned cpu = 0; cpu < n; cpu++)
+            if (random_below(&chance, 2)) CPU_SET(cpu, &set);
+        pthread_setaffinity_np(threads[random_below(&chance, 4)], sizeof set, &set);
+    }
+    over = true;
+    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < 4; i++) expect(refused[i] == 0, "refused");
+    check_all_is_back();
+}
+
+START_TEST(cpus_change_each_millisecond)
+{
+    const char *path = use_path(_i, "purge_ms=10");
+    in_child("CPUs that change", path, change_cpus, (void *)(intptr_t)(in_world() ? 20 : 2));
+}
+END_TEST
+
+/* Threads that are cancelled wherever they are; none of our calls is a point for it, so nothing is held then.
+ */
+static void *work_until_cancelled(void *arg)
+{
+    static __thread struct work work;
+    work.chance = (uintptr_t)arg;
+    for (unsigned n = 1;; n++) {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        for (unsigned k = 0; k < 20; k++) step(&work);
+        if (n % 100 == 0) hoard_trim(0);
+        drop_all(&work);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+        void *block = hoard_malloc(n * 1000 % 5000000); /* slow, with a request pending, as often as not */
+        hoard_free(block);
+        pthread_testcancel();
+    }
+    return arg;
+}
+
+static void cancel_threads(void *rounds)
+{
+    for (uintptr_t n = 0; n < (uintptr_t)rounds; n++) {
+        pthread_t threads[8];
+        for (unsigned i = 0; i < 8; i++)
+            expect(pthread_create(&threads[i], NULL, work_until_cancelled, (void *)(n * 8 + i + 1)) == 0,
+                   "no thread");
+        usleep((useconds_t)(n % 20 * 500));
+        for (unsigned i = 0; i < 8; i++) pthread_cancel(threads[i]);
+        for (unsigned i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+        expect(live_bytes() == 0, "a cancelled thread has left something: it was ended within a call");
+    }
+    check_all_is_back();
+}
+
+START_TEST(threads_are_cancelled)
+{
+    const char *path = use_path(_i, "purge_ms=1");
+    in_child("cancelled threads", path, cancel_threads, (void *)(uintptr_t)(in_world() ? 1000 : 30));
+}
+END_TEST
+
+/* Forks, while other threads are inside of everything. The child uses everything. */
+static void fork_children(void *forks)
+{
+    pthread_t threads[4];
+    unsigned refused[4] = {0};
+    for (unsigned i = 0; i < 4; i++)
+        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
+    for (uintptr_t n = 0; n < (uintptr_t)forks; n++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(100);
+            work_for(200);
+            _exit(heap_is_valid() ? 0 : 9);
+        }
+        int status = -1;
+        expect(waitpid(pid, &status, 0) == pid && status == 0, "a child");
+        char *const command[] = {(char[]){"true"}, NULL};
+        expect(posix_spawnp(&pid, command[0], NULL, NULL, command, environ) == 0, "posix_spawn");
+        expect(waitpid(pid, &status, 0) == pid && status == 0, "a program");
+    }
+    over = true;
+    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    check_all_is_back();
+}
+
+START_TEST(children_are_forked)
+{
+    const char *path = use_path(_i, _i == 0 ? "purge_ms=0,purge_thread=1" : "purge_ms=1");
+    in_child("forked and spawned children", path, fork_children, (void *)(uintptr_t)(in_world() ? 2000 : 60));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("world", in_world() ? 1000 : 60);
+    tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
+    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
+    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
+    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
+    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
+    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
+    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
+    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
+    tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
+    tcase_add_loop_test(tests, children_are_forked, 0, PATHS);
+    return run_cases("world", tests, (TCase *)NULL);
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A minute of random calls beside a model (tests/fuzz/README.md): always the same programs first, then others each
+# time, with one thread and with several, and with the options that take other code. FUZZ_CHECK_SECONDS: 60.
+program=${top_builddir:-.}/tests/fuzz/fuzz
+seconds=${FUZZ_CHECK_SECONDS:-60}
+seed=${FUZZ_SEED:-$(($(date +%s) * 1000))}
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+
+# play OPTIONS SHARE ARGUMENT...: programs for so many hundredths of the time
+play() {
+    options=$1 share=$(($2 * seconds / 100))
+    shift 2
+    [ $share -gt 0 ] || share=1
+    REAP_OPTIONS=$options "$program" --seconds $share --seed "$seed" --shrink-seconds 60 --out "$tmp" "$@" \
+        >"$tmp/log" 2>&1 || bad=1
+    [ $bad = 0 ] && { tail -n 1 "$tmp/log"; return; }
+    tail -n 300 "$tmp/log"
+    cat "$tmp"/fuzz-*.txt 2>/dev/null | head -n 500
+    grep '^FAILED' "$tmp/log" # once more: the last lines are what one sees first
+    exit 1
+}
+
+# The same ones each time: a few of each kind.
+fixed() {
+    options=$1
+    shift
+    REAP_OPTIONS=$options "$program" --seed 1 --no-shrink "$@" || exit 1
+}
+
+fixed purge_ms=100 --runs 12
+fixed purge_ms=100 --runs 4 --threads 3
+play purge_ms=100 24
+play purge_ms=100 14 --threads 2
+play purge_ms=100 10 --threads 4
+for options in bypass=1 harden=1 redzone=32 purge_ms=0 heaps=cpu path=locked heaps=thread heaps=dynamic:3; do
+    play "$options" 3
+done
+for options in path=locked,lock=spin heaps=roundrobin,lock=block purge_ms=0,purge_thread=1 harden=1; do
+    play "$options" 3 --threads 3
+done
+exit $bad

@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The USDT probes are in both libraries, all of them, each with its arguments and of the provider reap; and a
+# tracer (gdb) that stops at one finds there what the page says.
+srcdir=${srcdir:-.}
+builddir=${top_builddir:-.}
+grep -q '^#define REAP_PROBES 1' "$builddir/config.h" || { echo "skipped: configured without probes"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+sed -n 's/^\.BI \([a-z_]*\)(\(.*\)/\1 \2/p' "$srcdir/doc/libreap-malloc.7" |
+    awk '{ name = $1; $1 = ""; print name, gsub(/,/, "") + 1 }' | sort >"$tmp/promised"
+[ "$(wc -l <"$tmp/promised")" -gt 10 ] || wrong "the page could not be read"
+for lib in libreap libreap-malloc; do
+    readelf -nW "$builddir/.libs/$lib.so" | awk '
+        /Provider:/ { provider = $NF }
+        $1 == "Name:" { name = $2 }
+        $1 == "Arguments:" { if (provider == "reap") print name, NF - 1 }' | sort -u >"$tmp/probes"
+    diff "$tmp/promised" "$tmp/probes" >"$tmp/diff" || { wrong "$lib.so: (< promised, > there)"; cat "$tmp/diff"; }
+done
+
+# preload_misuse free_twice: the one misuse, seen from outside, and nothing on the fast path.
+if command -v gdb >/dev/null; then
+    gdb -q -nx -batch -ex "set environment LD_PRELOAD $(realpath "$builddir")/.libs/libreap-malloc.so" \
+        -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
+        -ex run -ex 'printf "seen %s: %s\n", $_probe_arg0, $_probe_arg2' -ex kill \
+        --args "$builddir/tests/preload/preload_misuse" free_twice >"$tmp/gdb" 2>&1 </dev/null
+    if grep -qE 'Could not trace|ptrace: ' "$tmp/gdb"; then
+        echo "skipped: gdb may not trace here: reap:misuse in gdb"
+    else
+        grep -q '^seen free: freed twice' "$tmp/gdb" || { wrong "gdb does not see reap:misuse"; tail "$tmp/gdb"; }
+    fi
+else
+    echo "skipped: no gdb: reap:misuse in gdb"
+fi
+exit $bad

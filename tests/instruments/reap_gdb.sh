@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
+srcdir=${srcdir:-.}
+program=${top_builddir:-.}/tests/instruments/reap_gdb
+command -v gdb >/dev/null || { echo "skipped: no gdb"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "skipped: gdb without Python"; exit 77; }
+
+# run OPTIONS: what the program and the commands print, in turn
+run() {
+    REAP_OPTIONS=$1 DEBUGINFOD_URLS='' gdb -nx -batch -ex 'set disable-randomization off' \
+        -ex 'set startup-with-shell off' -ex 'break stop_here' -ex run -ex 'echo ---\n' \
+        -ex "source $srcdir/lib/reap-gdb.py" -ex 'reap' -ex 'echo ---\n' -ex 'reap connection' -ex 'echo ---\n' \
+        -ex 'reap-of object' -ex 'reap-of (char *) object + 20' -ex 'reap-of freed' -ex 'reap-of large' \
+        -ex 'reap-of &object' -ex 'reap object' -ex 'print *(struct reap *) connection' -ex 'reap-heaps' \
+        "$program" >"$tmp/log" 2>&1
+    grep -q '^---$' "$tmp/log" || { echo "skipped: gdb may not trace here"; cat "$tmp/log"; exit 77; }
+    awk -v n=0 -v to="$tmp/part" '/^---$/ { n++; next } { print > (to n) }' "$tmp/log"
+}
+
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+has() { grep -qE "$1" "$tmp/part3" || wrong "$options: no '$1'"; }
+for options in stats=0 bypass=1; do
+    rm -f "$tmp"/part*
+    run $options
+    grep -E '^ *([a-z]+ )?0x[0-9a-f]+: [0-9]+ objects' "$tmp/part0" >"$tmp/reported"
+    [ "$(wc -l <"$tmp/reported")" = 6 ] || wrong "$options: $(wc -l <"$tmp/reported") reaps are reported"
+    diff "$tmp/reported" "$tmp/part1" || wrong "$options: reap"
+    grep -v "^0x" "$tmp/reported" | diff - "$tmp/part2" || wrong "$options: reap connection"
+    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, in connection 0x'
+    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, 20 bytes into it, in connection 0x'
+    [ $options = bypass=1 ] || has '^0x[0-9a-f]+: freed 0x[0-9a-f]+, in connection 0x'
+    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, in request 0x'
+    has '^0x[0-9a-f]+ is in no reap'
+    has '^0x[0-9a-f]+ is not a live reap'
+    has '= reap connection 0x[0-9a-f]+: 2 objects, 224 bytes, '
+    has '^heap [0-9]+: [0-9]+ superblocks of 8192 bytes, [0-9]+ live'
+    has '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
+done
+[ $bad = 0 ] || cat "$tmp/log"
+# Without debug information each command says so in one line.
+real=$program
+[ ! -x "${program%/*}/.libs/${program##*/}" ] || real=${program%/*}/.libs/${program##*/}
+if command -v objcopy >/dev/null && objcopy --strip-debug "$real" "$tmp/stripped"; then
+    for command in reap 'reap-of 1' reap-heaps; do
+        DEBUGINFOD_URLS='' gdb -nx -batch -ex "source $srcdir/lib/reap-gdb.py" -ex "$command" "$tmp/stripped" >"$tmp/log" 2>&1
+        grep -q '^the reap library has no debug information' "$tmp/log" || { wrong "$command without it"; cat "$tmp/log"; }
+    done
+fi
+exit $bad

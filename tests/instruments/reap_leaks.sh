@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# At exit each reap that was not destroyed has its line, by name, if that is asked for; also where each object is
+# one of malloc.
+program=${top_builddir:-.}/tests/instruments/reap_leaks
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+bad=0
+sort >"$tmp/expected" <<END
+reap: never destroyed: $(printf '%0100d' 0 | tr 0 k) AT: 0 objects, 0 bytes
+reap: never destroyed: request AT below session: 1 objects, 80 bytes
+reap: at the end of NAME, process PID
+reap: never destroyed: session AT: 2 objects, 1024 bytes
+END
+for options in leaks=1 leaks=1,bypass=1 leaks=1,harden=1; do
+    REAP_OPTIONS=$options "$program" 2>"$tmp/said" || { echo "$options: status $?"; bad=1; }
+    sed 's/0x[0-9a-f]*/AT/; s/, [0-9]* held$//; s/of [-a-z_]*, process [0-9]*$/of NAME, process PID/' "$tmp/said" | sort | diff "$tmp/expected" - || { echo "$options"; bad=1; }
+done
+# Whose lines they are, once, also before those of stats=1.
+REAP_OPTIONS=leaks=1,stats=1 "$program" 2>"$tmp/said"
+[ "$(grep -c '^reap: at the end of .*reap_leaks, process [0-9][0-9]*$' "$tmp/said")" = 1 ] || { echo "which program?"; bad=1; }
+head -n 1 "$tmp/said" | grep -q '^reap: at the end of ' || { echo "not at first"; bad=1; }
+REAP_OPTIONS=help "$program" 2>"$tmp/said"
+names=$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "${srcdir:-.}/lib/base/options.c")
+for name in $names; do
+    grep -q "^reap:   $name=[^ ].* ([^)]*): [a-zA-Z0-9]" "$tmp/said" || { echo "help has no $name"; bad=1; }
+done
+head -n 1 "$tmp/said" | grep -qF 'libreap-malloc(7)' || { echo "help does not name the page"; bad=1; }
+[ "$(wc -l <"$tmp/said")" = $(($(echo "$names" | wc -l) + 1)) ] || { cat "$tmp/said"; bad=1; }
+grep -q '^reap:   heaps=cid|cpu|.*dynamic:N|.* (cid): ' "$tmp/said" || { echo "help: words"; bad=1; }
+grep -q '^reap:   slack=0 to 1024 (4): ' "$tmp/said" || { echo "help: bounds"; bad=1; }
+# stats=FILE: the same lines, or JSON; nothing on standard error; a line where the file cannot be made.
+REAP_OPTIONS=stats=1 "$program" 2>"$tmp/lines"
+REAP_OPTIONS=stats=$tmp/stats,slack=4 "$program" 2>"$tmp/said"
+[ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
+masked() { sed 's/process [0-9]*/process N/; s/[0-9][0-9]* *([0-9.]* .iB)/BYTES/g; s/^\(reap: [hs][el].*\)[0-9].*/\1/' "$1"; }
+[ "$(wc -l <"$tmp/stats")" = 6 ] && [ "$(masked "$tmp/stats" | cut -d ' ' -f 1-3)" = "$(masked "$tmp/lines" | cut -d ' ' -f 1-3)" ] ||
+    { echo "other lines in the file"; cat "$tmp/stats"; bad=1; }
+grep -qE ' held [0-9]+ \([0-9.]+ [KMG]iB\)' "$tmp/stats" || { echo "no units"; bad=1; }
+(REAP_OPTIONS="stats=$tmp/of.%p.json" exec "$program") 2>"$tmp/said" &
+wait $!
+process=$!
+REAP_OPTIONS=stats=$tmp/of.$process.json "$program" 2>>"$tmp/said"
+[ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
+[ "$(wc -l <"$tmp/of.$process.json")" = 2 ] || { echo "not two lines of JSON in of.$process.json"; ls "$tmp"; bad=1; }
+head -n 1 "$tmp/of.$process.json" | grep -q "^{\"program\": \".*reap_leaks\", \"process\": $process, \"path\": \"" ||
+    { echo "whose JSON?"; bad=1; }
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    it = json.loads(line)
+    assert it["options"]["slack"] == "4" and len(it["options"]) == int(sys.argv[2]), it
+    assert 0 < it["live_bytes"] <= it["held_bytes"] <= it["peak_held_bytes"], it
+    assert it["heaps"] >= 1 and it["slow_mallocs"] >= 1 and it["transfers"] >= 0, it
+' "$tmp/of.$process.json" "$(echo "$names" | wc -l)" || { echo "no JSON"; bad=1; }
+fi
+REAP_OPTIONS=stats=$tmp/none/at "$program" 2>"$tmp/said"
+echo "reap: REAP_OPTIONS: stats=$tmp/none/at cannot be written: No such file or directory" | diff - "$tmp/said" || bad=1
+REAP_OPTIONS=stats=0 "$program" 2>"$tmp/said"
+[ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
+exit $bad

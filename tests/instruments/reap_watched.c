@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_instrumented.sh and
+ * reap_asan.sh, one mistake at a time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/expect.h"
+#include "reap.h"
+
+static void *reap;
+static volatile char sink;
+
+static int fill(void *object, size_t size, void *arg)
+{
+    (void)arg;
+    memset(object, 1, size);
+    return 0;
+}
+
+/* Who asks for the usable size may use it; who walks is told it. */
+static void all_that_is_usable(void)
+{
+    char *object = reapMalloc(&reap, 5);
+    memset(object, 1, reapUsableSize(object));
+    reapFree(&reap, object);
+    object = reapMalloc(&reap, 50000);
+    memset(object, 1, reapUsableSize(object));
+    reapMalloc(&reap, 0);
+    reapWalk(&reap, fill, NULL);
+    void *child;
+    reapCreate(&child, &reap);
+    memset(reapMove(object, &reap, &child), 1, 50000);
+    reap_mark mark;
+    reapMark(&child, &mark);
+    memset(reapMalloc(&child, 1001), 1, 1001);
+    reapRewind(&child, &mark);
+    memset(reapMalloc(&child, 1001), 1, 1001);
+    reapUnmark(&child, &mark);
+    reapDestroy(&child);
+}
+
+/* What it gives back is chunks of other reaps then. */
+static void a_large_one_that_becomes_small(void)
+{
+    enum { LARGE = 900000 };
+    char *object = memset(reapMalloc(&reap, LARGE), 1, LARGE);
+    object = reapRealloc(&reap, object, 32700); /* cut to 64 KiB first, then moved */
+    object[32699] = 1;
+    for (int i = 0; i < 10; i++) {
+        void *child;
+        reapCreate(&child, &reap);
+        for (int k = 0; k < 100; k++) memset(reapMalloc(&child, 2000), 1, 2000);
+    }
+}
+
+static void nothing_wrong(void)
+{
+    a_large_one_that_becomes_small();
+    for (int round = 0; round < 3; round++) {
+        char *objects[300];
+        for (int i = 0; i < 300; i++) memset(objects[i] = reapMalloc(&reap, (size_t)i * 7), i, (size_t)i * 7);
+        for (int i = 0; i < 300; i += 2) reapFree(&reap, objects[i]);
+        for (int i = 1; i < 300; i += 2) {
+            objects[i] = reapRealloc(&reap, objects[i], (size_t)i * 200);
+            for (int k = 0; k < i * 7; k++) sink = objects[i][k];
+        }
+        memset(reapCalloc(&reap, 10, 10), 1, 100);
+        all_that_is_usable();
+        sink = *(char *)reapAlignedAlloc(&reap, 4096, 100) = 1;
+        reapSetName(&reap, "request");
+        reapFreeAll(&reap);
+        if (strcmp(reapName(&reap), "request") != 0) sink = 0;
+    }
+}
+
+static void after_free(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, (void *)object);
+    sink = object[60];
+}
+
+static void after_clear(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    object[5] = 1;
+    reapFreeAll(&reap);
+    sink = object[5];
+}
+
+static void past_the_end(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    sink = object[OPAQUE(120)] = 1;
+}
+
+static void just_past_the_end(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    sink = object[OPAQUE(100)] = 1;
+}
+
+static void after_destroy(void)
+{
+    void *child;
+    reapCreate(&child, &reap);
+    volatile char *object = reapMalloc(&child, 100);
+    object[5] = 1;
+    reapDestroy(&child);
+    sink = object[5];
+}
+
+static void after_destroy_root(void)
+{
+    void *root;
+    reapCreate(&root, NULL);
+    volatile char *object = reapMalloc(&root, 100);
+    object[5] = 1;
+    reapDestroy(&root);
+    sink = object[5];
+}
+
+/* Whoever comes next does not get its memory. */
+static void after_destroy_and_create(void)
+{
+    void *child, *next[10];
+    reapCreate(&child, &reap);
+    volatile char *object = reapMalloc(&child, 100);
+    object[5] = 1;
+    reapDestroy(&child);
+    for (int i = 0; i < 10; i++) {
+        reapCreate(&next[i], &reap);
+        memset(reapMalloc(&next[i], 5000), 1, 5000);
+    }
+    sink = object[5];
+}
+
+static void after_clear_large(void)
+{
+    volatile char *object = reapMalloc(&reap, 100000);
+    object[50000] = 1;
+    reapFreeAll(&reap);
+    sink = object[50000];
+}
+
+static void after_destroy_large(void)
+{
+    void *child;
+    reapCreate(&child, &reap);
+    volatile char *object = reapMalloc(&child, 100000);
+    object[50000] = 1;
+    reapDestroy(&child);
+    sink = object[50000];
+}
+
+static void after_free_large(void)
+{
+    volatile char *object = reapMalloc(&reap, 100000);
+    object[50000] = 1;
+    reapFree(&reap, (void *)object);
+    sink = object[50000];
+}
+
+/* Of a chunk that is not the first, which the reap keeps for the next round. */
+static void after_clear_spare(void)
+{
+    volatile char *object = NULL;
+    for (int i = 0; i < 20; i++) object = memset(reapMalloc(&reap, 1000), 1, 1000);
+    reapFreeAll(&reap);
+    sink = object[5];
+}
+
+static void after_rewind(void)
+{
+    reap_mark mark;
+    reapMark(&reap, &mark);
+    volatile char *object = reapMalloc(&reap, 100);
+    object[5] = 1;
+    reapRewind(&reap, &mark);
+    sink = object[5];
+}
+
+static void after_growing(void)
+{
+    volatile char *object = reapMalloc(&reap, 100), *next = reapMalloc(&reap, 100);
+    next = reapRealloc(&reap, (void *)object, OPAQUE(1000));
+    sink = next[500] = 1;
+    sink = object[50];
+}
+
+static void past_a_large_one(void)
+{
+    volatile char *object = reapMalloc(&reap, 100000);
+    sink = object[OPAQUE(100010)] = 1;
+}
+
+static void undefined(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    for (int i = 0; i < 100; i++) object[i] = 1;
+    reapFree(&reap, (void *)object);
+    object = reapMalloc(&reap, 100);
+    if (object[50]) sink = 1;
+}
+
+static void after_shrinking(void)
+{
+    volatile char *object = reapMalloc(&reap, 1000);
+    object = reapRealloc(&reap, (void *)object, OPAQUE(100));
+    sink = object[500] = 1;
+}
+
+static void freed_twice(void)
+{
+    void *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    reapFree(&reap, OPAQUE(object));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} mistakes[] = {{"nothing_wrong", nothing_wrong},
+                {"after_free", after_free},
+                {"after_clear", after_clear},
+                {"past_the_end", past_the_end},
+                {"past_a_large_one", past_a_large_one},
+                {"undefined", undefined},
+                {"after_shrinking", after_shrinking},
+                {"just_past_the_end", just_past_the_end},
+                {"after_destroy", after_destroy},
+                {"after_rewind", after_rewind},
+                {"after_growing", after_growing},
+                {"freed_twice", freed_twice},
+                {"after_destroy_root", after_destroy_root},
+                {"after_destroy_and_create", after_destroy_and_create},
+                {"after_clear_large", after_clear_large},
+                {"after_destroy_large", after_destroy_large},
+                {"after_free_large", after_free_large},
+                {"after_clear_spare", after_clear_spare}};
+
+int main(int argc, char **argv)
+{
+    reapCreate(&reap, NULL);
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        if (argc == 1) puts(mistakes[i].name);
+        if (argc > 1 && strcmp(argv[1], mistakes[i].name) == 0) mistakes[i].run();
+    }
+    reapDestroy(&reap);
+    return 0;
+}

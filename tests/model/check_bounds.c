@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_bounds.c: the bound on memory and the absence of false sharing, for any number of processors. */
+#include "support/check_backend.h"
+
+#include "arena/arena.h"
+#include "bound.h"
+#include "hoard.h"
+#include "loads.h"
+#include "base/options.h"
+#include "vcpu.h"
+
+#include <stdio.h>
+
+enum { LOADS = 11, BYTES = 2 * MIB };
+
+static void say(const struct load *load, enum vcpu_path path, unsigned processors, double held, double bound)
+{
+    fprintf(stderr,
+            "%s %s %u: held %.2f MiB of %.2f; of the bound: recorded %.2f unrecorded %.2f unposted %.2f "
+            "held back %.2f heap %.2f; active %.0f, looks %u; lines shared %lu, %lu, carried %lu; used %lu\n",
+            load->name, vcpu_path_names[path], processors, held / MIB, bound / MIB, extremes.recorded,
+            extremes.unrecorded, extremes.unposted, extremes.held_back, extremes.heap, extremes.active,
+            extremes.looks, (unsigned long)ledger.active, (unsigned long)ledger.passive,
+            (unsigned long)ledger.carried, (unsigned long)ledger.in_used);
+}
+
+static void run(const struct load *load, unsigned processors, size_t bytes)
+{
+    vcpu_on_growth = extremes_look;
+    if (load->prepare != NULL) load->prepare(processors, bytes);
+    load->run(processors, bytes);
+}
+
+static void assert_bounds(const struct load *load, enum vcpu_path path, unsigned processors)
+{
+    double held = (double)arena_held().peak;
+    double most = bound_of(load->classes, load->share, processors, ledger.live_max);
+    say(load, path, processors, held, most);
+    ck_assert_double_le(held, most);
+    ck_assert_double_le(extremes.recorded, 1);
+    ck_assert_double_lt(extremes.unrecorded, 1);
+    ck_assert_double_lt(extremes.unposted, 1);
+    ck_assert_double_le(extremes.held_back, 1);
+    ck_assert_double_le(extremes.heap, 1);
+    ck_assert_double_le(extremes.active, load->classes);
+    ck_assert_uint_gt(extremes.looks, 0);
+    ck_assert_uint_eq(ledger.active, 0);
+    ck_assert_uint_eq(ledger.passive, 0);
+    if (load == &load_handed && options.slack <= 4)
+        ck_assert_uint_gt(ledger.in_used, 0); /* or what is shown? */
+    if (load == &load_moving) ck_assert_uint_gt(ledger.carried, 0);
+}
+
+static void keep_the_bounds(int i, unsigned processors, const char *setting)
+{
+    const struct load *load = loads[i / VCPU_PATHS];
+    enum vcpu_path path = i % VCPU_PATHS;
+    needs(vcpu_start(path, setting), vcpu_lacks);
+    run(load, processors, BYTES);
+    assert_bounds(load, path, processors);
+    load_finish();
+    assert_all_comes_back();
+}
+
+START_TEST(two_processors_keep_the_bounds) { keep_the_bounds(_i, 2, NULL); }
+END_TEST
+START_TEST(sixteen_processors_keep_the_bounds) { keep_the_bounds(_i, 16, NULL); }
+END_TEST
+START_TEST(processors_256_keep_the_bounds) { keep_the_bounds(_i, 256, NULL); }
+END_TEST
+START_TEST(without_slack_too) { keep_the_bounds(_i, 16, "empty_fraction=1,slack=0"); }
+END_TEST
+START_TEST(with_much_slack_too) { keep_the_bounds(_i, 16, "empty_fraction=4,slack=16"); }
+END_TEST
+
+/* Sixteen processors with four caches among them, siblings apart as Linux numbers them. */
+START_TEST(with_caches_between_too)
+{
+    keep_the_bounds(_i, 16, "topology=0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3:0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3");
+}
+END_TEST
+
+/* The bound is no more than what can happen: the worst load comes close to it. Without slack, and with many
+ * superblocks, so that what each heap may have besides weighs little. */
+START_TEST(the_bound_is_reached)
+{
+    static const char *const fractions[] = {"slack=0,empty_fraction=1", "slack=0,empty_fraction=2",
+                                            "slack=0,empty_fraction=3"};
+    needs(vcpu_start(VCPU_FAST, fractions[_i]), vcpu_lacks);
+    run(&load_worst, 64, 16 * MIB);
+    assert_bounds(&load_worst, VCPU_FAST, 64);
+    double slope = (double)arena_held().peak / (double)ledger.live_max;
+    ck_assert_double_ge(slope, 0.9 * bound_slope(1, 1));
+}
+END_TEST
+
+/* What doc/design/bound.md says of classes: of each share of a superblock that is too small for a block. */
+static unsigned rest_at_most(unsigned size)
+{
+    if (size == 11456) return SUPERBLOCK / 8 + LINE;
+    if (size == 20480) return SUPERBLOCK / 16;
+    return SUPERBLOCK / 40;
+}
+
+START_TEST(blocks_in_the_lines_of_one)
+{
+    sizeclass_init();
+    for (unsigned size = 0, n = 1; n <= CLASS_SIZE_MAX; n = size + 1) {
+        unsigned c = sizeclass_of(n);
+        size = sizeclasses[c].size;
+        unsigned most = size % 64 == 0 ? 0 : size % 32 == 0 ? 1 : size == 16 ? 3 : 2;
+        ck_assert_uint_eq(most_held_back(c), most);
+        ck_assert_uint_le(SUPERBLOCK - sizeclasses[c].capacity * size, rest_at_most(size));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *bounds = new_case("bounds", 60);
+    int all = LOADS * VCPU_PATHS;
+    tcase_add_loop_test(bounds, two_processors_keep_the_bounds, 0, all);
+    tcase_add_loop_test(bounds, sixteen_processors_keep_the_bounds, 0, all);
+    tcase_add_loop_test(bounds, processors_256_keep_the_bounds, 0, all);
+    tcase_add_loop_test(bounds, without_slack_too, 0, all);
+    tcase_add_loop_test(bounds, with_much_slack_too, 0, all);
+    tcase_add_loop_test(bounds, with_caches_between_too, 0, all);
+    tcase_add_loop_test(bounds, the_bound_is_reached, 0, 3);
+    tcase_add_test(bounds, blocks_in_the_lines_of_one);
+    return run_cases("bounds", bounds, (TCase *)NULL);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_visits.c: how often the global heap is visited, and how many locks and atomic instructions an
+ * operation costs, for any number of processors. */
+#include "support/check_backend.h"
+
+#include "loads.h"
+#include "arena/superblock.h"
+#include "base/options.h"
+#include "vcpu.h"
+#include "watch.h"
+
+#include <stdio.h>
+
+static const unsigned counts[] = {2, 16, 256};
+
+enum { COUNTS = 3 };
+
+/* What a load's run costs; false: not on this path here. */
+struct cost {
+    double operations, visits, locks, atomics;
+};
+
+static bool measure(const struct load *load, enum vcpu_path path, unsigned processors, struct cost *cost)
+{
+    if (!vcpu_start(path, load->options)) return false;
+    watch_start();
+    vcpu_be(0);
+    size_t bytes = load_bytes(load, processors, 4 * MIB);
+    if (load->prepare != NULL) load->prepare(processors, bytes);
+    struct watched before = watched;
+    uint64_t operations = ledger.mallocs + ledger.frees;
+    load->run(processors, bytes);
+    cost->operations = (double)(ledger.mallocs + ledger.frees - operations);
+    cost->visits = (double)(watched.global_locks - before.global_locks);
+    cost->locks = (double)(watched.locks - before.locks);
+    cost->atomics = (double)(watched.atomics - before.atomics);
+    fprintf(stderr, "%s %s %u: %.0f operations, %.0f visits, %.4f locks, %.4f atomic instructions each\n",
+            load->name, vcpu_path_names[path], processors, cost->operations, cost->visits,
+            cost->locks / cost->operations, cost->atomics / cost->operations);
+    return true;
+}
+
+/* What a visit of the global heap brings a malloc, and what makes one needful for a free: f of the blocks of
+ * a superblock, f*S/s in the paper's terms. */
+static double f_of_superblock(void) { return options.empty_fraction / 8.0 * SUPERBLOCK / LOAD_SIZE; }
+
+/* Section 4.2, growing phase. The frees count as well: who finds what others freed brings it to the global
+ * heap before it takes from there. */
+START_TEST(growth_visits_the_global_heap_seldom)
+{
+    struct cost cost;
+    unsigned processors = counts[_i / VCPU_PATHS];
+    needs(measure(&load_growing, _i % VCPU_PATHS, processors, &cost), vcpu_lacks);
+    ck_assert_double_gt(cost.visits, 0);
+    ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
+}
+END_TEST
+
+/* Section 4.2, shrinking phase: a visit for each free in the worst case, with locks; without, f*S/s frees. */
+START_TEST(shrinking_visits_it_for_each_free_only_with_locks)
+{
+    struct cost cost;
+    unsigned processors = counts[_i / VCPU_PATHS];
+    needs(measure(&load_shrinking, _i % VCPU_PATHS, processors, &cost), vcpu_lacks);
+    if (_i % VCPU_PATHS == VCPU_FAST)
+        ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
+    else
+        ck_assert_double_le(cost.visits, cost.operations);
+    ck_assert_double_gt(cost.visits, 0);
+}
+END_TEST
+
+/* Each malloc's visit brings as much as above, and each superblock that goes there was brought from there, or
+ * made: so everywhere it is twice that at most, and what each heap does at its first. */
+START_TEST(steady_loads_visit_it_seldom)
+{
+    static const struct load *const steady[] = {&load_pairs, &load_round, &load_worst};
+    struct cost cost;
+    unsigned processors = counts[_i / VCPU_PATHS / 3];
+    needs(measure(steady[_i % 3], _i / 3 % VCPU_PATHS, processors, &cost), vcpu_lacks);
+    ck_assert_double_le(cost.visits, 2 * cost.operations / f_of_superblock() + 2 * processors);
+}
+END_TEST
+
+/* --- locks and atomic instructions ------------------------------------------------------------ */
+
+/* Every processor frees its own: on the fast path not one lock, and not one atomic instruction. */
+START_TEST(local_operations_are_free_of_them)
+{
+    enum { ROUNDS = 4, OBJECTS = 40 };
+    static void *objects[OBJECTS];
+    needs(vcpu_start(VCPU_FAST, NULL), vcpu_lacks);
+    watch_start();
+    unsigned processors = counts[_i];
+    for (unsigned round = 0; round <= ROUNDS; round++) {
+        if (round == 1) watched = (struct watched){0}; /* each heap has its superblock now */
+        for (unsigned id = 0; id < processors; id++) {
+            vcpu_be(id);
+            for (unsigned i = 0; i < OBJECTS; i++) objects[i] = vcpu_malloc(48);
+            for (unsigned i = 0; i < OBJECTS; i++) vcpu_free(objects[i]);
+        }
+    }
+    ck_assert_uint_eq(ledger.mallocs, (ROUNDS + 1u) * OBJECTS * processors);
+    ck_assert_uint_eq(watched.locks, 0);
+    ck_assert_uint_eq(watched.atomics, 0);
+}
+END_TEST
+
+/* Every block is freed by another processor than had it: a chain of many costs one atomic instruction. With
+ * locks each operation takes one, which is two instructions. */
+START_TEST(what_others_free_costs_little)
+{
+    struct cost cost;
+    enum vcpu_path path = _i % VCPU_PATHS;
+    needs(measure(&load_pairs, path, counts[_i / VCPU_PATHS], &cost), vcpu_lacks);
+    double locks = cost.locks / cost.operations, atomics = cost.atomics / cost.operations;
+    ck_assert_double_le(locks, path == VCPU_FAST ? 0.02 : 1.02);
+    ck_assert_double_le(atomics, path == VCPU_FAST ? 0.1 : 2.05);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *visits = new_case("visits", 60), *costs = new_case("costs", 60);
+    int all = COUNTS * VCPU_PATHS;
+    tcase_add_loop_test(visits, growth_visits_the_global_heap_seldom, 0, all);
+    tcase_add_loop_test(visits, shrinking_visits_it_for_each_free_only_with_locks, 0, all);
+    tcase_add_loop_test(visits, steady_loads_visit_it_seldom, 0, 3 * all);
+    tcase_add_loop_test(costs, local_operations_are_free_of_them, 0, COUNTS);
+    tcase_add_loop_test(costs, what_others_free_costs_little, 0, all);
+    return run_cases("visits", visits, costs, (TCase *)NULL);
+}

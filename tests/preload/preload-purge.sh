@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# With purge_thread=1 memory goes back while the program does nothing, by a thread that nobody else sees; without
+# it there is no thread. Forks, threads and signals go on with it.
+. "${srcdir:-.}/tests/support/preload-lib.sh"
+
+bad=0
+try() {
+    on=$1 more=$2
+    shift 2
+    for path in $on; do
+        options=$(options_of "$path")
+        if (
+            REAP_OPTIONS=${options:+$options,}$more LD_PRELOAD=$preload
+            export REAP_OPTIONS LD_PRELOAD
+            timeout 300 "$@"
+        ) >"$tmp/out" 2>&1; then
+            echo "$path,$more: ${1##*/}"
+        else
+            echo "$path,$more: ${1##*/} ends with status $?"
+            head -n 20 "$tmp/out"
+            bad=1
+        fi
+    done
+}
+try default purge_thread=0,purge_ms=60000 "$top_builddir/tests/preload/purge" 1
+try "$paths" purge_thread=1,purge_ms=20 "$top_builddir/tests/preload/purge" 2
+try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_fork"
+try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_signals"
+
+# A program that has nothing but reaps of the library, which its malloc is not.
+REAP_OPTIONS=purge_thread=1,purge_ms=20 timeout 300 "$top_builddir/tests/preload/purge_reaps" 2 || {
+    echo "purge_reaps ends with status $?"
+    bad=1
+}
+exit $bad

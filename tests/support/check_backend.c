@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check_backend.h"
+
+#include "arena/arena.h"
+#include "base/options.h"
+#include "heap/heap.h"
+#include "os/rseq.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t random_seed(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t seed = (uint64_t)now.tv_sec * 1000000007 + (uint64_t)now.tv_nsec;
+    const char *given = getenv("REAP_TEST_SEED");
+    if (given != NULL) seed = strtoull(given, NULL, 0);
+    seed += seed == 0;
+    fprintf(stderr, "REAP_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+unsigned steps_of(unsigned preset)
+{
+    const char *given = getenv("REAP_TEST_STEPS");
+    unsigned long steps = given != NULL ? strtoul(given, NULL, 0) : preset;
+    return steps < preset ? (unsigned)steps : preset;
+}
+
+const char *use_path(int i, const char *more)
+{
+    static const char *const paths[POLICIES] = {"heaps=cid",
+                                                "heaps=cpu",
+                                                "path=locked",
+                                                "heaps=core",
+                                                "heaps=thread",
+                                                "heaps=dynamic:7",
+                                                "heaps=roundrobin",
+                                                "heaps=single",
+                                                "heaps=cid,topology=0.0:1.1:0.0:1.1",
+                                                "path=locked,topology=0.0:1.1:0.0:1.1"};
+    char text[256];
+    snprintf(text, sizeof text, "%s,%s", paths[i], more != NULL ? more : "");
+    setenv("REAP_OPTIONS", text, 1);
+    return paths[i];
+}
+
+void start_arenas(void)
+{
+    sizeclass_init();
+    superblock_init();
+    options.purge_ms = 3600000;
+}
+
+bool all_bytes(const void *bytes, size_t n, unsigned char value)
+{
+    const unsigned char *first = bytes;
+    return n == 0 || (*first == value && memcmp(first, first + 1, n - 1) == 0);
+}
+
+struct superblock *superblock_of(const void *block) { return arena_slot(pagemap_find(block), block); }
+
+struct hoard_stats stats_now(void)
+{
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    return stats;
+}
+
+size_t live_bytes(void) { return stats_now().live_bytes; }
+
+size_t held_bytes(void) { return stats_now().held_bytes; }
+
+void assert_all_comes_back(void)
+{
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+    hoard_trim(0);
+    ck_assert_uint_eq(held_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+
+static cpu_set_t allowed;
+
+/* Before anybody is pinned, and threads are made that take that over. */
+__attribute__((constructor)) static void see_cpus(void) { sched_getaffinity(0, sizeof allowed, &allowed); }
+
+unsigned cpus_at_start(void) { return (unsigned)CPU_COUNT(&allowed); }
+
+void pin_to(unsigned i)
+{
+    int number = 0;
+    for (i %= cpus_at_start(); !CPU_ISSET(number, &allowed) || i-- != 0;) number++;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(number, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static int *skips; /* the processes' of all tests */
+
+bool has_rseq(void)
+{
+    hoard_free(hoard_malloc(1));
+    return cpu.ids != 0;
+}
+
+void note_skip(const char *why, const char *test)
+{
+    size_t length = strlen(test);
+    if (length > 3 && strcmp(test + length - 3, "_fn") == 0) length -= 3; /* Check's */
+    printf("skipped: %s: %.*s\n", why, (int)length, test);
+    fflush(stdout);
+    __atomic_fetch_add(skips, 1, __ATOMIC_RELAXED);
+}
+
+static void run_and_exit(int fd, void (*fn)(void *arg), void *arg)
+{
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(SIGABRT, SIG_DFL);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+    fn(arg);
+    _exit(0);
+}
+
+struct outcome run_child(void (*fn)(void *arg), void *arg)
+{
+    struct outcome outcome = {0};
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) run_and_exit(ends[1], fn, arg);
+    close(ends[1]);
+    size_t have = 0;
+    for (ssize_t n; (n = read(ends[0], outcome.text + have, sizeof outcome.text - 1 - have)) > 0;)
+        have += (size_t)n;
+    close(ends[0]);
+    char *emulators = strstr(outcome.text, "qemu: uncaught target signal"); /* not the program's word */
+    if (emulators != NULL) *emulators = '\0';
+    waitpid(pid, &outcome.status, 0);
+    return outcome;
+}
+
+void expect(bool right, const char *what)
+{
+    if (right) return;
+    fprintf(stderr, "child: %s\n", what);
+    _exit(1);
+}
+
+unsigned lines_of(const char *text)
+{
+    unsigned lines = 0;
+    for (; *text != '\0'; text++) lines += *text == '\n';
+    return lines;
+}
+
+bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what)
+{
+    char line[512];
+    snprintf(line, sizeof line, "reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
+    bool is = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT &&
+              strcmp(outcome->text, line) == 0;
+    if (!is) fprintf(stderr, "status %x, expected %sbut got %s", outcome->status, line, outcome->text);
+    return is;
+}
+
+int run_cases(const char *name, TCase *first, ...)
+{
+    Suite *suite = suite_create(name);
+    va_list more;
+    va_start(more, first);
+    for (TCase *tests = first; tests != NULL; tests = va_arg(more, TCase *)) suite_add_tcase(suite, tests);
+    va_end(more);
+    SRunner *runner = srunner_create(suite);
+    skips = mmap(NULL, sizeof *skips, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (skips == MAP_FAILED) abort();
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
+    srunner_free(runner);
+    if (*skips != 0) printf("%s: %d of %d tests were skipped\n", name, *skips, run);
+    if (failed != 0) return EXIT_FAILURE;
+    return *skips != 0 && *skips == run ? SKIPPED : EXIT_SUCCESS;
+}
+
+TCase *new_case(const char *name, double seconds)
+{
+    TCase *tests = tcase_create(name);
+    tcase_set_timeout(tests, seconds);
+    return tests;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_backend.h: what the Check programs share, those for reaps too.
+ *
+ * Options are read once in a process, so a test that chooses a path must be the first in its process
+ * to allocate: those programs need Check's fork mode, which is the default. */
+#ifndef CHECK_BACKEND_H
+#define CHECK_BACKEND_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hoard.h"
+#include "arena/superblock.h"
+
+/* --- chance ---------------------------------------------------------------------------------- */
+
+/* REAP_TEST_SEED, or another one in each run; printed, so that a failure can be repeated. */
+uint64_t random_seed(void);
+
+/* REAP_TEST_STEPS, or the test's own number if that is less: check-valgrind has not the time for all. */
+unsigned steps_of(unsigned preset);
+
+static inline uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+static inline unsigned random_below(uint64_t *state, unsigned n)
+{
+    return (unsigned)(random_next(state) % n);
+}
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+enum { PATHS = 3, POLICIES = 10 };
+
+/* Has the allocator of this process take path i: rseq with concurrency ids, rseq with CPU numbers, or
+ * locked; from PATHS on, another way for threads to get their heaps; and at last with CPUs that share no
+ * cache. `more` are further options, or NULL. The path's name in REAP_OPTIONS. */
+const char *use_path(int i, const char *more);
+
+/* Has the arenas ready for a test that goes no higher. Nothing is purged but when the test asks for it. */
+void start_arenas(void);
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+/* Has each of n bytes the value? */
+bool all_bytes(const void *bytes, size_t n, unsigned char value);
+
+/* Where a block lies. */
+struct superblock *superblock_of(const void *block);
+
+struct hoard_stats stats_now(void);
+size_t live_bytes(void);
+size_t held_bytes(void);
+
+/* Once all is freed: nothing lives, the accounts are right, and the OS can have back the last byte. */
+void assert_all_comes_back(void);
+
+/* --- processors ------------------------------------------------------------------------------ */
+
+/* How many CPUs this program was started with. */
+unsigned cpus_at_start(void);
+
+/* Keeps this thread on the i-th of them, counted round and round. */
+void pin_to(unsigned i);
+
+/* --- what a machine may lack ------------------------------------------------------------------- */
+
+/* A test that cannot run here ends by one of these: it has a line of its own, and is counted as skipped.
+ * A program all of whose tests are skipped is skipped itself. */
+#define skip_test(why)                                                                                       \
+    do {                                                                                                     \
+        note_skip(why, __func__);                                                                            \
+        return;                                                                                              \
+    } while (0)
+#define needs(condition, why)                                                                                \
+    do {                                                                                                     \
+        if (!(condition)) skip_test(why);                                                                    \
+    } while (0)
+#define needs_rseq() needs(has_rseq(), "no restartable sequences here")
+#define needs_cpus(n) needs(cpus_at_start() >= (n), "fewer than " #n " CPUs here")
+
+/* Has this process restartable sequences on its path? It starts the allocator. */
+bool has_rseq(void);
+
+/* "skipped: why: test", once in a test; from a child of the test's too. */
+void note_skip(const char *why, const char *test);
+
+/* --- a child whose last words are heard ------------------------------------------------------ */
+
+struct outcome {
+    int status;      /* as wait tells it */
+    char text[4096]; /* what it wrote to standard error */
+};
+
+/* Runs fn in a child; one that returns has ended well. */
+struct outcome run_child(void (*fn)(void *arg), void *arg);
+
+/* In a child: ends it with a word when something is not as it should be. */
+void expect(bool right, const char *what);
+
+/* The number of lines in the text. */
+unsigned lines_of(const char *text);
+
+/* Has it aborted after exactly one line, which is "reap: call(pointer): what"? */
+bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what);
+
+/* --- a program ------------------------------------------------------------------------------- */
+
+enum { SKIPPED = 77 };
+
+/* Runs a suite of these cases, ended by NULL; the exit status, which is SKIPPED if all of them were. */
+int run_cases(const char *name, TCase *first, ...);
+
+/* A case with a time limit, in seconds. */
+TCase *new_case(const char *name, double seconds);
+
+#endif

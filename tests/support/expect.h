@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* expect.h: what the programs that run under a preloaded malloc use in the place of Check, whose
+ * own allocations, forks and time limits would be part of what is tested.
+ *
+ * A program ends with `return expect_status();`.
+ */
+#ifndef EXPECT_H
+#define EXPECT_H
+
+#include <stdio.h>
+
+static int expect_failures;
+
+/* Notes a condition that does not hold, and goes on. */
+#define EXPECT(condition) expect_(!!(condition), #condition, __FILE__, __LINE__)
+
+static inline void expect_(int holds, const char *condition, const char *file, int line)
+{
+    if (holds) return;
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+    expect_failures++;
+}
+
+static inline int expect_status(void) { return expect_failures ? 1 : 0; }
+
+/* Hides a value from the compiler, which would warn of (and reason about) odd arguments, and take
+ * malloc and free of the same pointer away. */
+#define OPAQUE(value)                                                                                        \
+    __extension__({                                                                                          \
+        __typeof__(0 ? (value) : (value)) opaque_ = (value);                                                 \
+        __asm__ volatile("" : "+r"(opaque_) : : "memory");                                                   \
+        opaque_;                                                                                             \
+    })
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_arena.c: slots, and the map of the address space. (Mappings and large objects: check_large.) */
+#include "support/check_backend.h"
+
+#include "arena/arena_internal.h"
+#include "base/options.h"
+#include "os/pages.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* --- slots against a model ------------------------------------------------------------------- */
+
+enum { RUNS = 160, STEPS = 6000 };
+
+struct run {
+    struct superblock *first; /* NULL: none */
+    unsigned n;
+    uint64_t tag;
+};
+
+static struct run runs[RUNS];
+
+static uint64_t *page_of(const struct run *run, unsigned page)
+{
+    return (uint64_t *)(slot_start(run->first) + page * (size_t)PAGE);
+}
+
+enum { PAGES_PER_SLOT = SUPERBLOCK / PAGE };
+
+static void tag_slots(const struct run *run, unsigned from)
+{
+    for (unsigned p = from * PAGES_PER_SLOT; p < run->n * PAGES_PER_SLOT; p++)
+        *page_of(run, p) = run->tag ^ p;
+}
+
+static bool has_tags(const struct run *run)
+{
+    unsigned wrong = 0;
+    for (unsigned p = 0; p < run->n * PAGES_PER_SLOT; p++) wrong += *page_of(run, p) != (run->tag ^ p);
+    return wrong == 0;
+}
+
+static bool reads_zero(const struct run *run)
+{
+    unsigned wrong = 0;
+    for (unsigned p = 0; p < run->n * PAGES_PER_SLOT; p++) wrong += *page_of(run, p) != 0;
+    return wrong == 0;
+}
+
+static void assert_found(const struct run *run, uint64_t *random)
+{
+    char *start = slot_start(run->first);
+    struct arena *arena = pagemap_find(start);
+    ck_assert_ptr_nonnull(arena);
+    ck_assert_ptr_eq(arena_slot(arena, start), run->first);
+    ck_assert_uint_eq(arena_span(run->first), run->n);
+    for (unsigned i = 0; i < 4; i++) {
+        const char *inside = start + random_next(random) % ((size_t)run->n * SUPERBLOCK);
+        ck_assert_ptr_eq(pagemap_find(inside), arena);
+        ck_assert_ptr_eq(arena_head(arena, inside), run->first);
+    }
+}
+
+static void take(struct run *run, uint64_t *random)
+{
+    unsigned n =
+        random_below(random, 4) != 0 ? 1 + random_below(random, 3) : 1 + random_below(random, ARENA_SLOTS);
+    unsigned alignment = random_below(random, 3) != 0 ? 1 : 1u << random_below(random, 7);
+    enum superblock_kind kind = random_below(random, 2) ? SLOT_SPAN : SLOT_SPAN_CHUNK;
+    bool clean = false;
+    run->first = arena_take(n, alignment, kind, &clean);
+    ck_assert_ptr_nonnull(run->first);
+    run->n = n;
+    run->tag = random_next(random) << 12 | 1;
+    ck_assert_uint_eq((uintptr_t)slot_start(run->first) % ((size_t)alignment * SUPERBLOCK), 0);
+    ck_assert_uint_eq(run->first->kind, kind);
+    ck_assert_uint_eq(run->first->inverse, 0);
+    if (clean) ck_assert(reads_zero(run));
+    tag_slots(run, 0);
+}
+
+static void give(struct run *run)
+{
+    ck_assert(has_tags(run));
+    struct arena *arena = pagemap_find(slot_start(run->first));
+    char *start = slot_start(run->first);
+    arena_give(run->first, run->n);
+    for (unsigned i = 0; i < run->n && pagemap_find(start) == arena; i++)
+        ck_assert_uint_eq(arena_head(arena, start + i * (size_t)SUPERBLOCK)->kind, SLOT_FREE);
+    run->first = NULL;
+}
+
+static void resize(struct run *run, uint64_t *random)
+{
+    unsigned before = run->n;
+    int more = (int)random_below(random, 6) - 3;
+    if (more <= -(int)before) return;
+    bool done = arena_resize(run->first, before, more);
+    if (more <= 0) ck_assert(done);
+    if (done) run->n = before + (unsigned)more;
+    ck_assert_uint_eq(arena_span(run->first), run->n);
+    if (run->n > before) tag_slots(run, before);
+    ck_assert(has_tags(run));
+}
+
+static unsigned longest_run(uint64_t bits)
+{
+    unsigned n = 0;
+    for (; bits != 0; bits &= bits >> 1) n++;
+    return n;
+}
+
+/* Every used slot is a run's, what is held is what is used or dirty, and no slot is both. */
+static void assert_accounts(void)
+{
+    size_t used = 0, held = 0, runs_slots = 0;
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
+        if (arena->base == NULL) continue;
+        ck_assert_uint_eq(arena->used & arena->dirty, 0);
+        used += (size_t)__builtin_popcountll(arena->used);
+        held += (size_t)__builtin_popcountll(arena->used | arena->dirty);
+        ck_assert_uint_le(longest_run(~arena->used), arena->longest_free);
+        ck_assert_uint_le(longest_run(arena->dirty), arena->longest_dirty);
+    }
+    for (unsigned i = 0; i < RUNS; i++) runs_slots += runs[i].first != NULL ? runs[i].n : 0;
+    ck_assert_uint_eq(used, runs_slots);
+    ck_assert_uint_eq(arena_held().now, held * SUPERBLOCK);
+    ck_assert_uint_ge(arena_held().peak, arena_held().now);
+}
+
+static void purge_and_look(void)
+{
+    size_t before = arena_held().now, bytes = arena_purge(0), used = 0;
+    for (unsigned i = 0; i < RUNS; i++) used += runs[i].first != NULL ? runs[i].n : 0;
+    ck_assert_uint_eq(arena_held().now, used * SUPERBLOCK);
+    ck_assert_uint_eq(bytes, before - used * SUPERBLOCK);
+}
+
+START_TEST(runs_of_slots_agree_with_a_model)
+{
+    uint64_t random = random_seed();
+    for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
+        struct run *run = &runs[random_below(&random, RUNS)];
+        unsigned what = random_below(&random, 100);
+        if (what == 0)
+            purge_and_look();
+        else if (run->first == NULL)
+            take(run, &random);
+        else if (what < 30)
+            resize(run, &random);
+        else
+            give(run);
+        if (run->first != NULL) assert_found(run, &random);
+        if (step % 16 == 0) assert_accounts();
+    }
+    for (unsigned i = 0; i < RUNS; i++)
+        if (runs[i].first != NULL) give(&runs[i]);
+    purge_and_look();
+    ck_assert_uint_eq(arena_held().now, 0);
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
+        ck_assert_ptr_null(arena->base);
+}
+END_TEST
+
+START_TEST(dirty_slots_serve_before_clean_ones)
+{
+    bool clean;
+    struct superblock *a = arena_take(3, 1, SLOT_SPAN, &clean), *b = arena_take(1, 1, SLOT_SPAN, &clean);
+    ck_assert(clean);
+    memset(slot_start(a), 1, 3 * SUPERBLOCK);
+    arena_give(a, 3);
+    ck_assert_ptr_eq(arena_take(3, 1, SLOT_SPAN, &clean), a);
+    ck_assert(!clean);
+    arena_give(a, 3);
+    arena_give(b, 1);
+    size_t held = arena_held().now;
+    ck_assert_ptr_nonnull(arena_take(4, 4, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().now, held);
+}
+END_TEST
+
+START_TEST(what_was_freed_last_serves_first)
+{
+    enum { ALL = 4 * ARENA_SLOTS };
+    struct superblock *all[ALL];
+    bool clean;
+    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS / 2) arena_give(all[i], 1);
+    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS) {
+        arena_give(all[i + 1], 1);
+        ck_assert_ptr_eq(pagemap_find(slot_start(arena_take(1, 1, SLOT_SPAN, &clean))),
+                         pagemap_find(slot_start(all[i + 1])));
+    }
+}
+END_TEST
+
+static void *purge_all(void *arg)
+{
+    (void)arg;
+    arena_purge(0);
+    return NULL;
+}
+
+/* What a purge has claimed when another thread forks is nobody's in the child. So what waits, as each does
+ * over a fork, has claimed nothing: no dirty slots, no arena without used ones, no mapping that is kept. */
+START_TEST(a_purge_that_waits_has_claimed_nothing)
+{
+    enum { DIRTY, UNUSED, KEPT };
+    bool clean;
+    pthread_t thread;
+    struct superblock *first = arena_take(3, 1, SLOT_SPAN, &clean);
+    struct arena *arena = pagemap_find(slot_start(first)), *kept = NULL;
+    arena_give(first, 3);
+    if (_i != DIRTY) usleep(20000);
+    if (_i != DIRTY) ck_assert_uint_eq(arena_purge(1), 3 * SUPERBLOCK);
+    if (_i == KEPT) ck_assert_ptr_nonnull(arena_take(3, 1, SLOT_SPAN, &clean));
+    if (_i == KEPT) arena_unmap_large(kept = arena_map_large(8 * MIB, 1, SLOT_SPAN, &clean));
+    arena_freeze();
+    ck_assert_int_eq(pthread_create(&thread, NULL, purge_all, NULL), 0);
+    while (arenas.gate.closed != 2) usleep(1000); /* it waits */
+    ck_assert_uint_eq(arena->used, _i == KEPT ? 7 : 0);
+    ck_assert_uint_eq(arena->dirty, _i == DIRTY ? 7 : 0);
+    ck_assert_ptr_eq(arenas.kept[0], kept);
+    arena_thaw();
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(arena_held().now, _i == KEPT ? 3 * SUPERBLOCK : 0);
+    ck_assert_ptr_null(arenas.kept[0]);
+}
+END_TEST
+
+START_TEST(slots_that_are_not_old_enough_stay)
+{
+    bool clean;
+    struct superblock *a = arena_take(5, 1, SLOT_SPAN, &clean);
+    arena_give(a, 5);
+    ck_assert_uint_eq(arena_purge(3600000), 0);
+    ck_assert_uint_eq(arena_held().now, 5 * SUPERBLOCK);
+    ck_assert_uint_eq(arena_purge(0), 5 * SUPERBLOCK);
+    ck_assert_uint_eq(arena_held().now, 0);
+    ck_assert_uint_eq(arena_held().peak, 5 * SUPERBLOCK);
+}
+END_TEST
+
+START_TEST(purges_come_by_themselves_when_due)
+{
+    options.purge_ms = 20;
+    bool clean;
+    struct superblock *old = arena_take(8, 1, SLOT_SPAN, &clean), *keep = arena_take(1, 1, SLOT_SPAN, &clean);
+    struct superblock *more = arena_take(1, 1, SLOT_SPAN, &clean);
+    arena_give(old, 8);
+    uint64_t start = pages_clock();
+    while (arena_held().now > 2 * SUPERBLOCK && pages_clock() < start + 5000)
+        if (pages_clock() > start + 40) arena_purge_if_due();
+    ck_assert_uint_eq(arena_held().now, 2 * SUPERBLOCK);
+    arena_give(keep, 1);
+    arena_give(more, 1);
+}
+END_TEST
+
+/* Runs that are too short for a large object, and kept mappings, go back before there is a new peak. */
+START_TEST(what_is_unused_makes_no_new_peak)
+{
+    enum { GAPS = 24, WANTED = 16 };
+    struct superblock *all[2 * GAPS];
+    bool clean;
+    arena_purge(0);
+    while (arena_held().now < arena_held().peak) ck_assert_ptr_nonnull(arena_take(1, 1, SLOT_SPAN, &clean));
+    for (unsigned i = 0; i < 2 * GAPS; i++) {
+        all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+        memset(slot_start(all[i]), 1, SUPERBLOCK);
+    }
+    for (unsigned i = 0; i < 2 * GAPS; i += 2) arena_give(all[i], 1);
+    size_t peak = arena_held().peak;
+    ck_assert_uint_eq(arena_held().unused, GAPS * SUPERBLOCK);
+    ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, peak);
+    ck_assert_uint_eq(arena_held().unused, (GAPS - WANTED) * SUPERBLOCK);
+
+    arena_unmap_large(arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean));
+    peak = arena_held().peak;
+    for (unsigned i = 0; i < 2 * ARENA_SLOTS; i += WANTED)
+        ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, peak);
+}
+END_TEST
+
+/* A quarter of the peak in slots, the oldest first: then the peak rises. */
+START_TEST(what_goes_back_for_a_peak_is_bounded)
+{
+    enum { ALL = 6 * ARENA_SLOTS, WANTED = 16 };
+    static struct superblock *all[ALL];
+    bool clean;
+    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
+    size_t before = arena_held().peak / SUPERBLOCK;
+    for (unsigned i = ALL; i-- != 0;)
+        if (i % 2 == 0) arena_give(all[i], 1);
+    struct arena *oldest = pagemap_find(slot_start(all[ALL - 1])), *latest = pagemap_find(slot_start(all[0]));
+    ck_assert_ptr_ne(oldest, latest);
+    ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().peak, before * SUPERBLOCK);
+    ck_assert_int_eq(__builtin_popcountll(oldest->dirty), ARENA_SLOTS / 2 - WANTED);
+    ck_assert_int_eq(__builtin_popcountll(latest->dirty), ARENA_SLOTS / 2);
+    for (unsigned i = WANTED; i < ALL / 2; i += WANTED)
+        ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
+    size_t rise = arena_held().peak / SUPERBLOCK - before, spared = ALL / 2 - rise;
+    ck_assert_uint_le(spared, (before + rise) / 4 + WANTED);
+    ck_assert_uint_ge(spared, (before + rise) / 4 - WANTED);
+}
+END_TEST
+
+START_TEST(a_refreshed_slot_has_no_memory)
+{
+    bool clean;
+    unsigned char resident[SUPERBLOCK / 4096];
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    memset(slot_start(sb), 1, SUPERBLOCK);
+    arena_refresh(sb);
+    ck_assert_int_eq(mincore(slot_start(sb), SUPERBLOCK, resident), 0);
+    for (unsigned i = 0; i < sizeof resident; i++) ck_assert_uint_eq(resident[i] & 1, 0);
+    arena_give(sb, 1);
+}
+END_TEST
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+START_TEST(any_bits_can_be_asked_about)
+{
+    int on_stack;
+    static int in_data;
+    uint64_t random = random_seed();
+    void *elsewhere = malloc(100);
+    const void *strangers[] = {NULL,
+                               (void *)1,
+                               &on_stack,
+                               &in_data,
+                               elsewhere,
+                               (void *)(((uintptr_t)1 << 47) - 1),
+                               (void *)((uintptr_t)1 << 47),
+                               (void *)((uintptr_t)1 << 48),
+                               (void *)((uintptr_t)1 << 63),
+                               (void *)0xffffffffff600000, /* vsyscall */
+                               (void *)UINTPTR_MAX};
+    bool clean;
+    struct superblock *span = arena_take(2, 1, SLOT_SPAN, &clean);
+    struct arena *arena = pagemap_find(slot_start(span));
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        ck_assert_ptr_null(pagemap_find(strangers[i]));
+        ck_assert_uint_eq(arena_guess(strangers[i])->inverse, 0);
+    }
+    unsigned wrong = 0; /* each ck_assert tells Check where it is */
+    for (unsigned i = 0; i < 1000000; i++) {
+        uintptr_t bits = random_next(&random) << 11 ^ random_next(&random);
+        bool ours = bits >> PAGEMAP_SHIFT == (uintptr_t)arena->base >> PAGEMAP_SHIFT;
+        wrong += pagemap_find((void *)bits) != (ours ? arena : NULL);
+    }
+    ck_assert_uint_eq(wrong, 0);
+    for (unsigned bit = 47; bit < 64; bit++) /* not an address, though its lower bits are one of ours */
+        ck_assert_ptr_null(pagemap_find((void *)((uintptr_t)arena->base | (uintptr_t)1 << bit)));
+    ck_assert_ptr_eq(pagemap_find(arena->base + ARENA - 1), arena);
+    ck_assert_ptr_null(pagemap_find(arena->base + ARENA));
+    ck_assert_ptr_null(pagemap_find(arena->base - 1));
+    free(elsewhere);
+}
+END_TEST
+
+START_TEST(a_guess_is_believed_only_for_its_own)
+{
+    bool clean;
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    superblock_format(sb, 4);
+    char *block = slot_start(sb);
+    struct arena *arena = pagemap_find(block);
+    ck_assert(!superblock_starts_at(arena_guess(block), block)); /* not learned yet */
+    arena_learn(arena, block);
+    ck_assert_ptr_eq(arena_guess(block), sb);
+    ck_assert(superblock_starts_at(arena_guess(block), block));
+    for (unsigned i = 1; i < 64; i++) { /* the same 4 MiB modulo 4 GiB */
+        const char *alias = (const char *)((uintptr_t)block ^ (uintptr_t)i << 32);
+        ck_assert(!superblock_starts_at(arena_guess(alias), alias));
+    }
+    arena_give(sb, 1);
+    ck_assert(!superblock_starts_at(arena_guess(block), block));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *slots = new_case("slots", 60), *map = new_case("map", 30);
+    tcase_add_unchecked_fixture(slots, start_arenas, NULL);
+    tcase_add_unchecked_fixture(map, start_arenas, NULL);
+    tcase_add_test(slots, runs_of_slots_agree_with_a_model);
+    tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
+    tcase_add_test(slots, what_was_freed_last_serves_first);
+    tcase_add_loop_test(slots, a_purge_that_waits_has_claimed_nothing, 0, 3);
+    tcase_add_test(slots, slots_that_are_not_old_enough_stay);
+    tcase_add_test(slots, purges_come_by_themselves_when_due);
+    tcase_add_test(slots, what_is_unused_makes_no_new_peak);
+    tcase_add_test(slots, what_goes_back_for_a_peak_is_bounded);
+    tcase_add_test(slots, a_refreshed_slot_has_no_memory);
+    tcase_add_test(map, any_bits_can_be_asked_about);
+    tcase_add_test(map, a_guess_is_believed_only_for_its_own);
+    return run_cases("arena", slots, map, (TCase *)NULL);
+}

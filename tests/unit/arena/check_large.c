@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_large.c: mappings, and large objects in slots and mappings. */
+#include "support/check_backend.h"
+
+#include "arena/arena_internal.h"
+#include "arena/large.h"
+#include "os/pages.h"
+
+#include <errno.h>
+
+/* --- mappings -------------------------------------------------------------------------------- */
+
+static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
+{
+    ck_assert_ptr_nonnull(arena);
+    ck_assert_uint_eq(arena->mapping, align_up(size, PAGE));
+    ck_assert_uint_eq((uintptr_t)arena->base % ARENA, 0);
+    ck_assert_uint_eq(arena->slots[0].kind, kind);
+    ck_assert_ptr_eq(slot_start(&arena->slots[0]), arena->base);
+    for (size_t at = 0; at < size; at += MIB) ck_assert_ptr_eq(pagemap_find(arena->base + at), arena);
+    ck_assert_ptr_eq(pagemap_find(arena->base + size - 1), arena);
+    ck_assert_ptr_ne(pagemap_find(arena->base + align_up(size, ARENA)), arena); /* another may follow */
+}
+
+START_TEST(mappings_come_and_go)
+{
+    bool clean;
+    for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 8)
+        for (size_t size = 4 * MIB + 1; size < 40 * MIB; size = size * 2 + 12345) {
+            size_t before = arena_held().now;
+            struct arena *arena = arena_map_large(size, alignment, SLOT_SPAN_CHUNK, &clean);
+            assert_mapped(arena, size, SLOT_SPAN_CHUNK);
+            ck_assert_uint_eq((uintptr_t)arena->base % alignment, 0);
+            ck_assert_uint_eq(arena_held().now, before + align_up(size, PAGE));
+            for (size_t at = 0; at < size; at += 64 * KIB) ck_assert_int_eq(arena->base[at], 0);
+            char *base = arena->base;
+            base[0] = base[size - 1] = 1;
+            ck_assert(clean);
+            arena_unmap_large(arena);
+            arena_purge(0);
+            ck_assert_uint_eq(arena_held().now, before);
+            for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(pagemap_find(base + at));
+        }
+}
+END_TEST
+
+START_TEST(mappings_are_kept_for_the_next_object)
+{
+    bool clean;
+    size_t before = arena_held().now;
+    arena_unmap_large(arena_map_large(64 * MIB, 1, SLOT_SPAN, &clean)); /* below this peak they are kept */
+    struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
+    char *base = arena->base;
+    base[5] = 1;
+    arena_unmap_large(arena);
+    ck_assert_uint_eq(arena_held().now, before + 10 * MIB);
+
+    struct arena *small =
+        arena_map_large(7 * MIB, 1, SLOT_SPAN, &clean); /* a quarter of it would be wasted */
+    ck_assert(clean && small->base != base);
+    struct arena *aligned = arena_map_large(9 * MIB, 1024 * MIB, SLOT_SPAN, &clean);
+    ck_assert(aligned != arena || (uintptr_t)base % (1024 * MIB) == 0);
+    needs(aligned != arena, "the address is aligned by chance"); /* nothing more to be learned from it */
+    arena = arena_map_large(9 * MIB, 1, SLOT_SPAN, &clean);
+    ck_assert(!clean && arena->base == base && arena->mapping == 10 * MIB);
+    assert_mapped(arena, 10 * MIB, SLOT_SPAN);
+
+    arena_unmap_large(arena);
+    arena_unmap_large(small);
+    arena_unmap_large(aligned);
+    struct arena *huge = arena_map_large(33 * MIB, 1, SLOT_SPAN, &clean); /* would drive out the others */
+    arena_unmap_large(huge);
+    ck_assert_uint_le(arena_held().now, before + 64 * MIB);
+    ck_assert_uint_gt(arena_purge(0), 0);
+    ck_assert_uint_eq(arena_held().now, before);
+}
+END_TEST
+
+static void fill(char *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += 509) at[i] = (char)(i / 509 % 127 + 1);
+}
+
+static bool is_filled(const char *at, size_t size)
+{
+    for (size_t i = 0; i < size; i += 509)
+        if (at[i] != (char)(i / 509 % 127 + 1)) return false;
+    return true;
+}
+
+START_TEST(mappings_are_resized_and_keep_their_contents)
+{
+    static const size_t sizes[] = {5, 6, 8, 7, 30, 31, 12, 64, 5, 100, 9};
+    size_t size = 5 * MIB, before = arena_held().now;
+    bool clean;
+    struct arena *arena = arena_map_large(size, 1, SLOT_SPAN, &clean);
+    size_t mapped = arenas.mapped - size;
+    fill(arena->base, size);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t next = sizes[i] * MIB - 3000, kept = next < size ? next : size;
+        char *old = arena->base;
+        bool in_place = align_up(next, ARENA) <= align_up(size, ARENA);
+        ck_assert(arena_remap_large(arena, next, true));
+        if (in_place && next < size) ck_assert_ptr_eq(arena->base, old);
+        if (arena->base != old) ck_assert_ptr_null(pagemap_find(old));
+        assert_mapped(arena, next, SLOT_SPAN);
+        ck_assert(is_filled(arena->base, kept));
+        ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
+        ck_assert_uint_eq(arenas.mapped, mapped + align_up(next, PAGE));
+        for (size_t at = align_up(kept, PAGE); at < next; at += PAGE) ck_assert_int_eq(arena->base[at], 0);
+        size = next;
+        fill(arena->base, size);
+    }
+    ck_assert(!arena_remap_large(arena, 200 * MIB, false)); /* never beyond its last 4 MiB in place */
+    assert_mapped(arena, size, SLOT_SPAN);
+    arena_unmap_large(arena);
+}
+END_TEST
+
+/* --- large objects --------------------------------------------------------------------------- */
+
+enum { OBJECTS = 40 };
+
+static struct {
+    char *at;
+    size_t size;
+} objects[OBJECTS];
+
+static size_t random_large(uint64_t *random)
+{
+    size_t limit = random_below(random, 4) != 0 ? ARENA : 9 * MIB;
+    return CLASS_SIZE_MAX + 1 + random_next(random) % (limit - CLASS_SIZE_MAX);
+}
+
+START_TEST(large_objects_agree_with_a_model)
+{
+    uint64_t random = random_seed();
+    for (unsigned step = 0, steps = steps_of(3000); step < steps; step++) {
+        unsigned i = random_below(&random, OBJECTS);
+        char *at = objects[i].at;
+        size_t size = random_large(&random), old = objects[i].size;
+        struct arena *arena = at != NULL ? pagemap_find(at) : NULL;
+        if (at == NULL) {
+            size_t alignment =
+                random_below(&random, 3) ? BLOCK_UNIT : (size_t)PAGE << random_below(&random, 13);
+            bool zeroed;
+            at = large_alloc(size, alignment, false, &zeroed);
+            ck_assert_ptr_nonnull(at);
+            ck_assert_uint_eq((uintptr_t)at % alignment, 0);
+            for (size_t b = 0; zeroed && b < size; b += 4001) ck_assert_int_eq(at[b], 0);
+        } else if (random_below(&random, 2)) {
+            ck_assert(is_filled(at, old));
+            large_free(arena, at);
+            objects[i].at = NULL;
+            continue;
+        } else if (large_resize(arena, at, size)) {
+            ck_assert(is_filled(at, size < old ? size : old));
+        } else if ((arena->mapping != 0) & (size > ARENA)) {
+            at = large_move(arena, at, size);
+            ck_assert_ptr_nonnull(at);
+            ck_assert(is_filled(at, size < old ? size : old));
+        } else {
+            ck_assert_ptr_null(large_move(arena, at, size));
+            ck_assert(is_filled(at, old));
+            size = old;
+        }
+        objects[i].at = at;
+        objects[i].size = size;
+        arena = pagemap_find(at);
+        ck_assert(large_starts_at(arena, at));
+        ck_assert(!large_starts_at(arena, at + 1));
+        ck_assert(!large_starts_at(pagemap_find(at + size - 1), at + size - 1));
+        ck_assert_uint_ge(large_size(arena, at), size);
+        size_t whole = align_up(size, PAGE); /* a kept mapping may be a quarter too large for that */
+        ck_assert_uint_lt(large_size(arena, at), whole + whole / 4 + SUPERBLOCK);
+        fill(at, size);
+        size_t sum = 0;
+        for (unsigned j = 0; j < OBJECTS; j++)
+            if (objects[j].at != NULL) sum += large_size(pagemap_find(objects[j].at), objects[j].at);
+        ck_assert_uint_eq(large_totals().bytes, sum);
+    }
+}
+END_TEST
+
+START_TEST(impossible_large_objects_are_enomem)
+{
+    static const struct {
+        size_t size, alignment;
+    } much[] = {{SIZE_LIMIT, 16},
+                {SIZE_LIMIT - ARENA, 16},
+                {SIZE_MAX, 16},
+                {(size_t)1 << PAGEMAP_ADDRESS_BITS, 16},
+                {100, (size_t)1 << 63},
+                {100, (size_t)1 << 62},
+                {(size_t)1 << (PAGEMAP_ADDRESS_BITS - 1), (size_t)1 << (PAGEMAP_ADDRESS_BITS - 1)}};
+    size_t before = arena_held().now;
+    for (size_t i = 0; i < sizeof much / sizeof much[0]; i++) {
+        errno = 0;
+        ck_assert_ptr_null(large_alloc(much[i].size, much[i].alignment, false, NULL));
+        ck_assert_int_eq(errno, ENOMEM);
+    }
+    ck_assert_uint_eq(arena_held().now, before);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *mappings = new_case("mappings", 30), *large = new_case("large", 60);
+    tcase_add_unchecked_fixture(mappings, start_arenas, NULL);
+    tcase_add_unchecked_fixture(large, start_arenas, NULL);
+    tcase_add_test(mappings, mappings_come_and_go);
+    tcase_add_test(mappings, mappings_are_kept_for_the_next_object);
+    tcase_add_test(mappings, mappings_are_resized_and_keep_their_contents);
+    tcase_add_test(large, large_objects_agree_with_a_model);
+    tcase_add_test(large, impossible_large_objects_are_enomem);
+    return run_cases("large", mappings, large, (TCase *)NULL);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_words.c: what lib/base has, but for locks: options, report, list. */
+#include "support/check_backend.h"
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/options.h"
+#include "base/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* --- options --------------------------------------------------------------------------------- */
+
+static struct options presets(void)
+{
+    unsetenv("REAP_OPTIONS");
+    options_read();
+    return options;
+}
+
+START_TEST(options_have_these_presets)
+{
+    static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
+                                        "topology=read", "empty_fraction=2", "slack=4",
+                                        "purge_ms=100",
+                                        "purge_thread=0", "thp=grown",
+                                        "memory_limit=purge",
+                                        "trace=none", "leaks=0", "bypass=0", "redzone=0", "harden=0",
+#ifdef REAP_DEBUG
+                                        "walk_steps=16",
+#endif
+    };
+    presets();
+    char item[64];
+    unsigned i = 0;
+    for (; options_show(i, item, sizeof item); i++) {
+        ck_assert_uint_lt(i, sizeof shown / sizeof shown[0]);
+        ck_assert_str_eq(item, shown[i]);
+    }
+    ck_assert_uint_eq(i, sizeof shown / sizeof shown[0]);
+}
+END_TEST
+
+START_TEST(each_option_takes_what_its_bounds_allow)
+{
+    struct options o = presets();
+    static const struct {
+        const char *text;
+        size_t at;
+        unsigned value;
+    } good[] = {
+#define AT(field) offsetof(struct options, field)
+        {"stats=1", AT(stats), 1},
+        {"stats=0", AT(stats), 0},
+        {"stats", AT(stats), 1}, /* a name alone means 1 */
+        {"stats=/a/file.%p", AT(stats), 1},
+        {"stats=a.file", AT(stats), 1},
+        {"heaps=cpu", AT(heaps), HEAPS_CPU},
+        {"heaps=cid", AT(heaps), HEAPS_CID},
+        {"heaps=core", AT(heaps), HEAPS_CORE},
+        {"heaps=thread", AT(heaps), HEAPS_THREAD},
+        {"heaps=dynamic:1", AT(heaps), HEAPS_DYNAMIC},
+        {"heaps=dynamic:1", AT(dynamic), 1},
+        {"heaps=dynamic:1000000", AT(dynamic), 1000000},
+        {"heaps=roundrobin", AT(heaps), HEAPS_ROUNDROBIN},
+        {"heaps=single", AT(heaps), HEAPS_SINGLE},
+        {"path=locked", AT(path), PATH_LOCKED},
+        {"path=auto", AT(path), PATH_AUTO},
+        {"lock=spin", AT(lock), LOCK_SPIN},
+        {"lock=block", AT(lock), LOCK_BLOCK},
+        {"lock=both", AT(lock), LOCK_BOTH},
+        {"empty_fraction=1", AT(empty_fraction), 1},
+        {"empty_fraction=4", AT(empty_fraction), 4},
+        {"slack=0", AT(slack), 0},
+        {"slack=1024", AT(slack), 1024},
+        {"slack", AT(slack), 1},
+        {"slack=0007", AT(slack), 7},
+        {"purge_ms=0", AT(purge_ms), 0},
+        {"purge_ms=3600000", AT(purge_ms), 3600000},
+        {"purge_thread=1", AT(purge_thread), 1},
+        {"purge_thread=0", AT(purge_thread), 0},
+        {"thp=never", AT(thp), THP_NEVER},
+        {"thp=always", AT(thp), THP_ALWAYS},
+        {"thp=grown", AT(thp), THP_GROWN},
+        {"thp=system", AT(thp), THP_SYSTEM},
+        {"memory_limit=refuse", AT(memory_limit), LIMIT_REFUSE},
+        {"memory_limit=ignore", AT(memory_limit), LIMIT_IGNORE},
+        {"memory_limit=purge", AT(memory_limit), LIMIT_PURGE},
+#undef AT
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ck_assert_msg(options_parse(good[i].text, &o) == 0, "%s", good[i].text);
+        ck_assert_msg(*(unsigned *)((char *)&o + good[i].at) == good[i].value, "%s", good[i].text);
+    }
+}
+END_TEST
+
+static void parse(void *list)
+{
+    struct options o;
+    unsigned complaints = options_parse(list, &o);
+    report_line("%u", complaints);
+}
+
+START_TEST(each_bad_item_gives_one_line_and_changes_nothing)
+{
+    static const struct {
+        const char *list, *text;
+    } bad[] = {
+        {"nonsense=1", "reap: REAP_OPTIONS: unknown option 'nonsense=1' ignored\n"},
+        {"nonsense", "reap: REAP_OPTIONS: unknown option 'nonsense' ignored\n"},
+        {"STATS=1", "reap: REAP_OPTIONS: unknown option 'STATS=1' ignored\n"},
+        {"stat=1", "reap: REAP_OPTIONS: unknown option 'stat=1' ignored\n"},
+        {"stats =1", "reap: REAP_OPTIONS: unknown option 'stats =1' ignored\n"},
+        {"=", "reap: REAP_OPTIONS: unknown option '=' ignored\n"},
+        {"=1", "reap: REAP_OPTIONS: unknown option '=1' ignored\n"},
+        {"stats=2", "reap: REAP_OPTIONS: bad value 'stats=2' ignored\n"},
+        {"stats=", "reap: REAP_OPTIONS: bad value 'stats=' ignored\n"},
+        {"stats=-1", "reap: REAP_OPTIONS: bad value 'stats=-1' ignored\n"},
+        {"stats=1=1", "reap: REAP_OPTIONS: bad value 'stats=1=1' ignored\n"},
+        {"stats= 1", "reap: REAP_OPTIONS: bad value 'stats= 1' ignored\n"},
+        {"heaps", "reap: REAP_OPTIONS: bad value 'heaps' ignored\n"},
+        {"heaps=none", "reap: REAP_OPTIONS: bad value 'heaps=none' ignored\n"},
+        {"heaps=dynamic", "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic' ignored\n"},
+        {"heaps=dynamic:", "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:' ignored\n"},
+        {"heaps=dynamic:0",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:0' ignored\n"},
+        {"heaps=dynamic:1000001",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:1000001' ignored\n"},
+        {"heaps=dynamic:-1",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:-1' ignored\n"},
+        {"heaps=dynamic:5x",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:5x' ignored\n"},
+        {"heaps=dynamic:5:5",
+         "reap: REAP_OPTIONS: N of dynamic:N is 1 to 1000000: 'heaps=dynamic:5:5' ignored\n"},
+        {"heaps=dynamics:5", "reap: REAP_OPTIONS: bad value 'heaps=dynamics:5' ignored\n"},
+        {"heaps=thread:5", "reap: REAP_OPTIONS: bad value 'heaps=thread:5' ignored\n"},
+        {"heaps=:5", "reap: REAP_OPTIONS: bad value 'heaps=:5' ignored\n"},
+        {"lock=spin:5", "reap: REAP_OPTIONS: bad value 'lock=spin:5' ignored\n"},
+        {"slack=5:5", "reap: REAP_OPTIONS: bad value 'slack=5:5' ignored\n"},
+        {"topology", "reap: REAP_OPTIONS: bad value 'topology' ignored\n"},
+        {"topology=", "reap: REAP_OPTIONS: bad value 'topology=' ignored\n"},
+        {"topology=0", "reap: REAP_OPTIONS: bad value 'topology=0' ignored\n"},
+        {"topology=0.", "reap: REAP_OPTIONS: bad value 'topology=0.' ignored\n"},
+        {"topology=.0", "reap: REAP_OPTIONS: bad value 'topology=.0' ignored\n"},
+        {"topology=0.0:", "reap: REAP_OPTIONS: bad value 'topology=0.0:' ignored\n"},
+        {"topology=:0.0", "reap: REAP_OPTIONS: bad value 'topology=:0.0' ignored\n"},
+        {"topology=0.0;0.0", "reap: REAP_OPTIONS: bad value 'topology=0.0;0.0' ignored\n"},
+        {"topology=0.0:0", "reap: REAP_OPTIONS: bad value 'topology=0.0:0' ignored\n"},
+        {"topology=4096.0", "reap: REAP_OPTIONS: bad value 'topology=4096.0' ignored\n"},
+        {"topology=0.64", "reap: REAP_OPTIONS: bad value 'topology=0.64' ignored\n"},
+        {"topology=-1.0", "reap: REAP_OPTIONS: bad value 'topology=-1.0' ignored\n"},
+        {"topology=99999999999.0", "reap: REAP_OPTIONS: bad value 'topology=99999999999.0' ignored\n"},
+        {"lock=spi", "reap: REAP_OPTIONS: bad value 'lock=spi' ignored\n"},
+        {"path=locked2", "reap: REAP_OPTIONS: bad value 'path=locked2' ignored\n"},
+        {"empty_fraction=0", "reap: REAP_OPTIONS: bad value 'empty_fraction=0' ignored\n"},
+        {"empty_fraction=5", "reap: REAP_OPTIONS: bad value 'empty_fraction=5' ignored\n"},
+        {"slack=1025", "reap: REAP_OPTIONS: bad value 'slack=1025' ignored\n"},
+        {"purge_ms=3600001", "reap: REAP_OPTIONS: bad value 'purge_ms=3600001' ignored\n"},
+        {"purge_ms=4294967296", "reap: REAP_OPTIONS: bad value 'purge_ms=4294967296' ignored\n"},
+        {"purge_ms=0x10", "reap: REAP_OPTIONS: bad value 'purge_ms=0x10' ignored\n"},
+    };
+    struct options before = presets();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct options o = before;
+        struct outcome said = run_child(parse, (void *)(uintptr_t)bad[i].list);
+        size_t length = strlen(bad[i].text);
+        ck_assert_msg(strncmp(said.text, bad[i].text, length) == 0, "%s: %s", bad[i].list, said.text);
+        ck_assert_str_eq(said.text + length, "reap: 1\n");
+        options_parse(bad[i].list, &o);
+        ck_assert_msg(memcmp(&o, &before, sizeof o) == 0, "%s", bad[i].list);
+    }
+}
+END_TEST
+
+START_TEST(the_rest_of_a_broken_list_counts)
+{
+    static const struct {
+        const char *list;
+        unsigned complaints;
+    } lists[] = {
+        {"", 0},
+        {",", 0},
+        {",,,", 0},
+        {"slack=7", 0},
+        {"slack=7,", 0},
+        {",slack=7", 0},
+        {"=,=,slack=7", 2},
+        {"x,slack=7,y=z", 2},
+        {"slack=9999,slack=7", 1},
+        {"slack=3,slack=7", 0}, /* the last one wins */
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct options o = presets();
+        struct outcome said = run_child(parse, (void *)(uintptr_t)lists[i].list);
+        ck_assert_uint_eq(lines_of(said.text), lists[i].complaints + 1);
+        ck_assert_uint_eq(options_parse(lists[i].list, &o), lists[i].complaints);
+        ck_assert_msg(o.slack == (strstr(lists[i].list, "slack") != NULL ? 7 : 4), "%s", lists[i].list);
+    }
+}
+END_TEST
+
+START_TEST(a_long_item_is_cut_in_the_complaint)
+{
+    char list[5000];
+    memset(list, 'x', sizeof list - 1);
+    list[sizeof list - 1] = '\0';
+    struct outcome said = run_child(parse, list);
+    ck_assert_uint_eq(lines_of(said.text), 2);
+    ck_assert_uint_lt(strlen(said.text), 200);
+}
+END_TEST
+
+START_TEST(the_environment_is_read)
+{
+    setenv("REAP_OPTIONSX", "slack=9", 1);
+    setenv("REAP_OPTIONS", "slack=7,purge_ms=5", 1);
+    options_read();
+    ck_assert_uint_eq(options.slack, 7);
+    ck_assert_uint_eq(options.purge_ms, 5);
+    ck_assert_uint_eq(options.empty_fraction, 2);
+}
+END_TEST
+
+START_TEST(what_was_given_is_shown)
+{
+    char item[64];
+    setenv("REAP_OPTIONS", "heaps=dynamic:64,topology=0.0:1.0,slack=3", 1);
+    options_read();
+    ck_assert(strncmp(options.topology, "0.0:1.0,", 8) == 0);
+    ck_assert(options_show(1, item, sizeof item));
+    ck_assert_str_eq(item, "heaps=dynamic:64");
+    ck_assert(options_show(4, item, sizeof item));
+    ck_assert_str_eq(item, "topology=given");
+}
+END_TEST
+
+static void read_without_environ(void *list)
+{
+    extern char **environ;
+    (void)list;
+    environ = NULL; /* as before libc has run; the kernel's copy of the environment is what exec got */
+    options_read();
+    report_line("%u", options.slack);
+}
+
+START_TEST(without_environ_the_kernels_copy_is_read)
+{
+    struct outcome said = run_child(read_without_environ, NULL);
+    ck_assert_str_eq(said.text, "reap: 4\n");
+}
+END_TEST
+
+/* --- report ---------------------------------------------------------------------------------- */
+
+START_TEST(formats)
+{
+    char text[128];
+    const char *volatile null = NULL;
+    size_t n = report_format(text, sizeof text, "%s|%s|%u|%zu|%llu|%p|%%", "a", null, 4294967295u, SIZE_MAX,
+                             18446744073709551615ull, (void *)0xdeadbeef);
+    ck_assert_str_eq(text, "a|(null)|4294967295|18446744073709551615|18446744073709551615|0xdeadbeef|%");
+    ck_assert_uint_eq(n, strlen(text));
+    report_format(text, sizeof text, "%u %zu %p", 0u, (size_t)0, NULL);
+    ck_assert_str_eq(text, "0 0 0x0");
+    n = report_format(text, sizeof text, "%.3s|%.12s|%u", "abcdef", "abcdef", 7u);
+    ck_assert_str_eq(text, "abc|abcdef|7");
+    ck_assert_uint_eq(n, strlen(text));
+}
+END_TEST
+
+START_TEST(bytes_have_a_unit_beside_them)
+{
+    char text[REPORT_BYTES];
+    ck_assert_str_eq(report_bytes(text, 10239, "bytes"), "10239 bytes");
+    ck_assert_str_eq(report_bytes(text, 10240, "bytes"), "10240 bytes (10.0 KiB)");
+    ck_assert_str_eq(report_bytes(text, 1048575, ""), "1048575 (1023.9 KiB)");
+    ck_assert_str_eq(report_bytes(text, 1048576, "held"), "1048576 held (1.0 MiB)");
+    ck_assert_str_eq(report_bytes(text, (size_t)5 << 30, ""), "5368709120 (5.0 GiB)");
+    ck_assert_str_eq(report_bytes(text, SIZE_MAX, "bytes"), "18446744073709551615 bytes (16777215.9 TiB)");
+}
+END_TEST
+
+START_TEST(a_buffer_too_small_is_terminated_and_not_overrun)
+{
+    for (size_t size = 1; size < 12; size++) {
+        char text[16];
+        memset(text, '#', sizeof text);
+        size_t n = report_format(text, size, "%s %u", "hello", 12345u);
+        ck_assert_uint_eq(n, size - 1 < 11 ? size - 1 : 11);
+        ck_assert_int_eq(strncmp(text, "hello 12345", n), 0);
+        ck_assert_int_eq(text[n], '\0');
+        for (size_t i = size; i < sizeof text; i++) ck_assert_int_eq(text[i], '#');
+    }
+}
+END_TEST
+
+static void say_much(void *arg)
+{
+    (void)arg;
+    char much[2000];
+    memset(much, 'y', sizeof much - 1);
+    much[sizeof much - 1] = '\0';
+    errno = 77;
+    report_line("%s", much);
+    if (errno != 77) abort();
+    report_line("the next line");
+}
+
+START_TEST(a_long_line_is_cut_and_stays_one_line)
+{
+    struct outcome said = run_child(say_much, NULL);
+    ck_assert_int_eq(said.status, 0);
+    ck_assert_uint_eq(lines_of(said.text), 2);
+    const char *end = strchr(said.text, '\n');
+    ck_assert_int_eq(end - said.text, 510); /* and the newline; line[] holds a terminator too */
+    ck_assert_str_eq(end + 1, "reap: the next line\n");
+}
+END_TEST
+
+static void misuse(void *pointer) { report_misuse("someCall", pointer, "was wrong"); }
+
+static void misuse_of(void *pointer) { report_misuse_of("someCall", pointer, "belongs to", "another"); }
+
+START_TEST(misuse_is_one_line_and_abort)
+{
+    void *pointer = (void *)0x1234;
+    struct outcome said = run_child(misuse, pointer);
+    ck_assert(is_misuse(&said, "someCall", pointer, "was wrong"));
+    said = run_child(misuse_of, pointer);
+    ck_assert(is_misuse(&said, "someCall", pointer, "belongs to another"));
+}
+END_TEST
+
+/* --- list ------------------------------------------------------------------------------------ */
+
+enum { NODES = 32 };
+
+static void assert_list(const struct list *list, struct list_node *nodes, const unsigned *order,
+                        unsigned count)
+{
+    const struct list_node *node = list->first;
+    struct list_node *const *at = &list->first;
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_ptr_eq(node, &nodes[order[i]]);
+        ck_assert_ptr_eq(node->at, at);
+        at = &node->next;
+        node = node->next;
+    }
+    ck_assert_ptr_null(node);
+    ck_assert_int_eq(list_is_empty(list), count == 0);
+}
+
+START_TEST(lists_keep_their_order)
+{
+    uint64_t random = random_seed();
+    struct list list = {NULL};
+    struct list_node nodes[NODES] = {0};
+    unsigned order[NODES], count = 0;
+    for (unsigned step = 0; step < 20000; step++) {
+        unsigned i = random_below(&random, NODES);
+        if (step % 7 == 0) {
+            struct list_node *popped = list_pop(&list);
+            ck_assert_ptr_eq(popped, count != 0 ? &nodes[order[0]] : NULL);
+            if (count != 0) memmove(order, order + 1, --count * sizeof order[0]);
+        } else if (list_holds(&nodes[i])) {
+            unsigned at = 0;
+            while (order[at] != i) at++;
+            list_remove(&nodes[i]);
+            memmove(order + at, order + at + 1, (--count - at) * sizeof order[0]);
+            ck_assert(!list_holds(&nodes[i]));
+        } else {
+            list_push(&list, &nodes[i]);
+            memmove(order + 1, order, count++ * sizeof order[0]);
+            order[0] = i;
+        }
+        assert_list(&list, nodes, order, count);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20),
+          *lists = new_case("list", 20);
+    tcase_add_test(parsing, options_have_these_presets);
+    tcase_add_test(parsing, each_option_takes_what_its_bounds_allow);
+    tcase_add_test(parsing, each_bad_item_gives_one_line_and_changes_nothing);
+    tcase_add_test(parsing, the_rest_of_a_broken_list_counts);
+    tcase_add_test(parsing, a_long_item_is_cut_in_the_complaint);
+    tcase_add_test(parsing, the_environment_is_read);
+    tcase_add_test(parsing, what_was_given_is_shown);
+    tcase_add_test(parsing, without_environ_the_kernels_copy_is_read);
+    tcase_add_test(reporting, formats);
+    tcase_add_test(reporting, bytes_have_a_unit_beside_them);
+    tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
+    tcase_add_test(reporting, a_long_line_is_cut_and_stays_one_line);
+    tcase_add_test(reporting, misuse_is_one_line_and_abort);
+    tcase_add_test(lists, lists_keep_their_order);
+    return run_cases("words", parsing, reporting, lists, (TCase *)NULL);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_bin.c: superblocks of a class by fullness. */
+#include "support/check_backend.h"
+
+#include "heap/bin.h"
+
+enum { BINNED = 60 };
+
+START_TEST(bins_know_their_fullest_and_emptiest)
+{
+    uint64_t random = random_seed();
+    static struct superblock binned[BINNED];
+    struct bin bin = {0};
+    for (unsigned step = 0; step < 30000; step++) {
+        struct superblock *one = &binned[random_below(&random, BINNED)];
+        if (list_holds(&one->link)) {
+            bin_remove(&bin, one);
+        } else {
+            unsigned group = random_below(&random, GROUP_EMPTY);
+            bin_add(&bin, one, group);
+            ck_assert_uint_eq(one->group, group);
+        }
+        unsigned counts[GROUPS] = {0};
+        for (unsigned i = 0; i < BINNED; i++) counts[binned[i].group] += list_holds(&binned[i].link);
+        unsigned emptiest = GROUPS;
+        for (unsigned g = 0; g < GROUP_EMPTY; g++) {
+            ck_assert_int_eq(bin.mask >> g & 1, counts[g] != 0);
+            if (counts[g] != 0) emptiest = g;
+        }
+        for (unsigned least = 0; least < GROUP_EMPTY; least++) {
+            unsigned g = least;
+            while (g < GROUP_EMPTY && counts[g] == 0) g++;
+            struct superblock *fullest = bin_fullest(&bin, least);
+            ck_assert_int_eq(fullest != NULL, g < GROUP_EMPTY);
+            if (fullest != NULL) ck_assert_uint_eq(fullest->group, g);
+        }
+        struct superblock *most = bin_emptiest(&bin);
+        ck_assert_int_eq(most != NULL, emptiest < GROUPS);
+        if (most != NULL) ck_assert_uint_eq(most->group, emptiest);
+    }
+}
+END_TEST
+
+START_TEST(the_latest_to_change_is_taken_first)
+{
+    static struct superblock binned[3];
+    struct bin bin = {0};
+    for (unsigned i = 0; i < 3; i++) bin_add(&bin, &binned[i], 2);
+    ck_assert_ptr_eq(bin_fullest(&bin, 1), &binned[2]);
+    bin_remove(&bin, &binned[0]);
+    bin_add(&bin, &binned[0], 2);
+    ck_assert_ptr_eq(bin_fullest(&bin, 1), &binned[0]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *bins = new_case("bin", 30);
+    tcase_add_test(bins, bins_know_their_fullest_and_emptiest);
+    tcase_add_test(bins, the_latest_to_change_is_taken_first);
+    return run_cases("bin", bins, (TCase *)NULL);
+}

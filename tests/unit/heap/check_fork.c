@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
+#include "support/check_backend.h"
+
+#include "heap/heap_internal.h"
+#include "hoard.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 3, MINE = 2000, OF_PARENT = 20000, FORKS = 25 };
+
+static _Atomic bool stop;
+static _Atomic unsigned ready;
+static pthread_t threads[THREADS];
+static void *of_parent[OF_PARENT];
+
+static void *churn(void *arg)
+{
+    uint64_t random = (uintptr_t)arg * 7919 + 1;
+    static __thread void *mine[MINE];
+    for (unsigned step = 0; !stop; step++) {
+        unsigned i = random_below(&random, MINE);
+        hoard_free(mine[i]);
+        mine[i] = random_below(&random, 3) ? hoard_malloc(random_below(&random, 3000)) : NULL;
+        if (step % 500 == 0) mine[i] = hoard_realloc(mine[i], 40000 + random_below(&random, 6000000));
+        if (step == MINE) ready++;
+    }
+    for (unsigned i = 0; i < MINE; i++) hoard_free(mine[i]);
+    return NULL;
+}
+
+static void *churn_a_while(void *arg)
+{
+    uint64_t random = (uintptr_t)arg + 1;
+    void *mine[100] = {NULL};
+    for (unsigned step = 0; step < 20000; step++) {
+        unsigned i = random_below(&random, 100);
+        hoard_free(mine[i]);
+        mine[i] = hoard_malloc(random_below(&random, 5000));
+        if (mine[i] == NULL) return (void *)1;
+    }
+    for (unsigned i = 0; i < 100; i++) hoard_free(mine[i]);
+    return NULL;
+}
+
+static void be_a_child(void)
+{
+    expect(heap_is_valid(), "accounts are wrong at the start");
+    size_t before = live_bytes();
+    churn_a_while(NULL);
+    expect(live_bytes() == before, "an account is off after a load");
+    size_t freed = 0;
+    for (unsigned i = 0; i < OF_PARENT; i++) {
+        freed += hoard_usable_size(of_parent[i]);
+        expect(*(unsigned *)of_parent[i] == i, "a block of the parent changed");
+        hoard_free(of_parent[i]);
+    }
+    expect(live_bytes() == before - freed, "the parent's blocks were not freed");
+    pthread_t more[2]; /* and threads of its own, which take over ids of those that stayed behind */
+    for (uintptr_t i = 0; i < 2; i++) pthread_create(&more[i], NULL, churn_a_while, (void *)i);
+    for (unsigned i = 0; i < 2; i++) {
+        void *complaint;
+        pthread_join(more[i], &complaint);
+        expect(complaint == NULL, "a thread of the child had no memory");
+    }
+    expect(heap_is_valid(), "accounts are wrong at the end");
+    pid_t pid = fork();
+    if (pid == 0) {
+        churn_a_while(NULL);
+        _exit(heap_is_valid() ? 0 : 1);
+    }
+    int status;
+    expect(waitpid(pid, &status, 0) == pid && status == 0, "the child's child failed");
+    _exit(0);
+}
+
+static void start_threads(void)
+{
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
+    while (ready < THREADS) sched_yield();
+}
+
+static void stop_threads(void)
+{
+    stop = true;
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
+START_TEST(a_child_goes_on)
+{
+    use_path(_i, NULL);
+    for (unsigned i = 0; i < OF_PARENT; i++) {
+        of_parent[i] = hoard_malloc(8 + i % 700);
+        *(unsigned *)of_parent[i] = i;
+    }
+    start_threads();
+    for (unsigned n = 0; n < (_i < PATHS ? FORKS : FORKS / 5); n++) {
+        pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            alarm(100); /* a lock that stayed taken */
+            be_a_child();
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "fork %u: status %x", n, (unsigned)status);
+    }
+    stop_threads();
+    for (unsigned i = 0; i < OF_PARENT; i++) hoard_free(of_parent[i]);
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+/* --- what stays behind on heaps that have no threads any more ---------------------------------- */
+
+enum { KEPT = 20000, KEPT_SIZE = 1000 };
+
+static void *kept[KEPT];
+static _Atomic bool may_end;
+
+/* A fifth is free then: what a heap may keep for itself. Under load a thread may get another heap's id on its
+ * way. What it frees then is pending, too little to be looked at, and perhaps on the heap that is the child's
+ * own. False: so it was. */
+static bool keep_on_one_heap(void)
+{
+    bool one = true;
+    for (unsigned i = 0; i < KEPT; i++) kept[i] = hoard_malloc(KEPT_SIZE);
+    for (unsigned i = 0; i < KEPT; i += 5) hoard_free(kept[i]);
+    for (unsigned i = 1; i < KEPT; i += 5) one &= !superblock_has_pending(superblock_of(kept[i]));
+    for (unsigned i = 0; i < KEPT && !one; i++)
+        if (i % 5 != 0) hoard_free(kept[i]);
+    return one;
+}
+
+static void *keep(void *arg)
+{
+    (void)arg;
+    pin_to(1);
+    while (!keep_on_one_heap()) hoard_trim(0);
+    ready++;
+    while (!may_end) usleep(1000);
+    return NULL;
+}
+
+/* 20 MB in 1000 bytes, a fifth of it free on the other heap: the child gets that fifth before it asks the OS.
+ */
+static void use_what_was_left(void *arg)
+{
+    (void)arg;
+    size_t before = held_bytes();
+    for (unsigned i = 0; i < KEPT / 5 - 200; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
+    expect(held_bytes() <= before + 8 * SUPERBLOCK, "free blocks that were left behind are not used");
+    for (unsigned i = 0; i < KEPT; i++)
+        if (i % 5 != 0) hoard_free(kept[i]);
+    before = held_bytes();
+    for (unsigned i = 0; i < KEPT * 3 / 5; i++) expect(hoard_malloc(KEPT_SIZE) != NULL, "no memory");
+    expect(held_bytes() <= before + 8 * SUPERBLOCK, "memory freed by the child is not used");
+    expect(heap_is_valid(), "accounts are wrong");
+}
+
+START_TEST(the_child_uses_what_was_left_behind)
+{
+    use_path(_i, NULL);
+    hoard_free(hoard_malloc(1));
+    pthread_create(&threads[0], NULL, keep, NULL);
+    while (ready == 0) sched_yield(); /* running, so that the other has another id */
+    pin_to(0);
+    struct outcome said = run_child(use_what_was_left, NULL);
+    ck_assert_msg(said.status == 0, "%s", said.text);
+    may_end = true;
+    pthread_join(threads[0], NULL);
+}
+END_TEST
+
+/* --- a thread of the parent that was about to post -------------------------------------------- */
+
+static void post_in_child(void *sb)
+{
+    heap_enqueue(sb);
+    const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
+    if (atomic_load(&heap->queued) != sb) _exit(3);
+}
+
+static void see_that_it_is_posted(void *sb)
+{
+    const struct heap *heap = heap_get(((struct superblock *)sb)->role.heap);
+    if (atomic_load(&heap->queued) != sb || atomic_load(&((struct superblock *)sb)->queued) == 0) _exit(3);
+}
+
+START_TEST(the_child_has_what_was_posted)
+{
+    use_path(_i, NULL);
+    void *block = hoard_malloc(64);
+    heap_enqueue(superblock_of(block));
+    struct outcome said = run_child(see_that_it_is_posted, superblock_of(block));
+    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    hoard_free(block);
+}
+END_TEST
+
+/* In the parent a superblock is marked as queued and on no list yet when another thread forks. */
+START_TEST(the_child_posts_what_was_only_marked)
+{
+    use_path(_i, NULL);
+    void *block = hoard_malloc(64);
+    struct superblock *sb = superblock_of(block);
+    atomic_store(&sb->queued, 1);
+    struct outcome said = run_child(post_in_child, sb);
+    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    atomic_store(&sb->queued, 0);
+    heap_enqueue(sb); /* the mark is what this test takes it for */
+    ck_assert_int_eq(atomic_load(&sb->queued), 1);
+    hoard_free(block);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("fork", 90);
+    tcase_add_loop_test(tests, a_child_goes_on, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_has_what_was_posted, 0, POLICIES);
+    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, POLICIES);
+    return run_cases("fork", tests, (TCase *)NULL);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_levels.c: CPUs that share a cache trade superblocks among themselves first. One thread acts as any of
+ * eight CPUs here: it says on which it is, and which id it has. */
+#include "support/check_backend.h"
+
+#include "arena/arena.h"
+#include "arena/false_sharing.h"
+#include "heap/global_heap.h"
+#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
+#include "hoard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { CPUS = 8 };
+
+#define TWO_CACHES "topology=0.0:1.0:2.0:3.0:4.1:5.1:6.1:7.1"
+#define ONE_CACHE "topology=0.0:1.0:2.0:3.0:4.0:5.0:6.0:7.0"
+
+static unsigned cache_of(unsigned on) { return on / 4; } /* where there are two */
+
+static __thread uint32_t acted_cpu, acted_id;
+
+static intptr_t from_thread(const void *at) { return (const char *)at - (char *)__builtin_thread_pointer(); }
+
+/* With a concurrency id, which has nothing to do with the CPU. */
+static void act(unsigned on, unsigned id)
+{
+    acted_cpu = on;
+    acted_id = id;
+    heap_of_thread = (uint16_t)(id + 1);
+}
+
+static void start(int path, const char *options)
+{
+    use_path(path, options);
+    hoard_free(hoard_malloc(1));
+    cpu.now_at = from_thread(&acted_cpu);
+    cpu.id_at = from_thread(&acted_id);
+    act(0, 0);
+}
+
+/* --- superblocks from hand to hand ----------------------------------------------------------- */
+
+enum { CLASS = 4, OTHER = 9 };
+
+static struct superblock *new_superblock(unsigned class, unsigned live)
+{
+    bool clean;
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    ck_assert_ptr_nonnull(sb);
+    superblock_format(sb, class);
+    sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_NONE};
+    while (live-- > 0) superblock_pop(sb);
+    return sb;
+}
+
+static void give_on(unsigned on, struct superblock *sb)
+{
+    act(on, on);
+    global_heap_give(sb, HEAP_NONE);
+    global_heap_settle();
+    ck_assert(global_heap_is_valid());
+}
+
+static struct superblock *take_on(unsigned on, unsigned class)
+{
+    act(on, on);
+    struct superblock *sb = global_heap_take(class, on, heap_enqueue);
+    if (sb == NULL) return NULL;
+    ck_assert(global_heap_is_valid());
+    ck_assert_uint_eq(sb->class, class);
+    ck_assert_uint_eq(sb->role.heap, HEAP_NONE);
+    ck_assert(!list_holds(&sb->link));
+    return sb;
+}
+
+static unsigned count_on(unsigned on, unsigned class)
+{
+    unsigned n = 0;
+    while (take_on(on, class) != NULL) n++;
+    return n;
+}
+
+START_TEST(what_is_given_is_had_near)
+{
+    start(_i, TWO_CACHES);
+    for (unsigned giver = 0; giver < CPUS; giver++)
+        for (unsigned taker = 0; taker < CPUS; taker++) {
+            struct superblock *sb = new_superblock(CLASS, 1);
+            give_on(giver, sb);
+            ck_assert_ptr_null(take_on((giver + 4) % CPUS, CLASS));
+            ck_assert_ptr_null(take_on(giver, OTHER));
+            ck_assert_ptr_eq(take_on(cache_of(giver) * 4 + taker % 4, CLASS), sb);
+            ck_assert_uint_eq(superblock_live(sb), 1);
+        }
+}
+END_TEST
+
+START_TEST(an_empty_one_serves_any_class_near)
+{
+    static const unsigned classes[] = {1, CLASS, OTHER, CLASS_CHUNK - 1, CLASS_CHUNK};
+    start(_i, TWO_CACHES);
+    for (unsigned i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        struct superblock *sb = new_superblock(CLASS, 0);
+        give_on(5, sb);
+        ck_assert_ptr_null(take_on(1, CLASS));
+        ck_assert_ptr_eq(take_on(6, classes[i]), sb);
+        ck_assert_uint_eq(superblock_live(sb), 0);
+        ck_assert(superblock_is_valid(sb));
+        ck_assert_int_eq(sb->kind, classes[i] >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS);
+    }
+}
+END_TEST
+
+START_TEST(what_is_too_much_goes_up)
+{
+    start(_i, TWO_CACHES);
+    for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 1));
+    ck_assert_uint_eq(global_heap_superblocks(), 40);
+    ck_assert_uint_eq(count_on(5, CLASS), 40 - GLOBAL_HEAP_CACHE_MAX);
+    ck_assert_uint_eq(count_on(2, CLASS), GLOBAL_HEAP_CACHE_MAX);
+    for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 0));
+    ck_assert_uint_eq(global_heap_superblocks(), GLOBAL_HEAP_CACHE_MAX); /* the others are the arenas' */
+    ck_assert_uint_eq(count_on(5, OTHER), 0);
+    ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_HEAP_CACHE_MAX);
+}
+END_TEST
+
+/* What nobody near asks for does not keep out what they trade. */
+START_TEST(what_is_not_asked_for_goes_up)
+{
+    start(_i, TWO_CACHES);
+    for (unsigned i = 0; i < GLOBAL_HEAP_CACHE_MAX; i++)
+        give_on(0, new_superblock(i % 2 != 0 ? CLASS : OTHER, i % 2));
+    for (unsigned i = 0; i < 3 * GLOBAL_HEAP_CACHE_MAX; i++) give_on(0, new_superblock(OTHER, 1));
+    ck_assert_uint_eq(count_on(5, CLASS), GLOBAL_HEAP_CACHE_MAX / 2);
+    ck_assert_uint_eq(count_on(1, OTHER), 3 * GLOBAL_HEAP_CACHE_MAX);
+}
+END_TEST
+
+/* A free from anywhere finds the superblock where it lies; the last one has it be empty there. */
+START_TEST(frees_reach_what_lies_near)
+{
+    start(_i, TWO_CACHES);
+    act(1, 1);
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
+    struct superblock *sb = superblock_of(block);
+    heap_give_all(); /* to the top, and from there ... */
+    act(5, 5);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
+    give_on(5, sb); /* ... to the second cache's */
+    ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
+    act(0, 0);
+    hoard_free(block);
+    ck_assert_uint_eq(superblock_live(sb), 1);
+    hoard_free(last);
+    ck_assert_uint_eq(superblock_live(sb), 0);
+    ck_assert_ptr_eq(take_on(7, OTHER), sb);
+}
+END_TEST
+
+/* Who gave it has moved to another cache's CPU since, and settled there. */
+START_TEST(frees_reach_what_nobody_has_filed)
+{
+    start(_i, TWO_CACHES);
+    act(1, 1);
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
+    struct superblock *sb = superblock_of(block);
+    heap_give_all();
+    act(5, 5);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
+    global_heap_give(sb, HEAP_NONE);
+    act(0, 0);
+    global_heap_settle();
+    hoard_free(block);
+    ck_assert_uint_eq(superblock_live(sb), 1);
+    hoard_free(last);
+    ck_assert_uint_eq(superblock_live(sb), 0);
+}
+END_TEST
+
+/* --- a whole load ---------------------------------------------------------------------------- */
+
+enum { BLOCKS = 40000, STEPS = 400000, PHASE = 50000, TABLE = 1 << 18 };
+
+static struct block {
+    char *at;
+    size_t size;
+    unsigned heap;
+} blocks[BLOCKS];
+
+/* For each cache line, by its address: how many live blocks have bytes in it, and which heap gave them. Two
+ * lines of one place in the table are 16 MiB apart, which is more than this load has. */
+static struct line {
+    uintptr_t line;
+    unsigned live, heap;
+} table[TABLE];
+
+/* Notes that a block lives (or not any more); false when one of another heap lives in one of its lines. */
+static bool note_lines(const struct block *block, int change)
+{
+    bool alone = true;
+    uintptr_t first = (uintptr_t)block->at / LINE, last = ((uintptr_t)block->at + block->size - 1) / LINE;
+    for (uintptr_t line = first; line <= last; line++) {
+        struct line *entry = &table[line % TABLE];
+        if (entry->live != 0 && entry->line != line) continue;
+        if (change > 0 && entry->live != 0 && entry->heap != block->heap) alone = false;
+        if (entry->live == 0) *entry = (struct line){line, 0, block->heap};
+        entry->live += (unsigned)change;
+    }
+    return alone;
+}
+
+/* Under cid any thread may have any id on any CPU. An id keeps its CPU for a while. */
+static void act_as_anybody(uint64_t *random)
+{
+    static unsigned on[CPUS];
+    unsigned id = random_below(random, CPUS);
+    if (random_below(random, 50) == 0) on[id] = random_below(random, CPUS);
+    act(on[id], id);
+}
+
+static const char *wrong; /* ck_assert costs too much for every byte */
+
+static void step(struct block *block, uint64_t *random)
+{
+    static const unsigned sizes[] = {16, 24, 24, 48, 48, 80, 80, 200, 1000};
+    if (block->at == NULL) {
+        size_t size = sizes[random_below(random, 9)];
+        *block = (struct block){hoard_malloc(size), size, acted_id};
+        if (!note_lines(block, 1)) wrong = "two heaps gave out one line";
+        memset(block->at, (int)size & 0xff, size);
+    } else {
+        for (size_t i = 0; i < block->size; i++)
+            if (block->at[i] != (char)block->size) wrong = "a block changed";
+        note_lines(block, -1);
+        hoard_free(block->at);
+        block->at = NULL;
+    }
+}
+
+/* All of it shrinks and swells, so that much goes through the global heap. */
+START_TEST(a_load_on_many_cpus)
+{
+    static const char *const options[] = {TWO_CACHES ",slack=0", ONE_CACHE ",slack=0",
+                                          "slack=1,topology=0.0:1.1:2.2:3.2:4.0:5.1:6.2:7.3"};
+    start(_i % PATHS, options[_i / PATHS]);
+    uint64_t random = random_seed();
+    for (unsigned i = 0; i < steps_of(STEPS); i++) {
+        if (i % 64 == 0) act_as_anybody(&random);
+        struct block *block = &blocks[random_below(&random, BLOCKS)];
+        bool shrinking = i / PHASE % 2 != 0;
+        if ((block->at != NULL) == shrinking || random_below(&random, 4) == 0) step(block, &random);
+        if (i % 5000 == 0) ck_assert(heap_is_valid());
+        if (wrong != NULL) ck_abort_msg("step %u: %s", i, wrong);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i].at);
+    ck_assert_uint_gt(stats_now().transfers, 0);
+    assert_all_comes_back();
+    ck_assert_uint_eq(stats_now().global_superblocks, 0);
+}
+END_TEST
+
+/* --- what it is for, and what it costs ------------------------------------------------------- */
+
+enum { BATCH = 1500, BATCH_SIZE = 1000, TURNS = 3000 };
+
+/* Each CPU in turn, by chance, allocates a batch and frees it. How often does a superblock come from a CPU of
+ * another cache? */
+struct moves {
+    unsigned all, far;
+    size_t held;
+};
+
+static struct moves run_batches(const char *options, uint64_t random)
+{
+    struct moves moves = {0, 0, 0};
+    static void *batch[BATCH];
+    static uint8_t last_on[1 << 16]; /* plus one, of each superblock by its address */
+    start(0, options);
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        unsigned on = random_below(&random, CPUS);
+        act(on, on);
+        for (unsigned i = 0; i < BATCH / 10; i++) {
+            batch[i] = hoard_malloc(BATCH_SIZE);
+            uint8_t *last = &last_on[(uintptr_t)batch[i] / SUPERBLOCK % sizeof last_on];
+            if (*last != 0 && *last != on + 1) {
+                moves.all++;
+                moves.far += cache_of(*last - 1u) != cache_of(on);
+            }
+            *last = (uint8_t)(on + 1);
+        }
+        for (unsigned i = 0; i < BATCH / 10; i++) hoard_free(batch[i]);
+        size_t now = held_bytes();
+        moves.held = now > moves.held ? now : moves.held;
+    }
+    return moves;
+}
+
+struct job {
+    const char *options;
+    uint64_t seed;
+    struct moves *result;
+};
+
+static void run_job(void *arg)
+{
+    struct job *job = arg;
+    *job->result = run_batches(job->options, job->seed);
+}
+
+START_TEST(superblocks_stay_near)
+{
+    struct moves *moves =
+        mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t seed = random_seed();
+    struct job one = {ONE_CACHE ",slack=0", seed, &moves[0]}, two = {TWO_CACHES ",slack=0", seed, &moves[1]};
+    ck_assert_int_eq(run_child(run_job, &one).status, 0);
+    ck_assert_int_eq(run_child(run_job, &two).status, 0);
+    fprintf(stderr, "one level: %u of %u moves were far, %zu held; two: %u of %u, %zu held\n", moves[0].far,
+            moves[0].all, moves[0].held, moves[1].far, moves[1].all, moves[1].held);
+    ck_assert_uint_gt(moves[0].far, moves[0].all / 3); /* by chance it is 4 of 7 */
+    ck_assert_uint_lt(moves[1].far, moves[1].all / 20);
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
+}
+END_TEST
+
+/* A batch goes round all CPUs, each of which frees what the one before it allocated. With levels no more is
+ * held than without, but for what the caches' heaps keep. */
+static struct moves pass_round(const char *options)
+{
+    struct moves moves = {0, 0, 0};
+    static void *batch[BATCH];
+    start(0, options);
+    for (unsigned turn = 0; turn < 40 * CPUS; turn++) {
+        act(turn * 3 % CPUS, turn * 3 % CPUS);
+        for (unsigned i = 0; i < BATCH; i++) hoard_free(batch[i]);
+        for (unsigned i = 0; i < BATCH; i++) batch[i] = hoard_malloc(BATCH_SIZE);
+        size_t now = held_bytes();
+        moves.held = now > moves.held ? now : moves.held;
+    }
+    return moves;
+}
+
+static void run_round(void *arg)
+{
+    struct job *job = arg;
+    *job->result = pass_round(job->options);
+}
+
+START_TEST(levels_add_a_constant)
+{
+    struct moves *moves =
+        mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct job one = {ONE_CACHE, 0, &moves[0]}, two = {TWO_CACHES, 0, &moves[1]};
+    ck_assert_int_eq(run_child(run_round, &one).status, 0);
+    ck_assert_int_eq(run_child(run_round, &two).status, 0);
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *hands = new_case("hands", 30), *load = new_case("load", 60), *use = new_case("use", 60);
+    tcase_add_loop_test(hands, what_is_given_is_had_near, 0, PATHS);
+    tcase_add_loop_test(hands, an_empty_one_serves_any_class_near, 0, PATHS);
+    tcase_add_loop_test(hands, what_is_too_much_goes_up, 0, PATHS);
+    tcase_add_loop_test(hands, what_is_not_asked_for_goes_up, 0, PATHS);
+    tcase_add_loop_test(hands, frees_reach_what_lies_near, 0, PATHS);
+    tcase_add_loop_test(hands, frees_reach_what_nobody_has_filed, 0, PATHS);
+    tcase_add_loop_test(load, a_load_on_many_cpus, 0, 3 * PATHS);
+    tcase_add_test(use, superblocks_stay_near);
+    tcase_add_test(use, levels_add_a_constant);
+    return run_cases("levels", hands, load, use, (TCase *)NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_outbox.c: blocks freed on another heap wait in that heap's batch, and arrive in chains. */
+#include "support/check_backend.h"
+
+#include "heap/heap_internal.h"
+#include "hoard.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIZE = 64, FULL = 32, BLOCKS = 5000 };
+
+static void *blocks[BLOCKS];
+
+static unsigned pending_of(const void *block)
+{
+    return atomic_load(&superblock_of(block)->pending) >> 16 & 0xffff;
+}
+
+/* --- another heap ---------------------------------------------------------------------------- */
+
+static struct {
+    unsigned first, n; /* what to free */
+    unsigned id;       /* the heap that the other thread had all the time */
+    bool moved;        /* or not all the time */
+    _Atomic bool wanted;
+} work;
+
+static void *free_blocks(void *arg)
+{
+    pin_to(1);
+    for (work.id = rseq_id();; work.wanted = false) {
+        while (!work.wanted) continue;
+        for (unsigned i = 0; i < work.n; i++) hoard_free(blocks[work.first + i]);
+        work.moved |= rseq_id() != work.id;
+    }
+    return arg;
+}
+
+/* Frees n blocks from the first on, on another CPU; false if that was not always by the same other heap,
+ * which is seldom, and tells nothing. */
+static bool free_elsewhere(unsigned first, unsigned n)
+{
+    work.first = first;
+    work.n = n;
+    work.wanted = true;
+    while (work.wanted) continue;
+    return !work.moved && work.id != rseq_id();
+}
+
+#define NO_SECOND "no second heap: one CPU, no restartable sequences, or both threads had one"
+
+/* One heap has n blocks, another one is ready to free. False where there are not two. */
+static bool setup(int path, size_t size, unsigned n)
+{
+    pthread_t thread;
+    use_path(path, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    if (cpu.ids == 0 || cpus_at_start() < 2) return false;
+    ck_assert_int_eq(pthread_create(&thread, NULL, free_blocks, NULL), 0);
+    bool two = free_elsewhere(0, 0);
+    for (unsigned i = 0; i < n; i++) blocks[i] = hoard_malloc(size);
+    return two;
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+START_TEST(blocks_wait_until_the_outbox_is_full)
+{
+    needs(setup(_i, SIZE, 2 * FULL + 1), NO_SECOND);
+    needs(free_elsewhere(0, FULL), NO_SECOND);
+    ck_assert_uint_eq(pending_of(blocks[0]), 0);
+    needs(free_elsewhere(FULL, 1), NO_SECOND); /* which finds it full */
+    ck_assert_uint_eq(pending_of(blocks[0]), FULL);
+    heap_deliver_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), FULL + 1);
+    free_elsewhere(FULL + 1, FULL);
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+START_TEST(big_blocks_do_not_wait)
+{
+    needs(setup(_i, SUPERBLOCK / 8 + 1, 3), NO_SECOND);
+    needs(free_elsewhere(0, 3), NO_SECOND);
+    ck_assert_uint_eq(pending_of(blocks[0]), 3);
+    ck_assert_uint_eq(live_bytes(), 0);
+}
+END_TEST
+
+static void *malloc_one(void *size)
+{
+    pin_to(1);
+    return hoard_malloc((uintptr_t)size);
+}
+
+/* By a thread on the same CPU, which has the same heap but for bad luck. */
+static void *malloc_elsewhere(size_t size)
+{
+    pthread_t thread;
+    void *block;
+    pthread_create(&thread, NULL, malloc_one, (void *)size);
+    pthread_join(thread, &block);
+    return block;
+}
+
+/* The latest first, and only where no line is shared: then a block may be anybody's. */
+START_TEST(a_block_that_waits_serves_the_next_malloc_there)
+{
+    for (size_t size = SIZE; size >= 48; size -= 16) {
+        needs(setup(_i, size, 3), NO_SECOND);
+        needs(free_elsewhere(0, 3), NO_SECOND);
+        void *block = malloc_elsewhere(size);
+        ck_assert_int_eq(block == blocks[2], size == SIZE);
+        if (block == blocks[2]) ck_assert(all_bytes(block, 16, 0)); /* no link is the program's to see */
+        ck_assert_uint_eq(live_bytes(), size);
+        hoard_free(block);
+        heap_deliver_all();
+        ck_assert_uint_eq(live_bytes(), 0);
+    }
+}
+END_TEST
+
+/* More superblocks than are sorted at a time, in any order; and what was freed can be had again. */
+START_TEST(blocks_of_many_superblocks_find_theirs)
+{
+    needs(setup(_i, 16, 0), NO_SECOND);
+    uint64_t random = random_seed();
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            size_t size = 1 + random_below(&random, 2000);
+            blocks[i] = memset(hoard_malloc(size), 0xa5, size);
+        }
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            unsigned other = random_below(&random, BLOCKS);
+            void *block = blocks[i];
+            blocks[i] = blocks[other];
+            blocks[other] = block;
+        }
+        free_elsewhere(0, BLOCKS);
+        ck_assert_uint_eq(live_bytes(), 0);
+        ck_assert(heap_is_valid());
+    }
+    hoard_trim(0);
+    ck_assert_uint_eq(held_bytes(), 0);
+}
+END_TEST
+
+/* Too few to be looked at by themselves, of a superblock on the global heap. */
+START_TEST(what_waits_there_is_collected_with_all_the_rest)
+{
+    use_path(_i, NULL);
+    for (unsigned i = 0; i < 100; i++) blocks[i] = hoard_malloc(SIZE);
+    needs_rseq();
+    heap_give_all();
+    for (unsigned i = 0; i < 5; i++) hoard_free(blocks[i]);
+    heap_deliver_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), 5);
+    heap_give_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), 0);
+    for (unsigned i = 5; i < 100; i++) hoard_free(blocks[i]);
+    assert_all_comes_back();
+}
+END_TEST
+
+START_TEST(trimming_finds_what_waits)
+{
+    needs(setup(_i, SIZE, FULL), NO_SECOND);
+    needs(free_elsewhere(0, FULL), NO_SECOND);
+    ck_assert_int_eq(hoard_trim(0), 1);
+    ck_assert_uint_eq(held_bytes(), 0);
+}
+END_TEST
+
+static void free_it(void *block) { hoard_free(block); }
+
+START_TEST(a_block_that_waits_is_not_freed_twice)
+{
+    needs(setup(_i, SIZE, 3), NO_SECOND);
+    needs(free_elsewhere(0, 3), NO_SECOND);
+    struct outcome said = run_child(free_it, blocks[1]);
+    ck_assert(is_misuse(&said, "hoard_free", blocks[1], "freed twice"));
+}
+END_TEST
+
+static void write_and_deliver(void *block)
+{
+    ((uint64_t *)block)[work.n] = 0;
+    heap_deliver_all();
+}
+
+/* Either word of a block that waits. */
+START_TEST(a_write_to_a_block_that_waits_is_found)
+{
+    needs(setup(_i, SIZE, 3), NO_SECOND);
+    needs(free_elsewhere(0, 3), NO_SECOND);
+    for (work.n = 0; work.n < 2; work.n++) {
+        struct outcome said = run_child(write_and_deliver, blocks[2]);
+        bool found = said.status != 0 && strstr(said.text, "written to after it was freed") != NULL;
+        ck_assert_msg(found, "word %u: %s", work.n, said.text);
+    }
+}
+END_TEST
+
+static void see_that_nothing_lives(void *arg)
+{
+    (void)arg;
+    if (live_bytes() != 0) _exit(3);
+}
+
+START_TEST(a_child_has_what_waits)
+{
+    needs(setup(_i, SIZE, FULL), NO_SECOND);
+    needs(free_elsewhere(0, FULL), NO_SECOND);
+    ck_assert_int_eq(run_child(see_that_nothing_lives, NULL).status, 0);
+}
+END_TEST
+
+static void give_idle_and_look(void *block)
+{
+    heap_give_idle();
+    if (superblock_live(superblock_of(block)) != 0) _exit(3);
+}
+
+/* There no thread has the heaps whose batches they are: who looks for idle memory takes it from them. */
+START_TEST(a_child_finds_what_waits)
+{
+    needs(setup(_i, SIZE, FULL), NO_SECOND);
+    needs(free_elsewhere(0, FULL), NO_SECOND);
+    ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), FULL);
+    ck_assert_int_eq(run_child(give_idle_and_look, blocks[0]).status, 0);
+}
+END_TEST
+
+/* --- taken from under a thread ---------------------------------------------------------------- */
+
+static _Atomic bool stop;
+static _Atomic(void *) mailbox[16];
+
+static void *free_what_comes(void *arg)
+{
+    pin_to(1);
+    for (unsigned i = 0; !stop; i++) hoard_free(atomic_exchange(&mailbox[i % 16], NULL));
+    return arg;
+}
+
+START_TEST(an_outbox_is_taken_while_it_is_filled)
+{
+    needs(setup(_i, SIZE, 0), NO_SECOND);
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_what_comes, NULL);
+    unsigned rounds = steps_of(300000);
+    for (unsigned i = 0; i < rounds; i++) {
+        hoard_free(atomic_exchange(&mailbox[i % 16], hoard_malloc(16 + i % 512)));
+        if (i % 8 == 0) heap_deliver_all();
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < 16; i++) hoard_free(mailbox[i]);
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+enum { BATCH_PATHS = PATHS - 1 }; /* the locked path has none */
+
+int main(void)
+{
+    TCase *tests = new_case("batch", 60);
+    tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, trimming_finds_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_child_has_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, a_child_finds_what_waits, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, an_outbox_is_taken_while_it_is_filled, 0, BATCH_PATHS);
+    return run_cases("batch", tests, (TCase *)NULL);
+}

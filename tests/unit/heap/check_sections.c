@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_sections.c: what the restartable sections compute, on every machine. The area is this program's own:
+ * no kernel knows it, so nothing is restarted, ids change when a test says so, and emulators and Valgrind,
+ * which have no rseq, run the same instructions. That sections are restarted is check_migrate's matter; that
+ * they are described rightly, rseq_sections.py's. */
+#include "support/check_backend.h"
+
+#include "heap/heap_internal.h"
+#include "hoard/init.h"
+#include "hoard/malloc_fast.h"
+#include "hoard.h"
+
+#include <string.h>
+
+#if RSEQ_AVAILABLE
+
+enum { CLASS = 5, CLASS_64 = 4, ID = 7, OTHER = 4095 };
+
+static _Thread_local _Alignas(32) struct {
+    uint32_t cpu_id_start, rseq_id;
+    const struct section *section;
+    uint32_t flags, node_id, mm_cid, unused;
+} area;
+
+/* struct rseq_cs, as the kernel has it. */
+struct section {
+    uint32_t version, flags;
+    uintptr_t start, length, abort;
+};
+
+static struct superblock *sb;
+
+static void act_as(uint32_t id) { area.rseq_id = id; }
+
+static void setup(void)
+{
+    use_path(2, NULL);
+    hoard_start();
+    cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
+    cpu.id_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
+    cpu.ids = IDS_MAX;
+    sizeclass_open_fast();
+    act_as(ID);
+}
+
+/* A fresh superblock that no heap knows: active on ID and owned by it. */
+static void make_superblock(void)
+{
+    bool clean;
+    sb = arena_take(1, 1, SLOT_BLOCKS, &clean);
+    ck_assert_ptr_nonnull(sb);
+    memset(slot_start(sb), 0x5a, SUPERBLOCK);
+    superblock_format(sb, CLASS);
+    sb->role = (union superblock_role){.owner = ID, .heap = ID, .regroup_at = HEAP_NEVER};
+    heap_rows[ID].active[CLASS] = sb;
+}
+
+static void setup_superblock(void)
+{
+    setup();
+    make_superblock();
+}
+
+static void *carve_one(void)
+{
+    void *block = superblock_pop(sb);
+    ck_assert_ptr_nonnull(block);
+    return block;
+}
+
+/* --- rseq_store ------------------------------------------------------------------------------- */
+
+START_TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
+{
+    static const uint32_t ids[] = {0, 1, ID, OTHER};
+    for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
+        uint64_t at[3] = {1, 0x123456789abcdef0, 3}, value = UINT64_C(0xfedcba9876543210) + i;
+        act_as(ids[i]);
+        ck_assert_uint_eq(rseq_id(), ids[i]);
+        ck_assert_int_eq(rseq_store(ids[i] + 1, &at[1], at[1], value), RSEQ_MOVED);
+        ck_assert_int_eq(rseq_store(ids[i], &at[1], at[1] + ((uint64_t)1 << 32), value), RSEQ_CHANGED);
+        ck_assert_uint_eq(at[1], 0x123456789abcdef0);
+        ck_assert_int_eq(rseq_store(ids[i], &at[1], at[1], value), RSEQ_DONE);
+        ck_assert_uint_eq(at[0], 1);
+        ck_assert_uint_eq(at[1], value);
+        ck_assert_uint_eq(at[2], 3);
+    }
+}
+END_TEST
+
+START_TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
+{
+    uint64_t at = 1;
+    ck_assert_int_eq(rseq_store(ID, &at, 1, 2), RSEQ_DONE);
+    const struct section *section = area.section;
+    ck_assert_uint_eq((uintptr_t)section % 32, 0);
+    ck_assert_uint_eq(section->version, 0);
+    ck_assert_uint_eq(section->flags, 0);
+    ck_assert_uint_gt(section->length, 0);
+    ck_assert_uint_lt(section->length, 256);
+    ck_assert(section->abort < section->start || section->abort >= section->start + section->length);
+    uint32_t signature;
+    memcpy(&signature, (const void *)(section->abort - sizeof signature), sizeof signature);
+    ck_assert_uint_eq(signature, RSEQ_SIG);
+}
+END_TEST
+
+/* --- pop and carve --------------------------------------------------------------------------- */
+
+START_TEST(without_an_active_superblock_there_is_no_block)
+{
+    act_as(OTHER);
+    ck_assert_ptr_null(heap_pop(CLASS));
+    ck_assert_ptr_null(heap_carve(CLASS));
+    act_as(ID);
+    ck_assert_ptr_null(heap_pop(CLASS + 1));
+    ck_assert_ptr_null(heap_pop(CLASS)); /* nothing was freed */
+    ck_assert_uint_eq(word_free(sb->word), sizeclasses[CLASS].capacity);
+}
+END_TEST
+
+START_TEST(pop_takes_the_latest_freed)
+{
+    void *blocks[20];
+    for (unsigned i = 0; i < 20; i++) blocks[i] = carve_one();
+    for (unsigned i = 0; i < 20; i++) superblock_push(sb, blocks[i]);
+    for (unsigned i = 20; i-- > 0;) {
+        uint64_t before = sb->word;
+        ck_assert_ptr_eq(heap_pop(CLASS), blocks[i]);
+        ck_assert_uint_eq(*(uint64_t *)blocks[i], 0);
+        ck_assert_uint_eq(word_first(sb->word), i > 0 ? block_number(sb, blocks[i - 1]) : 0);
+        ck_assert_uint_eq(word_free(sb->word), word_free(before) - 1);
+        ck_assert_uint_eq(word_carve(sb->word), word_carve(before));
+        ck_assert(superblock_is_valid(sb));
+    }
+    ck_assert_ptr_null(heap_pop(CLASS));
+    ck_assert_ptr_null(heap_rows[OTHER].active[CLASS]);
+}
+END_TEST
+
+static void pop_what_was_written(void *arg)
+{
+    (void)arg;
+    char *block = carve_one();
+    superblock_push(sb, block);
+    block[7] ^= 1;
+    heap_pop(CLASS);
+}
+
+START_TEST(pop_sees_what_was_written_to)
+{
+    struct outcome said = run_child(pop_what_was_written, NULL);
+    void *block = block_at(sb, BLOCK_BIAS);
+    ck_assert(is_misuse(&said, "malloc", block, "memory was written to after it was freed"));
+}
+END_TEST
+
+/* Every block comes once, wherever runs of fresh ones end; carve and pop leave a word that is valid. */
+START_TEST(carve_and_pop_give_each_block_once)
+{
+    unsigned capacity = sizeclasses[CLASS].capacity, carved = 0;
+    for (unsigned i = 0; i < capacity; i++) {
+        uint64_t before = sb->word;
+        char *block = heap_pop(CLASS);
+        if (block == NULL) {
+            block = heap_carve(CLASS);
+            carved++;
+            ck_assert_ptr_eq(block, block_at(sb, word_carve(before)));
+        }
+        ck_assert_ptr_nonnull(block);
+        ck_assert_uint_eq(*(uint64_t *)block, 0);
+        ck_assert_uint_eq(word_free(sb->word), capacity - i - 1);
+        ck_assert(superblock_is_valid(sb));
+        memset(block, 0x77, sizeclasses[CLASS].size); /* its own, and nobody's else */
+    }
+    ck_assert_uint_gt(carved, 0);
+    ck_assert_ptr_null(heap_pop(CLASS));
+    ck_assert_ptr_null(heap_carve(CLASS));
+}
+END_TEST
+
+START_TEST(carve_keeps_to_pop_while_something_is_free)
+{
+    superblock_push(sb, carve_one());
+    uint64_t word = sb->word;
+    ck_assert_ptr_null(heap_carve(CLASS));
+    ck_assert_uint_eq(sb->word, word);
+}
+END_TEST
+
+/* --- free ------------------------------------------------------------------------------------ */
+
+START_TEST(the_owner_frees_into_the_word)
+{
+    void *blocks[20];
+    for (unsigned i = 0; i < 20; i++) blocks[i] = carve_one();
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t before = sb->word;
+        heap_free(sb, blocks[i]);
+        ck_assert_uint_eq(block_link(blocks[i]), word_first(before));
+        ck_assert_uint_eq(word_first(sb->word), block_number(sb, blocks[i]));
+        ck_assert_uint_eq(word_free(sb->word), word_free(before) + 1);
+        ck_assert_uint_eq(word_carve(sb->word), word_carve(before));
+        ck_assert(superblock_is_valid(sb));
+    }
+    ck_assert_uint_eq(atomic_load(&sb->pending), 0);
+}
+END_TEST
+
+START_TEST(what_others_free_is_not_in_the_word)
+{
+    void *blocks[] = {carve_one(), carve_one(), carve_one()};
+    uint64_t word = sb->word;
+    act_as(OTHER);
+    heap_free(sb, blocks[0]);
+    heap_batch_deliver();
+    act_as(ID);
+    superblock_set_owner(sb, OWNER_NONE);
+    heap_free(sb, blocks[1]);
+    heap_batch_deliver();
+    ck_assert_uint_eq(sb->word, word);
+    struct chain pending = superblock_take_pending(sb);
+    ck_assert_uint_eq(pending.count, 2);
+    ck_assert_uint_eq(pending.first, block_number(sb, blocks[1]));
+    ck_assert_uint_eq(pending.last, block_number(sb, blocks[0]));
+    superblock_set_owner(sb, ID);
+    heap_free(sb, blocks[2]);
+    ck_assert_uint_eq(word_first(sb->word), block_number(sb, blocks[2]));
+}
+END_TEST
+
+/* --- the batch ------------------------------------------------------------------------------ */
+
+/* Blocks of 64 bytes of ID's that OTHER has freed. */
+static void fill_batch(void **blocks, unsigned n)
+{
+    superblock_format(sb, CLASS_64);
+    for (unsigned i = 0; i < n; i++) blocks[i] = carve_one();
+    act_as(OTHER);
+    for (unsigned i = 0; i < n; i++) heap_free(sb, blocks[i]);
+}
+
+START_TEST(an_outbox_gives_the_latest_back_and_each_once)
+{
+    enum { N = 20 };
+    void *blocks[N];
+    fill_batch(blocks, N);
+    act_as(ID);
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
+    act_as(OTHER);
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64 + 1));
+    for (unsigned i = N; i-- > 0;) {
+        ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64] / HEAP_BATCH_ONE, i + 1);
+        ck_assert_ptr_eq(heap_batch_pop(CLASS_64), blocks[i]);
+    }
+    ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], 0);
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
+}
+END_TEST
+
+START_TEST(a_closed_outbox_gives_nothing)
+{
+    void *blocks[2];
+    fill_batch(blocks, 2);
+    heap_batches[OTHER].of[CLASS_64] |= HEAP_BATCH_CLOSED;
+    uint64_t word = heap_batches[OTHER].of[CLASS_64];
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
+    ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], word);
+}
+END_TEST
+
+static void pop_from_batch(void *arg)
+{
+    (void)arg;
+    heap_batch_get(CLASS_64);
+}
+
+/* The first word, and the one that leads to the next block, which is not followed. */
+START_TEST(an_outbox_sees_what_was_written_to)
+{
+    void *blocks[2];
+    fill_batch(blocks, 2);
+    uint64_t word[2];
+    memcpy(word, blocks[1], sizeof word);
+    for (unsigned i = 0; i < 2; i++) {
+        ((uint64_t *)blocks[1])[i] = 0x1234;
+        struct outcome said = run_child(pop_from_batch, NULL);
+        ck_assert(is_misuse(&said, "malloc", blocks[1], "memory was written to after it was freed"));
+        memcpy(blocks[1], word, sizeof word);
+    }
+    ck_assert_ptr_eq(heap_batch_get(CLASS_64), blocks[1]);
+}
+END_TEST
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+/* One thread that is on another id every few calls: frees are others' mostly, superblocks pass on. */
+START_TEST(a_thread_that_moves_all_the_time)
+{
+    enum { LIVE = 3000, IDS = 5 };
+    static struct {
+        unsigned char *block;
+        size_t size;
+        unsigned char fill;
+    } live[LIVE];
+    uint64_t random = random_seed();
+    for (unsigned step = 0, steps = steps_of(200000); step < steps; step++) {
+        unsigned i = random_below(&random, LIVE);
+        if (step % 3 == 0) act_as(random_below(&random, IDS));
+        ck_assert(all_bytes(live[i].block, live[i].size, live[i].fill));
+        hoard_free(live[i].block);
+        live[i].size = random_below(&random, random_below(&random, 50) != 0 ? 200 : 40000);
+        live[i].fill = (unsigned char)step;
+        live[i].block = hoard_malloc(live[i].size);
+        ck_assert_ptr_nonnull(live[i].block);
+        memset(live[i].block, live[i].fill, live[i].size);
+    }
+    ck_assert(heap_is_valid());
+    for (unsigned i = 0; i < LIVE; i++) hoard_free(live[i].block);
+    ck_assert(heap_is_valid());
+    struct heap_totals totals = heap_totals();
+    ck_assert_uint_ge(totals.heaps, 2);
+    ck_assert_uint_gt(totals.counts.remote_frees, 0);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *words = new_case("sections", 20);
+    tcase_add_checked_fixture(words, setup_superblock, NULL);
+    tcase_add_test(words, a_store_is_made_by_its_id_alone_and_over_what_was_expected);
+    tcase_add_test(words, a_section_is_announced_with_its_ends_and_its_abort_handler);
+    tcase_add_test(words, without_an_active_superblock_there_is_no_block);
+    tcase_add_test(words, pop_takes_the_latest_freed);
+    tcase_add_test(words, pop_sees_what_was_written_to);
+    tcase_add_test(words, carve_and_pop_give_each_block_once);
+    tcase_add_test(words, carve_keeps_to_pop_while_something_is_free);
+    tcase_add_test(words, the_owner_frees_into_the_word);
+    tcase_add_test(words, what_others_free_is_not_in_the_word);
+    tcase_add_test(words, an_outbox_gives_the_latest_back_and_each_once);
+    tcase_add_test(words, a_closed_outbox_gives_nothing);
+    tcase_add_test(words, an_outbox_sees_what_was_written_to);
+    TCase *whole = new_case("whole", 60);
+    tcase_add_checked_fixture(whole, setup, NULL);
+    tcase_add_test(whole, a_thread_that_moves_all_the_time);
+    return run_cases("sections", words, whole, NULL);
+}
+
+#else
+
+int main(void) { return 77; }
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_chunk.c: memory for reaps: chunks, and the way from any pointer to its chunk. */
+#include "support/check_backend.h"
+
+#include "arena/arena.h"
+#include "heap/heap.h"
+#include "hoard/chunk_provider.h"
+#include "hoard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNKS = 60, STEPS = 20000 };
+
+static struct {
+    char *at; /* NULL: none */
+    size_t size;
+} chunks[CHUNKS];
+
+static void assert_found(unsigned i, uint64_t *random)
+{
+    char *at = chunks[i].at;
+    for (unsigned n = 0; n < 5; n++) {
+        size_t got = 0, offset = n == 0   ? 0
+                                 : n == 1 ? chunks[i].size - 1
+                                          : random_next(random) % chunks[i].size;
+        ck_assert_ptr_eq(chunk_of(at + offset, &got), at);
+        ck_assert_uint_eq(got, chunks[i].size);
+    }
+}
+
+static void mark(unsigned i)
+{
+    memset(chunks[i].at, (int)i + 1, 64);
+    chunks[i].at[chunks[i].size - 1] = (char)(i + 1);
+}
+
+static void assert_marked(unsigned i, size_t size)
+{
+    for (unsigned b = 0; b < 64; b++) ck_assert_int_eq(chunks[i].at[b], (char)(i + 1));
+    if (size >= chunks[i].size) ck_assert_int_eq(chunks[i].at[chunks[i].size - 1], (char)(i + 1));
+}
+
+static size_t random_size(uint64_t *random)
+{
+    static const size_t limits[] = {8 * KIB, 8 * KIB, 32 * KIB, 32 * KIB, 300 * KIB, 300 * KIB, MIB, 6 * MIB};
+    return 1 + random_next(random) % limits[random_below(random, 8)];
+}
+
+static void allocate(unsigned i, uint64_t *random)
+{
+    size_t size = random_size(random), got = 0;
+    bool zeroed = true;
+    char *at = chunk_alloc(size, &got, &zeroed);
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_eq((uintptr_t)at % CHUNK_MIN, 0);
+    ck_assert_uint_ge(got, size);
+    ck_assert_uint_le(got, size <= 32 * KIB ? 2 * size + CHUNK_MIN : size + size / 4 + 64 * KIB);
+    for (size_t b = 0; zeroed && b < got; b += 509) ck_assert_int_eq(at[b], 0);
+    chunks[i].at = at;
+    chunks[i].size = got;
+    mark(i);
+}
+
+static void resize(unsigned i, uint64_t *random)
+{
+    size_t want = random_size(random), got = 0, old = chunks[i].size;
+    bool done = chunk_resize(chunks[i].at, want, &got);
+    ck_assert_int_eq(done, got >= want);
+    if (old <= 32 * KIB) ck_assert_uint_eq(got, old); /* blocks of a superblock stay as they are */
+    size_t marked = chunks[i].size;
+    chunks[i].size = got;
+    if (got < marked)
+        assert_marked(i, 0);
+    else if (got == marked)
+        assert_marked(i, got);
+    mark(i);
+}
+
+struct walked {
+    unsigned ours, all;
+};
+
+static int count_ours(void *chunk, size_t size, void *arg)
+{
+    struct walked *walked = arg;
+    walked->all++;
+    for (unsigned i = 0; i < CHUNKS; i++)
+        if (chunks[i].at == chunk && chunks[i].size == size) walked->ours++;
+    return 0;
+}
+
+static int stop_at_third(void *chunk, size_t size, void *arg)
+{
+    (void)chunk, (void)size;
+    return ++*(unsigned *)arg == 3 ? 77 : 0;
+}
+
+START_TEST(chunks_agree_with_a_model)
+{
+    use_path(_i, NULL);
+    uint64_t random = random_seed();
+    for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
+        unsigned i = random_below(&random, CHUNKS), what = random_below(&random, 3);
+        if (chunks[i].at == NULL) {
+            allocate(i, &random);
+        } else if (what == 0) {
+            resize(i, &random);
+        } else if (what == 1) {
+            assert_marked(i, chunks[i].size);
+            errno = 99;
+            chunk_free(chunks[i].at);
+            ck_assert_int_eq(errno, 99);
+            chunks[i].at = NULL;
+        }
+        if (chunks[i].at != NULL) assert_found(i, &random);
+        if (step % 500 != 0) continue;
+        unsigned live = 0, calls = 0;
+        struct walked walked = {0, 0};
+        for (unsigned j = 0; j < CHUNKS; j++) live += chunks[j].at != NULL;
+        chunk_freeze();
+        ck_assert_int_eq(chunk_walk(count_ours, &walked), 0);
+        chunk_thaw();
+        ck_assert_uint_eq(walked.ours, live); /* each of them, once */
+        ck_assert_uint_eq(walked.all, live);  /* and no free one */
+        if (live >= 3) ck_assert_int_eq(chunk_walk(stop_at_third, &calls), 77);
+        if (live >= 3) ck_assert_uint_eq(calls, 3);
+    }
+    for (unsigned i = 0; i < CHUNKS; i++)
+        if (chunks[i].at != NULL) chunk_free(chunks[i].at);
+    assert_all_comes_back();
+}
+END_TEST
+
+START_TEST(what_is_no_chunk_is_in_none)
+{
+    use_path(_i, NULL);
+    int on_stack;
+    char *block = hoard_malloc(8192), *large = hoard_malloc(100000), *huge = hoard_malloc(5 * MIB);
+    char *chunk = chunk_alloc(8192, NULL, NULL), *large_chunk = chunk_alloc(100000, NULL, NULL);
+    size_t got;
+    const void *strangers[] = {NULL,
+                               &on_stack,
+                               block,
+                               block + 100,
+                               large,
+                               large + 70000,
+                               huge,
+                               huge + 4500000,
+                               (void *)UINTPTR_MAX,
+                               (void *)((uintptr_t)chunk | (uintptr_t)1 << 47)};
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++)
+        ck_assert_ptr_null(chunk_of(strangers[i], &got));
+    ck_assert_ptr_eq(chunk_of(large_chunk + 70000, &got), large_chunk);
+    ck_assert_ptr_ne(chunk_of(large_chunk + got, NULL), large_chunk);
+    ck_assert_ptr_ne(chunk_of(chunk + 8192, NULL), chunk);
+    chunk_free(large_chunk);
+    ck_assert_ptr_null(chunk_of(large_chunk, NULL));
+    ck_assert_ptr_null(chunk_of(large_chunk + 70000, NULL));
+    ck_assert_ptr_null(chunk_alloc(SIZE_MAX, NULL, NULL));
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_ptr_null(chunk_alloc((size_t)PTRDIFF_MAX, NULL, NULL));
+}
+END_TEST
+
+/* Chunks and blocks for programs never share a superblock, also not one that served the other before. */
+START_TEST(superblocks_change_their_kind)
+{
+    use_path(_i, NULL);
+    static void *held[2000];
+    for (unsigned round = 0; round < 6; round++) {
+        bool for_chunks = round % 2 != 0;
+        for (unsigned i = 0; i < 2000; i++) {
+            held[i] = for_chunks ? chunk_alloc(8192, NULL, NULL) : hoard_malloc(4096);
+            ck_assert_int_eq(chunk_of(held[i], NULL) != NULL, for_chunks);
+        }
+        for (unsigned i = 0; i < 2000; i++) {
+            if (for_chunks)
+                chunk_free(held[i]);
+            else
+                hoard_free(held[i]);
+        }
+    }
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("chunk", 60);
+    tcase_add_loop_test(tests, chunks_agree_with_a_model, 0, PATHS);
+    tcase_add_loop_test(tests, what_is_no_chunk_is_in_none, 0, PATHS);
+    tcase_add_loop_test(tests, superblocks_change_their_kind, 0, PATHS);
+    return run_cases("chunk", tests, (TCase *)NULL);
+}

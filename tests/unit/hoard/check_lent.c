@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_lent.c: the table of users' memory against a model, pieces in one another included; and reaps in
+ * buffers in reaps in buffers. */
+#include "support/check_reap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sanitizer.h"
+#include "hoard/user_memory.h"
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+enum { CELLS = 300, PIECES = 60, STEPS = 4000 };
+
+static char cells[CELLS][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
+
+struct piece {
+    unsigned start, end; /* cells; none when these are equal */
+};
+static struct piece pieces[PIECES];
+
+static bool holds(const struct piece *piece, unsigned cell)
+{
+    return piece->start <= cell && cell < piece->end;
+}
+
+/* The smallest piece that holds a cell, or NULL. */
+static const struct piece *innermost(unsigned cell)
+{
+    const struct piece *found = NULL;
+    for (const struct piece *piece = pieces; piece < pieces + PIECES; piece++)
+        if (holds(piece, cell) && (!found || piece->end - piece->start < found->end - found->start))
+            found = piece;
+    return found;
+}
+
+static bool is_within(const struct piece *inner, const struct piece *outer)
+{
+    return outer->start < inner->start && inner->end <= outer->end;
+}
+
+static bool may_be_added(const struct piece *new)
+{
+    for (const struct piece *piece = pieces; piece < pieces + PIECES; piece++) {
+        bool apart = new->end <= piece->start || piece->end <= new->start;
+        if (piece->start != piece->end && !apart && !is_within(new, piece)) return false;
+    }
+    return true;
+}
+
+static int note(void *start, size_t size, void *arg)
+{
+    unsigned *seen = arg, cell = (unsigned)((char *)start - cells[0]) / USER_MEMORY_ALIGN;
+    const struct piece *piece = pieces;
+    while (piece < pieces + PIECES && (piece->start != cell || piece->end == cell)) piece++;
+    ck_assert(piece < pieces + PIECES);
+    ck_assert_uint_eq(size, (piece->end - piece->start) * (size_t)USER_MEMORY_ALIGN);
+    ++*seen;
+    return 0;
+}
+
+static void compare(void)
+{
+    unsigned there = 0, seen = 0, wrong = 0;
+    for (unsigned i = 0; i < PIECES; i++) there += pieces[i].start != pieces[i].end;
+    for (unsigned cell = 0; cell < CELLS; cell++) {
+        const struct piece *piece = innermost(cell);
+        size_t size = 0, expected = piece ? (piece->end - piece->start) * (size_t)USER_MEMORY_ALIGN : 0;
+        void *found = user_memory_find(&cells[cell][cell % USER_MEMORY_ALIGN], &size);
+        wrong += found != (piece ? cells[piece->start] : NULL) || size != expected;
+    }
+    ck_assert_uint_eq(wrong, 0);
+    user_memory_freeze();
+    user_memory_walk(note, &seen);
+    user_memory_thaw();
+    ck_assert_uint_eq(seen, there);
+}
+
+static void add(struct piece *piece, uint64_t *random)
+{
+    unsigned length = 1 + random_below(random, random_below(random, 4) ? 12 : 200);
+    struct piece new = {.start = random_below(random, CELLS - length + 1)};
+    new.end = new.start + length;
+    bool may = may_be_added(&new);
+    ck_assert_int_eq(user_memory_add(cells[new.start], length * (size_t)USER_MEMORY_ALIGN), may ? 0 : EINVAL);
+    if (may) *piece = new;
+}
+
+START_TEST(pieces_in_one_another)
+{
+    uint64_t random = random_seed();
+    for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
+        struct piece *piece = &pieces[random_below(&random, PIECES)];
+        if (piece->start == piece->end) {
+            add(piece, &random);
+        } else {
+            user_memory_remove(cells[piece->start]);
+            *piece = (struct piece){0, 0};
+        }
+        compare();
+    }
+    for (unsigned i = 0; i < PIECES; i++)
+        if (pieces[i].start != pieces[i].end) user_memory_remove(cells[pieces[i].start]);
+    ck_assert_uint_eq(user_memory_any, 0);
+    memset(pieces, 0, sizeof pieces);
+    compare();
+}
+END_TEST
+
+/* --- a fork within a change of the table ------------------------------------------------------ */
+
+static volatile sig_atomic_t forks, am_child;
+static char many[2000][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
+
+static void fork_and_look(int number)
+{
+    (void)number;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60); /* one that waits for itself */
+        user_memory_find(many[1999], NULL);
+        am_child = true;
+        return;
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    forks++;
+}
+
+/* A handler forks in the middle of it, looks something up there, and returns to what it interrupted. */
+START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
+{
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    needs(!sanitizer_running(), "a tool watches, and signals come late");
+    hoard_free(hoard_malloc(100)); /* the fork handlers are there */
+    for (int i = 1; i < 2000; i++) ck_assert_int_eq(user_memory_add(many[i], USER_MEMORY_ALIGN), 0);
+    signal(SIGPROF, fork_and_look);
+    setitimer(ITIMER_PROF, &often, NULL);
+    while (forks < 100 && !am_child) { /* each time all others move */
+        user_memory_add(many[0], USER_MEMORY_ALIGN);
+        user_memory_remove(many[0]);
+    }
+    for (int i = 1; am_child && i < 2000; i++)
+        if (user_memory_find(many[i] + i % USER_MEMORY_ALIGN, NULL) != many[i]) _exit(1);
+    if (am_child) _exit(0);
+    setitimer(ITIMER_PROF, &never, NULL);
+    for (int i = 1; i < 2000; i++) user_memory_remove(many[i]);
+}
+END_TEST
+
+/* --- reaps ----------------------------------------------------------------------------------- */
+
+static void *in_buffer(void *buffer, size_t size)
+{
+    void *reap;
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = size};
+    ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+    return reap;
+}
+
+static void assert_owner(const void *object, void *reap)
+{
+    void *owner;
+    ck_assert_int_eq(reapOf(object, &owner), 0);
+    ck_assert_ptr_eq(owner, reap);
+}
+
+START_TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
+{
+    static char buffer[1 << 20];
+    void *outer = in_buffer(buffer, sizeof buffer);
+    void *before = reapMalloc(&outer, 100), *room = reapMalloc(&outer, 65536),
+         *behind = reapMalloc(&outer, 100);
+    void *inner = in_buffer(room, 65536), *object = reapMalloc(&inner, 100);
+    assert_owner(object, inner);
+    assert_owner(before, outer);
+    assert_owner(behind, outer);
+    assert_valid(outer);
+    assert_valid(inner);
+    reapFree(&outer, before);
+    reapFree(&outer, behind);
+    reapDestroy(&inner);
+    reapFree(&outer, room);
+    ck_assert_uint_eq(stats_of(outer).live_bytes, 0);
+    reapDestroy(&outer);
+}
+END_TEST
+
+static void *take(size_t size, void *reap) { return reapAlignedAlloc(reap, 4096, size); }
+
+static void give(void *chunk, size_t size, void *reap)
+{
+    (void)size;
+    reapFree(reap, chunk);
+}
+
+/* Layers: each reap has its chunks from the one above it. */
+START_TEST(a_source_of_sources)
+{
+    enum { LAYERS = 4, OBJECTS = 500 };
+    void *layers[LAYERS], *objects[LAYERS][OBJECTS];
+    reapCreate(&layers[0], NULL);
+    for (unsigned i = 1; i < LAYERS; i++) {
+        struct reap_options options = {.size = sizeof options, .source = {take, give, &layers[i - 1]}};
+        ck_assert_int_eq(reapCreateWith(&layers[i], NULL, &options), 0);
+    }
+    for (unsigned k = 0; k < OBJECTS; k++)
+        for (unsigned i = 0; i < LAYERS; i++)
+            objects[i][k] = reapMalloc(&layers[i], k % 50 ? 10 + k % 300 : 50000);
+    for (unsigned k = 0; k < OBJECTS; k++)
+        for (unsigned i = 0; i < LAYERS; i++) {
+            assert_owner(objects[i][k], layers[i]);
+            reapFree(&layers[i], objects[i][k]);
+        }
+    for (unsigned i = LAYERS; i-- > 0;) {
+        ck_assert_uint_eq(stats_of(layers[i]).live_bytes, 0);
+        reapDestroy(&layers[i]);
+    }
+}
+END_TEST
+
+START_TEST(memory_that_is_a_reaps_already)
+{
+    static _Alignas(1024) char buffer[65536];
+    void *reap = in_buffer(buffer, 32768), *other = &other;
+    char *const overlapping[] = {buffer, buffer + 16384};
+    char *object = reapMalloc(&reap, 100);
+    memset(object, 1, 100);
+    for (unsigned i = 0; i < 2; i++) {
+        struct reap_options options = {
+            .size = sizeof options, .buffer = overlapping[i], .buffer_size = 32768};
+        errno = 0;
+        ck_assert_int_eq(reapCreateWith(&other, NULL, &options), -1);
+        ck_assert_int_eq(errno, EINVAL);
+        ck_assert_ptr_null(other);
+    }
+    assert_valid(reap);
+    ck_assert(all_bytes(object, 100, 1));
+    reapDestroy(&reap);
+    reap = in_buffer(buffer, sizeof buffer);
+    reapDestroy(&reap);
+}
+END_TEST
+
+/* The map of addresses has an entry for each 4 MiB, of which a large object may take the first part. */
+START_TEST(a_buffer_behind_a_large_object)
+{
+    enum { SIZE = 65536, TRIES = 50 };
+    void *large[TRIES], *buffer = MAP_FAILED;
+    unsigned n = 0;
+    while (n < TRIES && buffer == MAP_FAILED) {
+        large[n] = hoard_malloc(5 * MIB);
+        ck_assert_ptr_nonnull(large[n]);
+        buffer = mmap((char *)large[n++] + 6 * MIB, SIZE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    }
+    ck_assert_ptr_ne(buffer, MAP_FAILED);
+    void *reap = in_buffer(buffer, SIZE), *object = reapMalloc(&reap, 100);
+    assert_owner(object, reap);
+    reapFree(&reap, object);
+    assert_valid(reap);
+    reapDestroy(&reap);
+    munmap(buffer, SIZE);
+    while (n > 0) hoard_free(large[--n]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("lent", 60);
+    tcase_add_test(tests, a_buffer_behind_a_large_object);
+    tcase_add_test(tests, pieces_in_one_another);
+    tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
+    tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
+    tcase_add_test(tests, a_source_of_sources);
+    tcase_add_test(tests, memory_that_is_a_reaps_already);
+    return run("lent", tests);
+}

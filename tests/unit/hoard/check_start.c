@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_start.c: a fork while another thread starts the allocator. Its last step registers the fork handlers:
+ * pthread_atfork is wrapped here, to stop before and behind it. */
+#include "support/check_backend.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+static sem_t reached, on;
+static bool stops;
+static unsigned registrations;
+
+static void stop_here(void)
+{
+    if (!stops) return;
+    sem_post(&reached);
+    sem_wait(&on);
+}
+
+static unsigned refusals; /* to come: libc has no memory */
+
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    if (refusals > 0) return refusals--, ENOMEM;
+    stop_here();
+    int result = __real_pthread_atfork(prepare, parent, child);
+    registrations++;
+    stop_here();
+    return result;
+}
+
+static void *start(void *unused)
+{
+    hoard_free(hoard_malloc(100));
+    return unused;
+}
+
+/* A child that uses the allocator; how often there are handlers then. */
+static int registrations_in_child(void)
+{
+    stops = false;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        void *block = hoard_malloc(1000);
+        hoard_free(hoard_malloc(100000));
+        hoard_free(block);
+        _exit(block == NULL ? 99 : (int)registrations);
+    }
+    stops = true;
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status), "status %x", (unsigned)status);
+    return WEXITSTATUS(status);
+}
+
+START_TEST(a_child_has_the_fork_handlers_once)
+{
+    pthread_t thread;
+    use_path(_i, NULL);
+    sem_init(&reached, 0, 0);
+    sem_init(&on, 0, 0);
+    stops = true;
+    ck_assert_int_eq(pthread_create(&thread, NULL, start, NULL), 0);
+    sem_wait(&reached); /* before they are registered */
+    ck_assert_int_eq(registrations_in_child(), 1);
+    sem_post(&on);
+    sem_wait(&reached); /* behind it */
+    ck_assert_int_eq(registrations_in_child(), 1);
+    sem_post(&on);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(registrations_in_child(), 1);
+}
+END_TEST
+
+START_TEST(what_is_refused_is_registered_later)
+{
+    use_path(_i, NULL);
+    refusals = 3;
+    for (unsigned i = 0; i < 6; i++) hoard_free(hoard_malloc(100000));
+    ck_assert_uint_eq(refusals, 0);
+    ck_assert_uint_eq(registrations, 1);
+    ck_assert_int_eq(registrations_in_child(), 1);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("start", 60);
+    tcase_add_loop_test(tests, a_child_has_the_fork_handlers_once, 0, PATHS);
+    tcase_add_loop_test(tests, what_is_refused_is_registered_later, 0, PATHS);
+    return run_cases("start", tests, (TCase *)NULL);
+}

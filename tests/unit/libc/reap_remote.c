@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote_free.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
+ * libreap-malloc; no Check, which would run on the malloc that is tested. */
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/expect.h"
+#include "reap.h"
+
+enum { OBJECTS = 3000, THREADS = 3, ROUNDS = 30 };
+
+static void *reap;
+static unsigned char *objects[OBJECTS];
+
+static struct reap_stats stats(void)
+{
+    struct reap_stats stats;
+    EXPECT(reapStats(&reap, &stats) == 0);
+    return stats;
+}
+
+static void in_this_thread(void)
+{
+    char *object = OPAQUE(reapMalloc(&reap, 100));
+    EXPECT(malloc_usable_size(object) == 112);
+    strcpy(object, "text");
+    object = realloc(object, 112);
+    char *moved = OPAQUE(realloc(object, 1000));
+    EXPECT(moved != object && strcmp(moved, "text") == 0);
+    void *owner;
+    EXPECT(reapOf(moved, &owner) == 0 && owner == reap);
+    EXPECT(malloc_usable_size(moved) == 1008);
+    EXPECT(stats().live_objects == 1);
+    EXPECT(stats().live_bytes == 1008);
+    moved = realloc(moved, 100000);
+    EXPECT(strcmp(moved, "text") == 0 && stats().live_bytes == 100000);
+    moved = reapRealloc(&reap, moved, 200000);
+    free(OPAQUE(moved));
+    EXPECT(stats().live_objects == 0);
+    EXPECT(stats().chunks == 1);
+    free(OPAQUE(reapMalloc(&reap, 0)));
+    free(OPAQUE(reapStrdup(&reap, "text")));
+    EXPECT(stats().live_objects == 0);
+}
+
+/* Frees or resizes every third object, while the reap's own thread goes on allocating. */
+static void *foreign(void *arg)
+{
+    for (intptr_t i = (intptr_t)arg; i < OBJECTS; i += THREADS) {
+        unsigned char *object = objects[i];
+        EXPECT(object[0] == (i & 0xff));
+        if (i % 5 == 0) object = realloc(object, 500 + (size_t)i);
+        EXPECT(object[0] == (i & 0xff));
+        free(OPAQUE(object));
+    }
+    return NULL;
+}
+
+static void from_other_threads(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        for (int i = 0; i < OBJECTS; i++) {
+            objects[i] = reapMalloc(&reap, 16 + (size_t)i % 200);
+            objects[i][0] = (unsigned char)i;
+        }
+        for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, foreign, (void *)i);
+        for (int i = 0; i < OBJECTS; i++) reapFree(&reap, reapMalloc(&reap, (size_t)i));
+        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        EXPECT(stats().live_objects == 0);
+        EXPECT(stats().chunks == 1);
+        if (round % 10 == 9) reapFreeAll(&reap);
+    }
+}
+
+/* --- an object that another thread measures, while all around it comes and goes -------------- */
+
+static unsigned char *_Atomic measured;
+static atomic_bool over;
+
+static void *measurer(void *unused)
+{
+    while (!over) {
+        unsigned char *object = measured;
+        if (!object) continue;
+        EXPECT(malloc_usable_size(object) == 48);
+        uintptr_t before = (uintptr_t)object;
+        object = realloc(object, 40);
+        EXPECT((uintptr_t)object == before);
+        free(OPAQUE(object));
+        measured = NULL;
+    }
+    return unused;
+}
+
+/* Makes and frees objects behind it, so that it is the last one before the bump pointer by turns, and in
+ * heap mode, and in a chunk that is left. */
+static void churn_behind(unsigned round)
+{
+    void *behind[6];
+    for (unsigned i = 0; i < 40; i++) {
+        for (unsigned n = 0; n < 6; n++) behind[n] = reapMalloc(&reap, (round * 7 + n * 50) % 400);
+        for (unsigned n = 6; n-- > 0;) reapFree(&reap, behind[(n + i) % 6]);
+    }
+}
+
+static void measured_meanwhile(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, measurer, NULL);
+    for (unsigned round = 0; round < 8000; round++) {
+        if (round % 8 == 0) {
+            reapDestroy(&reap);
+            reapCreate(&reap, NULL);
+        }
+        for (unsigned n = 0; n < round % 100; n++) reapMalloc(&reap, 100); /* up to a chunk's end, and over */
+        measured = reapMalloc(&reap, 48);
+        for (unsigned tries = 0; measured && tries < 1000; tries++) churn_behind(round);
+        while (measured) {
+        }
+    }
+    over = true;
+    pthread_join(thread, NULL);
+}
+
+/* What is pending when a reap ends goes with it. */
+static void pending_at_the_end(void)
+{
+    void *child;
+    for (int i = 0; i < 100; i++) {
+        reapCreate(&child, &reap);
+        void *small = OPAQUE(reapMalloc(&child, 100)), *other = OPAQUE(reapMalloc(&child, 100));
+        free(small);
+        if (i % 3 == 0) reapFreeAll(&child);
+        free(OPAQUE(reapMalloc(&child, 100))); /* where a pending one was */
+        if (i % 3 != 0 && realloc(other, 10000) == NULL) EXPECT(0);
+        if (i % 2) reapFreeAll(&child);
+        reapDestroy(&child);
+    }
+    EXPECT(stats().children == 0);
+}
+
+/* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
+
+enum { WALKED = 1000 };
+static jmp_buf out_of_walk;
+static unsigned visits;
+
+static void *free_others(void *object)
+{
+    for (unsigned i = 0; i < WALKED; i++)
+        if (objects[i] != object) free(OPAQUE(objects[i]));
+    return object;
+}
+
+/* Other threads free what the walk will come to; then the reap takes in what they have freed. */
+static int free_elsewhere(void *object, size_t size, void *leaves)
+{
+    if (size != 48) return 0; /* one of those that are made here */
+    if (visits++ == 0) {
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, NULL, free_others, object) == 0);
+        pthread_join(thread, NULL);
+        stats();
+    }
+    EXPECT(reapMalloc(&reap, 9000) != NULL);
+    if (leaves != NULL) longjmp(out_of_walk, 1);
+    return 0;
+}
+
+static int count(void *object, size_t size, void *kept)
+{
+    (void)object;
+    *(unsigned *)kept += size == 48;
+    return 0;
+}
+
+/* A walk that is left by longjmp keeps the object that it would have come to. */
+static void freed_while_walked(bool leaves)
+{
+    unsigned kept = 0;
+    visits = 0;
+    reapCreate(&reap, NULL);
+    for (unsigned i = 0; i < WALKED; i++) objects[i] = reapMalloc(&reap, 40);
+    if (setjmp(out_of_walk) == 0) {
+        EXPECT(reapWalk(&reap, free_elsewhere, leaves ? &reap : NULL) == 0);
+        EXPECT(!leaves && visits == 2);
+    }
+    EXPECT(reapWalk(&reap, count, &kept) == 0 && kept == 1u + leaves);
+    EXPECT(stats().live_objects == 1u + leaves + visits);
+    reapDestroy(&reap);
+}
+
+static void *shared;
+static void *_Atomic passed[64];
+
+static void *pass_on(void *number)
+{
+    unsigned random = (unsigned)(uintptr_t)number * 7919 + 1;
+    for (int i = 0; i < 30000; i++) {
+        random = random * 1103515245 + 12345;
+        unsigned char *object = reapMalloc(&shared, 8 + (random >> 8) % 400), *old;
+        memset(object, (int)(uintptr_t)number, 8);
+        if (i % 3 == 0) object = realloc(object, 8 + (random >> 4) % 1000);
+        EXPECT(object[7] == (uintptr_t)number && malloc_usable_size(object) >= 8);
+        old = atomic_exchange(&passed[random >> 16 & 63], object);
+        free(OPAQUE(old));
+    }
+    return NULL;
+}
+
+static void of_a_shared_reap(void)
+{
+    pthread_t threads[THREADS];
+    struct reap_stats stats;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    EXPECT(reapCreateWith(&shared, NULL, &options) == 0);
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, pass_on, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 64);
+    for (int i = 0; i < 64; i++) free(passed[i]);
+    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 0);
+    reapDestroy(&shared);
+}
+
+int main(void)
+{
+    freed_while_walked(false);
+    freed_while_walked(true);
+    of_a_shared_reap();
+    reapCreate(&reap, NULL);
+    in_this_thread();
+    from_other_threads();
+    measured_meanwhile();
+    pending_at_the_end();
+    reapDestroy(&reap);
+    return expect_status();
+}

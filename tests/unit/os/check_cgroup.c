@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_cgroup.c: limits of control groups, read below a directory that is made up, and how arenas keep to
+ * one. */
+#include "support/check_backend.h"
+
+#include "arena/arena.h"
+#include "os/cgroup.h"
+#include "hoard.h"
+#include "arena/large.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- files that say it ------------------------------------------------------------------------ */
+
+enum { FILES = 8 };
+
+static const struct {
+    const char *what;
+    struct {
+        const char *name, *text;
+    } files[FILES]; /* under /sys/fs/cgroup but the first, which is /proc/self/cgroup */
+    size_t memory;
+    unsigned cpus;
+} made_up[] = {
+    {"nothing at all", {{NULL, NULL}}, SIZE_MAX, UINT_MAX},
+    {"version 2",
+     {{"", "0::/system.slice/web.service\n"},
+      {"system.slice/web.service/memory.max", "67108864\n"},
+      {"system.slice/web.service/cpu.max", "150000 100000\n"}},
+     67108864,
+     2},
+    {"version 2 without limits",
+     {{"", "0::/a\n"}, {"a/memory.max", "max\n"}, {"a/cpu.max", "max 100000\n"}},
+     SIZE_MAX,
+     UINT_MAX},
+    {"version 2: the least of all ancestors",
+     {{"", "0::/a/b/c\n"},
+      {"a/b/c/memory.max", "max\n"},
+      {"a/b/memory.max", "3000000\n"},
+      {"a/memory.max", "5000000\n"},
+      {"a/cpu.max", "300000 100000\n"},
+      {"a/b/c/cpu.max", "400000 100000\n"}},
+     3000000,
+     3},
+    {"version 2 in a container, seen from outside",
+     {{"", "0::/docker/0123\n"}, {"memory.max", "1000000\n"}, {"cpu.max", "10000 100000\n"}},
+     1000000,
+     1},
+    {"version 2, the root",
+     {{"", "0::/\n"}, {"memory.max", "2000000\n"}, {"cpu.max", "max 100000\n"}},
+     2000000,
+     UINT_MAX},
+    {"version 1",
+     {{"", "12:cpu,cpuacct:/x\n9:memory:/y/z\n1:name=systemd:/\n"},
+      {"memory/y/z/memory.limit_in_bytes", "50000000\n"},
+      {"memory/y/memory.limit_in_bytes", "9223372036854771712\n"},
+      {"cpu/x/cpu.cfs_quota_us", "250000\n"},
+      {"cpu/x/cpu.cfs_period_us", "100000\n"}},
+     50000000,
+     3},
+    {"version 1 without limits",
+     {{"", "4:memory:/\n2:cpu:/\n"},
+      {"memory/memory.limit_in_bytes", "9223372036854771712\n"},
+      {"cpu/cpu.cfs_quota_us", "-1\n"},
+      {"cpu/cpu.cfs_period_us", "100000\n"}},
+     9223372036854771712u,
+     UINT_MAX},
+    {"both, and the other controllers' names begin like ours",
+     {{"", "4:memory2,cpuset:/\n3:memory:/m\n0::/u\n"},
+      {"memory/m/memory.limit_in_bytes", "40000000\n"},
+      {"u/memory.max", "30000000\n"},
+      {"cpu/cpu.cfs_quota_us", "100\n"},
+      {"cpu/cpu.cfs_period_us", "100\n"}},
+     30000000,
+     UINT_MAX},
+    {"nonsense",
+     {{"", "::\nx\n0:\n0::/a\n:memory:\n"},
+      {"a/memory.max", "many\n"},
+      {"memory/memory.limit_in_bytes", "99999999999999999999999999\n"},
+      {"a/cpu.max", "100000 0\n"}},
+     SIZE_MAX,
+     UINT_MAX},
+};
+
+enum { MADE_UP = sizeof made_up / sizeof made_up[0] };
+
+static void write_file(const char *root, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s%s", root, *name ? "sys/fs/cgroup/" : "proc/self/cgroup", name);
+    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+START_TEST(limits_are_read)
+{
+    char root[] = "/tmp/reap-cgroup-XXXXXX", remove[100];
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    for (unsigned i = 0; i < FILES && made_up[_i].files[i].name != NULL; i++)
+        write_file(root, made_up[_i].files[i].name, made_up[_i].files[i].text);
+    struct cgroup group = {0, 0};
+    errno = 4321;
+    cgroup_read(root, &group);
+    int error = errno;
+    snprintf(remove, sizeof remove, "rm -r '%s'", root);
+    ck_assert_int_eq(system(remove), 0);
+    ck_assert_msg(group.memory == made_up[_i].memory, "%s: memory %zu", made_up[_i].what, group.memory);
+    ck_assert_msg(group.cpus == made_up[_i].cpus, "%s: cpus %u", made_up[_i].what, group.cpus);
+    ck_assert_int_eq(error, 4321);
+}
+END_TEST
+
+START_TEST(a_path_that_is_too_long_is_no_limit)
+{
+    char root[1200];
+    memset(root, 'x', sizeof root - 1);
+    root[sizeof root - 1] = '\0';
+    struct cgroup group = {0, 0};
+    cgroup_read(root, &group);
+    ck_assert(group.memory == SIZE_MAX && group.cpus == UINT_MAX);
+}
+END_TEST
+
+/* --- what arenas make of it ------------------------------------------------------------------- */
+
+/* What is unused goes back before new memory is had that would come near the limit; below it stays. */
+START_TEST(near_the_limit_unused_memory_goes_back_first)
+{
+    use_path(_i, "purge_ms=3600000");
+    hoard_free(hoard_malloc(100 * MIB)); /* so that nothing goes back for being a new peak */
+    arena_limit(64 * MIB);
+    void *spans[10];
+    for (unsigned i = 0; i < 10; i++) spans[i] = hoard_malloc(3 * MIB);
+    for (unsigned i = 0; i < 10; i++) hoard_free(spans[i]);
+    size_t unused = held_bytes();
+    ck_assert_uint_ge(unused, 30 * MIB);
+    void *mapping = hoard_malloc(20 * MIB);
+    ck_assert_uint_ge(held_bytes(), unused + 20 * MIB); /* 50 of 56: nothing has gone */
+    void *other = hoard_malloc(8 * MIB);
+    ck_assert_uint_lt(held_bytes(), 30 * MIB);
+    hoard_free(mapping); /* kept, and in the way of the next one, which it is too small for */
+    mapping = hoard_malloc(40 * MIB);
+    ck_assert_uint_lt(held_bytes(), 50 * MIB);
+    hoard_free(mapping);
+    hoard_free(other);
+    /* By default nothing is refused: much that is asked for is never touched. */
+    ck_assert_ptr_nonnull(other = hoard_malloc(200 * MIB));
+    hoard_free(other);
+}
+END_TEST
+
+/* What one heap's blocks were is wanted for spans, and other CPUs have freed it. */
+START_TEST(near_the_limit_other_heaps_give_what_is_unused)
+{
+    static void *blocks[40 * MIB / 512];
+    enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
+    use_path(_i, "purge_ms=3600000");
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    arena_limit(64 * MIB);
+    for (unsigned i = 0; i < BLOCKS; i++) blocks[i] = hoard_malloc(512);
+    pin_to(1);
+    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
+    for (unsigned i = 0; i < 200; i++) ck_assert_ptr_nonnull(hoard_malloc(200000));
+    ck_assert_uint_le(held_bytes(), 64 * MIB);
+}
+END_TEST
+
+static unsigned fill(void **blocks, unsigned n, size_t size)
+{
+    unsigned i = 0;
+    while (i < n && (blocks[i] = hoard_malloc(size)) != NULL) i++;
+    return i;
+}
+
+/* With memory_limit=refuse: NULL and ENOMEM at seven eighths, and what is freed can be had again. */
+START_TEST(past_the_limit_there_is_enomem_and_recovery)
+{
+    static void *blocks[60000];
+    static const size_t sizes[] = {1000, 100000, 5 * MIB, 20000, 1000};
+    use_path(_i, "memory_limit=refuse");
+    hoard_free(hoard_malloc(1));
+    arena_limit(48 * MIB);
+    for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        errno = 0;
+        unsigned n = fill(blocks, 60000, sizes[k]);
+        ck_assert_uint_lt(n, 60000);
+        ck_assert_int_eq(errno, ENOMEM);
+        ck_assert_uint_le(held_bytes(), 42 * MIB);
+        ck_assert_uint_ge(n * sizes[k], 30 * MIB);
+        errno = 0;
+        ck_assert_ptr_null(hoard_realloc(NULL, 43 * MIB));
+        ck_assert_int_eq(errno, ENOMEM);
+        for (unsigned i = 0; i < n; i++) hoard_free(blocks[i]);
+    }
+    void *mapping = hoard_malloc(20 * MIB);
+    ck_assert_ptr_nonnull(mapping);
+    ck_assert_ptr_null(hoard_realloc(mapping, 60 * MIB)); /* grown in place or moved: not past it either */
+    ck_assert_ptr_nonnull(hoard_realloc(mapping, 30 * MIB));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *files = new_case("files", 20), *limit = new_case("limit", 30);
+    tcase_add_loop_test(files, limits_are_read, 0, MADE_UP);
+    tcase_add_test(files, a_path_that_is_too_long_is_no_limit);
+    tcase_add_loop_test(limit, near_the_limit_unused_memory_goes_back_first, 0, PATHS);
+    tcase_add_loop_test(limit, near_the_limit_other_heaps_give_what_is_unused, 0, PATHS);
+    tcase_add_loop_test(limit, past_the_limit_there_is_enomem_and_recovery, 0, PATHS);
+    return run_cases("cgroup", files, limit, (TCase *)NULL);
+}

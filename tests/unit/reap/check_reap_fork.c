@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_fork.c: what the child of a fork finds of reaps that other threads were ending, or were in:
+ * their parents can be cleared and destroyed. With threads, and at the instructions of calls (step.h). */
+#include "support/check_reap.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "support/step.h"
+
+enum { THREADS = 4, FORKS = 300 };
+
+static void *parent;
+
+static void setup(void) { reapCreate(&parent, NULL); }
+
+static void teardown(void)
+{
+    assert_valid(parent);
+    reapDestroy(&parent);
+}
+
+/* The wait status of a child that does this. */
+static int in_child(int (*body)(void))
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        _exit(body());
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static int clear_and_destroy(void)
+{
+    reapFreeAll(&parent);
+    bool valid = reap_is_valid(parent, NULL) && stats_of(parent).children == 0;
+    valid = valid && reapMalloc(&parent, 1000);
+    reapDestroy(&parent);
+    return !valid;
+}
+
+/* --- while others end ------------------------------------------------------------------------ */
+
+static atomic_bool over;
+
+static void linger(void *arg)
+{
+    (void)arg;
+    sched_yield();
+}
+
+/* A tree of three levels, with functions and without. */
+static void *make_and_end(void *unused)
+{
+    while (!over) {
+        void *top, *child, *leaf;
+        reapCreate(&top, &parent);
+        for (int i = 0; i < 4; i++) {
+            reapCreate(&child, &top);
+            reapCreate(&leaf, &child);
+            reapMalloc(&leaf, 20000);
+            if (i % 2) reapOnDestroy(&leaf, linger, NULL);
+            reapOnDestroy(&child, linger, NULL);
+        }
+        reapOnDestroy(&top, linger, NULL);
+        if (leaf) reapFreeAll(&child);
+        reapDestroy(&top);
+    }
+    return unused;
+}
+
+START_TEST(others_end_children)
+{
+    pthread_t threads[THREADS];
+    reapSetLimit(&parent, 1 << 30);
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end, NULL);
+    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* --- while others allocate ------------------------------------------------------------------- */
+
+/* In a reap of its own, which the child of the fork destroys with its parent. */
+static void *allocate_and_free(void *unused)
+{
+    while (!over) {
+        void *reap, *objects[64] = {NULL};
+        reapCreate(&reap, &parent);
+        for (unsigned i = 0; i < 2000 && !over; i++) {
+            void **object = &objects[i % 64];
+            if (i % 3) reapFree(&reap, *object), *object = NULL;
+            size_t size = i * 7919 % 400;
+            *object = memset(reapRealloc(&reap, *object, size), 1, size);
+        }
+        reapDestroy(&reap);
+    }
+    return unused;
+}
+
+/* Whatever they do just then, with zones around objects too. */
+START_TEST(others_allocate)
+{
+    pthread_t threads[THREADS];
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, allocate_and_free, NULL);
+    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* --- at each instruction --------------------------------------------------------------------- */
+
+enum { SIBLINGS = 3, SIZE = 200, FORK_EACH = 5 /* instructions; in a list each */ };
+
+static void *siblings[SIBLINGS], *stepped, *its_object;
+static unsigned forks, first_to_go;
+static int bad_status;
+
+/* Below the parent: two, the one that the call is about, and a third. */
+static void make_siblings(void)
+{
+    reapCreate(&parent, NULL);
+    for (int i = 0; i < SIBLINGS; i++) {
+        if (i == 2) reapCreate(&stepped, &parent);
+        reapCreate(&siblings[i], &parent);
+    }
+    its_object = memset(reapMalloc(&stepped, SIZE), 1, SIZE);
+}
+
+/* Who has had its lock finds it so. */
+static bool is_list_whole(const struct reap *reap)
+{
+    const struct reap *prev = NULL, *child = reap->children;
+    unsigned n = 0;
+    for (; child && n <= SIBLINGS + 1 && child->prev == prev; n++, child = child->next) prev = child;
+    return !child;
+}
+
+/* One that may lie beside what the call is about, and then all. */
+static int destroy_one_and_all(void)
+{
+    if (first_to_go < SIBLINGS) {
+        reapDestroy(&siblings[first_to_go]);
+        if (!is_list_whole(parent)) return 2;
+    }
+    return clear_and_destroy();
+}
+
+static void fork_once(unsigned first)
+{
+    if (bad_status != 0) return;
+    first_to_go = first;
+    forks++;
+    bad_status = in_child(destroy_one_and_all);
+}
+
+static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->lock) != 0; }
+
+/* As another thread, but not where its fork would wait for this one. */
+static void fork_now(void)
+{
+    if (lock_depth != 0) return;
+    if (is_list_locked(parent) || is_list_locked(siblings[0]))
+        for (unsigned i = 0; i <= SIBLINGS; i++) fork_once(i);
+    else if (step_count % FORK_EACH == 0)
+        fork_once(SIBLINGS);
+}
+
+static void create(void) { reapCreate(&stepped, &parent); }
+static void destroy(void) { reapDestroy(&stepped); }
+static void adopt(void) { reapAdopt(&stepped, &siblings[0]); }
+static void allocate(void) { reapMalloc(&stepped, SIZE); }
+static void allocate_much(void) { reapMalloc(&stepped, 300000); }
+static void shrink(void) { its_object = reapRealloc(&stepped, its_object, SIZE / 2); }
+static void grow(void) { its_object = reapRealloc(&stepped, its_object, SIZE + 100); }
+static void free_it(void) { reapFree(&stepped, its_object); }
+
+static const struct {
+    const char *name;
+    void (*does)(void);
+} calls[] = {{"reapCreate", create},
+             {"reapDestroy", destroy},
+             {"reapAdopt", adopt},
+             {"reapMalloc", allocate},
+             {"reapMalloc of much", allocate_much},
+             {"reapRealloc to less", shrink},
+             {"reapRealloc to more", grow},
+             {"reapFree", free_it}};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static const struct {
+    const char *options;
+    bool has_threads; /* or takes locks without atomic instructions */
+} ways[] = {{NULL, false}, {NULL, true}, {"redzone=48", true}, {"harden=1", true}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static void *nothing(void *unused) { return unused; }
+
+/* Whenever another thread forks, the child can clear and destroy what there is. */
+START_TEST(a_fork_at_any_instruction)
+{
+    use_path(PATHS - 1, ways[_i].options);
+    if (ways[_i].has_threads) in_threads(1, nothing, NULL);
+    needs(step_start(), "no single steps here");
+    for (unsigned i = 0; i < CALLS; i++) {
+        make_siblings();
+        forks = 0;
+        step_look = fork_now;
+        step_begin();
+        calls[i].does();
+        step_end();
+        step_look = step_nothing;
+        ck_assert_msg(bad_status == 0, "%s, fork %u, reap %u goes first: the child's status is %x",
+                      calls[i].name, forks, first_to_go, (unsigned)bad_status);
+        ck_assert_uint_gt(forks, 0);
+        assert_valid(parent);
+        reapDestroy(&parent);
+    }
+}
+END_TEST
+
+/* --- in the middle of it --------------------------------------------------------------------- */
+
+static sem_t there, on;
+static unsigned ran;
+
+static void count(void *arg)
+{
+    (void)arg;
+    ran++;
+}
+
+static void stand_still(void *arg)
+{
+    (void)arg;
+    sem_post(&there);
+    sem_wait(&on);
+}
+
+static void in_a_thread_that_stands(void *(*body)(void *), int (*child)(void), int expected)
+{
+    pthread_t thread;
+    sem_init(&there, 0, 0);
+    sem_init(&on, 0, 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, body, NULL), 0);
+    sem_wait(&there);
+    ck_assert_int_eq(in_child(child), expected);
+    sem_post(&on);
+    pthread_join(thread, NULL);
+}
+
+static void *end_slowly(void *clears)
+{
+    void *reap;
+    reapCreate(&reap, &parent);
+    reapOnDestroy(&reap, count, NULL);
+    reapOnDestroy(&reap, stand_still, NULL);
+    reapDestroy(&reap);
+    return clears;
+}
+
+/* What had been called is not called again, and the rest is. */
+static int ends_once(void) { return clear_and_destroy() != 0 || ran != 1; }
+
+START_TEST(one_was_being_destroyed)
+{
+    ran = 0;
+    in_a_thread_that_stands(end_slowly, ends_once, 0);
+    ck_assert_uint_eq(ran, 1);
+}
+END_TEST
+
+/* --- in reaps -------------------------------------------------------------------------------- */
+
+static void *shared;
+
+static void *stand_in(void *unused)
+{
+    void *reap;
+    reapCreate(&reap, &parent);
+    reapEnter(&reap);
+    reapEnter(&reap);
+    reapEnter(&shared);
+    stand_still(NULL);
+    reapLeave();
+    reapLeave();
+    reapLeave();
+    reapDestroy(&reap);
+    return unused;
+}
+
+START_TEST(others_are_in_reaps)
+{
+    shared = new_shared(&parent, 0);
+    in_a_thread_that_stands(stand_in, clear_and_destroy, 0);
+    reapDestroy(&shared);
+}
+END_TEST
+
+/* The forking thread is in the shared reap too, and in one of its own; so it is in the child, alone. */
+static void *mine;
+
+static int leave_and_destroy(void)
+{
+    reapEnter(&shared);
+    reapLeave();
+    reapLeave();
+    reapLeave();
+    return clear_and_destroy();
+}
+
+static int destroy_within(void)
+{
+    reapDestroy(&mine);
+    return 0;
+}
+
+static int destroy_all(void)
+{
+    reapDestroy(&parent);
+    return 0;
+}
+
+START_TEST(the_forking_thread_is_in_reaps)
+{
+    shared = new_shared(&parent, 0);
+    reapCreate(&mine, &parent);
+    reapEnter(&mine);
+    reapEnter(&shared);
+    in_a_thread_that_stands(stand_in, leave_and_destroy, 0);
+    reapLeave();
+    in_a_thread_that_stands(stand_in, destroy_within, SIGABRT);
+    in_a_thread_that_stands(stand_in, destroy_all, SIGABRT);
+    reapLeave();
+    reapDestroy(&mine);
+    reapDestroy(&shared);
+}
+END_TEST
+
+/* --- in the midst of shared reaps ------------------------------------------------------------ */
+
+enum { SHARED_FORKS = 40 };
+
+static void *both[2];
+static unsigned changes; /* under the second one's lock; odd in the middle of one */
+
+/* The child of a fork finds them whole, and can go on with them. */
+static int use_both(void)
+{
+    bool valid = changes % 2 == 0;
+    for (int i = 0; i < 2; i++) {
+        valid = valid && reap_is_valid(reap_behind(both[i]), NULL);
+        valid = valid && reapMalloc(&both[i], 1000);
+        reapFreeAll(&both[i]);
+        reapDestroy(&both[i]);
+    }
+    void *another = new_shared(NULL, 0);
+    reapDestroy(&another);
+    return !valid;
+}
+
+static int one_inside_the_other(void *object, size_t size, void *other)
+{
+    (void)object, (void)size;
+    changes++;
+    reapFree(&other, reapMalloc(&other, 100));
+    sched_yield();
+    changes++;
+    return 0;
+}
+
+/* Holds both at a time, and makes others below one. */
+static void *hold_both(void *unused)
+{
+    for (unsigned n = 0; !over; n++) {
+        reapFree(&both[n % 2], reapMalloc(&both[n % 2], 16 + n % 300));
+        reapWalk(&both[1], one_inside_the_other, both[0]);
+        if (n % 16) continue;
+        void *below = new_shared(&both[0], 0);
+        reapDestroy(&below);
+    }
+    return unused;
+}
+
+START_TEST(a_fork_finds_them_whole)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
+    reapMalloc(&both[1], 100);
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, NULL);
+    for (unsigned n = steps_of(SHARED_FORKS); n > 0; n--) ck_assert_int_eq(in_child(use_both), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_valid(both[0]);
+    for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
+}
+END_TEST
+
+static int use_one(void) { return reapMalloc(&both[0], 10) == NULL; }
+
+static int fork_here(void *object, size_t size, void *arg)
+{
+    (void)object, (void)size, (void)arg;
+    return in_child(use_one);
+}
+
+/* While it is held: by the thread that forks, with others waiting for it. */
+START_TEST(a_fork_in_a_function)
+{
+    pthread_t thread;
+    both[0] = both[1] = new_shared(NULL, 0);
+    over = false;
+    for (int i = 0; i < 5; i++) reapMalloc(&both[0], 100);
+    pthread_create(&thread, NULL, hold_both, NULL);
+    ck_assert_int_eq(reapWalk(&both[0], fork_here, NULL), 0);
+    over = true;
+    pthread_join(thread, NULL);
+    assert_valid(both[0]);
+    reapDestroy(&both[0]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("reap_fork", 60);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, others_end_children);
+    tcase_add_test(tests, others_allocate);
+    tcase_add_test(tests, one_was_being_destroyed);
+    tcase_add_test(tests, others_are_in_reaps);
+    tcase_add_test(tests, the_forking_thread_is_in_reaps);
+    tcase_add_test(tests, a_fork_finds_them_whole);
+    tcase_add_test(tests, a_fork_in_a_function);
+    TCase *steps = new_case("reap_fork_stepped", 60);
+    tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
+    return run_cases("reap_fork", tests, steps, (TCase *)NULL);
+}

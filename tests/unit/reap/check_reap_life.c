@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_life.c: who is who, and how reaps begin and end. */
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "hoard/guarded.h"
+#include "region/reap_chunk.h"
+#include "support/reap_fixture.h"
+
+/* --- who and what ---------------------------------------------------------------------------- */
+
+START_TEST(every_pointer_knows_its_owner)
+{
+    void *other, *owner = &owner;
+    int local;
+    reapCreate(&other, NULL);
+    char *here = reapMalloc(&reap, 100), *there = reapMalloc(&other, 100000);
+    ck_assert_int_eq(reapOf(here + 99, &owner), 0);
+    ck_assert_ptr_eq(owner, reap);
+    ck_assert_int_eq(reapOf(there + 99999, &owner), 0);
+    ck_assert_ptr_eq(owner, other);
+    reapFree(&reap, here);
+    const void *outside[] = {NULL,
+                             &local,
+                             &reap,
+                             here,
+                             here + 16,
+                             reap,
+                             (void *)1,
+                             (void *)UINTPTR_MAX,
+                             (void *)0xffff800000000000,
+                             there - 16,
+                             there + 100000};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        errno = 0;
+        ck_assert_int_eq(reapOf(outside[i], &owner), -1);
+        ck_assert_int_eq(errno, ENOENT);
+        ck_assert_ptr_null(owner);
+    }
+    reapDestroy(&other);
+    ck_assert_int_eq(reapOf(there, &owner), -1);
+}
+END_TEST
+
+START_TEST(names)
+{
+    char name[5000];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    ck_assert_ptr_null(reapName(&reap));
+    ck_assert_int_eq(reapSetName(&reap, "first"), 0);
+    ck_assert_str_eq(reapName(&reap), "first");
+    ck_assert_int_eq(reapSetName(&reap, reapName(&reap) + 1), 0); /* overlapping */
+    ck_assert_str_eq(reapName(&reap), "irst");
+    ck_assert_int_eq(reapSetName(&reap, name), -1);
+    ck_assert_int_eq(errno, ENAMETOOLONG);
+    ck_assert_str_eq(reapName(&reap), "irst");
+    ck_assert_int_eq(reapSetName(&reap, name + 1000), 0);
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetName(&reap, name + 905), 0); /* in another chunk */
+    reapFreeAll(&reap);
+    ck_assert_str_eq(reapName(&reap), name + 905);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_int_eq(reapSetName(&reap, NULL), 0);
+    ck_assert_ptr_null(reapName(&reap));
+}
+END_TEST
+
+/* However often it changes. */
+START_TEST(names_take_no_more_than_the_longest)
+{
+    char name[4096] = "";
+    for (int i = 0; i < 10000; i++) {
+        ck_assert_int_eq(reapSetName(&reap, i % 3 ? "a name" : NULL), 0);
+        ck_assert_int_eq(reapName(&reap) != NULL, i % 3 != 0);
+    }
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    for (size_t i = 0; i < sizeof name - 1; i++) {
+        name[i] = (char)('a' + i % 26);
+        ck_assert_int_eq(reapSetName(&reap, name), 0);
+        ck_assert_str_eq(reapName(&reap), name);
+    }
+    ck_assert_uint_le(stats().chunk_bytes, 32768);
+    reapSetName(&reap, NULL);
+    reapFreeAll(&reap);
+    ck_assert_ptr_null(reapName(&reap));
+    ck_assert_int_eq(reapSetName(&reap, ""), 0);
+    ck_assert_str_eq(reapName(&reap), "");
+}
+END_TEST
+
+START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
+END_TEST
+
+START_TEST(the_version_is_the_headers)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", REAP_VERSION_MAJOR, REAP_VERSION_MINOR, REAP_VERSION_PATCH);
+    ck_assert_str_eq(reapVersion(), version);
+    ck_assert_str_eq(reapVersion(), REAP_VERSION);
+}
+END_TEST
+
+/* --- clearing and destroying ----------------------------------------------------------------- */
+
+static char order[100];
+
+static void note(void *arg) { strcat(order, arg); }
+
+static void nothing(void *arg) { (void)arg; }
+
+START_TEST(functions_run_last_in_first_out_after_the_children)
+{
+    void *a, *b, *below_b;
+    order[0] = '\0';
+    reapOnDestroy(&reap, note, (void *)"1");
+    reapCreate(&a, &reap);
+    reapOnDestroy(&a, note, (void *)"a");
+    reapCreate(&b, &reap);
+    reapOnDestroy(&b, note, (void *)"b");
+    reapCreate(&below_b, &b);
+    reapOnDestroy(&below_b, note, (void *)"c");
+    reapOnDestroy(&reap, note, (void *)"2");
+    reapOnDestroy(&reap, note, (void *)"3");
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"2"), 0);
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"2"), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "cba31");
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "cba31");
+    reapOnDestroy(&reap, note, (void *)"4");
+    void *handle = reap;
+    reapDestroy(&handle);
+    ck_assert_str_eq(order, "cba314");
+    reapCreate(&reap, NULL);
+}
+END_TEST
+
+static void register_more(void *arg)
+{
+    note(arg);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
+    reapOnDestroy(&reap, note, (void *)"y");
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
+    void *child;
+    reapCreate(&child, &reap);
+    reapOnDestroy(&child, note, (void *)"z");
+}
+
+START_TEST(functions_may_use_the_reap)
+{
+    order[0] = '\0';
+    reapOnDestroy(&reap, note, (void *)"0");
+    reapOnDestroy(&reap, note, (void *)"x");
+    reapOnDestroy(&reap, register_more, (void *)"1");
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "1zy0");
+    ck_assert_uint_eq(stats().children, 0);
+    ck_assert_uint_eq(stats().live_objects, 0);
+}
+END_TEST
+
+/* Records are not objects, and those taken back are used again. */
+START_TEST(functions_cost_no_objects)
+{
+    for (int i = 0; i < 10000; i++) {
+        ck_assert_int_eq(reapOnDestroy(&reap, note, (void *)"x"), 0);
+        ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
+    }
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().chunks, 1);
+    order[0] = '\0';
+    for (int i = 0; i < 1000; i++) reapOnDestroy(&reap, nothing, NULL);
+    reapFreeAll(&reap);
+}
+END_TEST
+
+START_TEST(a_deep_tree_needs_no_stack)
+{
+    enum { DEPTH = 20000 };
+    void *parent = reap, *child = NULL;
+    for (int i = 0; i < DEPTH; i++) {
+        reapCreate(&child, &parent);
+        ck_assert_ptr_nonnull(child);
+        parent = child;
+    }
+    reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().children, 0);
+}
+END_TEST
+
+/* What a clear keeps follows what is used, and forgets a burst. */
+START_TEST(a_clear_keeps_what_the_next_round_needs)
+{
+    size_t first = stats().chunk_bytes;
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 200);
+    size_t full = stats().chunk_bytes;
+    reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().live_bytes, 0);
+    ck_assert_uint_eq(stats().chunk_bytes, full);
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, 200);
+    ck_assert_uint_eq(stats().chunk_bytes, full);
+    for (int i = 0; i < 100000; i++) reapMalloc(&reap, 200);
+    reapFreeAll(&reap);
+    ck_assert_uint_le(stats().chunk_bytes, 2 * REAP_KEEP_MAX + first);
+    for (int i = 0; i < 120; i++) reapFreeAll(&reap);
+    ck_assert_uint_eq(stats().chunk_bytes, first);
+}
+END_TEST
+
+static size_t child_with(int objects)
+{
+    void *child;
+    reapCreate(&child, &reap);
+    size_t bytes = stats_of(child).chunk_bytes;
+    for (int round = 0; round < 2; round++) {
+        reapFreeAll(&child);
+        for (int i = 0; i < objects; i++) reapMalloc(&child, 100);
+        assert_valid(child);
+    }
+    reapDestroy(&child);
+    return bytes;
+}
+
+/* Children begin with what the ones before them needed, between 8 and 32 KiB. */
+START_TEST(children_learn_from_each_other)
+{
+    ck_assert_uint_eq(child_with(100), 8192);
+    ck_assert_uint_eq(child_with(100), 16384);
+    ck_assert_uint_eq(child_with(1000), 16384);
+    ck_assert_uint_eq(child_with(1000), 32768);
+    ck_assert_uint_eq(child_with(3), 32768);
+    ck_assert_uint_eq(child_with(3), 16384);
+    ck_assert_uint_eq(child_with(3), 8192);
+    ck_assert_uint_eq(child_with(0), 8192);
+    void *root;
+    reapCreate(&root, NULL);
+    ck_assert_uint_eq(stats_of(root).chunk_bytes, 8192);
+    reapDestroy(&root);
+}
+END_TEST
+
+/* One chunk of those that went is kept for the next child, and goes with the parent. */
+START_TEST(the_next_child_begins_where_the_last_one_did)
+{
+    void *children[3], *stale, *grandchild;
+    size_t before = stats().chunk_bytes, kept = reap_instrumented ? 0 : REAP_FIRST_SIZE;
+    for (int i = 0; i < 3; i++) reapCreate(&children[i], &reap);
+    stale = children[0];
+    for (int i = 0; i < 3; i++) reapDestroy(&children[i]);
+    ck_assert_uint_eq(stats().chunk_bytes, before + kept);
+    ck_assert_int_eq(reapOf(stale, &grandchild), -1);
+    for (int round = 0; round < 3; round++) {
+        reapCreate(&children[0], &reap);
+        ck_assert(children[0] == stale || reap_instrumented);
+        ck_assert_uint_eq(stats().chunk_bytes, before);
+        assert_valid(children[0]);
+        memset(reapMalloc(&children[0], 5000), 0xff, 5000);
+        reapCreate(&grandchild, &children[0]);
+        reapDestroy(&grandchild);
+        reapDestroy(&children[0]);
+        assert_valid(reap);
+    }
+    ck_assert_uint_eq(stats().chunk_bytes, before + kept);
+}
+END_TEST
+
+/* --- handles in memory that goes --- */
+
+/* A source of pages which nobody touches again after they went back. */
+static void *take_pages(size_t size, void *arg)
+{
+    (void)arg;
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static void give_pages(void *pages, size_t size, void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
+}
+
+static bool are_shared;
+
+static void *new_on_pages(void **parent)
+{
+    struct reap_options options = {.size = sizeof options, .source = {take_pages, give_pages, NULL}};
+    void *on_pages;
+    options.flags = are_shared ? REAP_SHARED : 0;
+    ck_assert_int_eq(reapCreateWith(&on_pages, parent, &options), 0);
+    return on_pages;
+}
+
+static void free_in(void *object)
+{
+    void *owner;
+    ck_assert_int_eq(reapOf(object, &owner), 0);
+    reapFree(&owner, object);
+}
+
+static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
+
+/* In a reap itself, small or with a chunk of its own, or freed by one of its functions; also in those of its
+ * children. Its functions find the handle as it was. */
+START_TEST(a_handle_in_the_reap_that_it_is_of)
+{
+    are_shared = _i;
+    for (int where = 0; where < 16; where++) {
+        void *top = new_on_pages(&reap), *below, **handle;
+        if (where & 1) below = new_on_pages(&top);
+        if (where & 2) reapCreate(&below, where & 1 ? &below : &top);
+        handle = reapMalloc(where & 3 ? &below : &top, where & 4 ? 100000 : 16);
+        *handle = top;
+        if (where & 8)
+            reapOnDestroy(where & 3 ? &below : &top, free_in, handle);
+        else
+            reapOnDestroy(where & 3 ? &below : &top, use_it, handle);
+        reapDestroy(handle);
+        ck_assert_uint_eq(stats().children, 0);
+    }
+}
+END_TEST
+
+/* Where it stays it is NULL: in a parent, in a reap beside, in another tree, and elsewhere. */
+START_TEST(a_handle_in_a_reap_that_stays)
+{
+    void *beside, *root, *child, *local;
+    are_shared = _i;
+    reapCreate(&beside, &reap);
+    reapCreate(&root, NULL);
+    void **handles[] = {reapMalloc(&reap, 16), reapMalloc(&beside, 50000), reapMalloc(&root, 16), &local};
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++) {
+        for (int children = 0; children < 2; children++) {
+            *handles[i] = new_on_pages(&reap);
+            if (children) reapCreate(&child, handles[i]);
+            reapMalloc(handles[i], 1000);
+            reapDestroy(handles[i]);
+            ck_assert_ptr_null(*handles[i]);
+        }
+    }
+    reapDestroy(&root);
+}
+END_TEST
+
+/* The same with objects apart, and what was freed looked through for what has been written to it. */
+START_TEST(a_handle_apart)
+{
+    static const char *const how[] = {"harden=1", "redzone=48", "bypass=1"};
+    setenv("REAP_OPTIONS", how[_i], 1);
+    for (int where = 0; where < 8; where++) {
+        void *top, *child, **handle;
+        reapCreate(&top, NULL);
+        reapCreate(&child, &top);
+        handle = reapMalloc(where & 1 ? &child : &top, where & 2 ? 100000 : 16);
+        *handle = top;
+        if (where & 4) reapOnDestroy(where & 1 ? &child : &top, free_in, handle);
+        reapDestroy(handle);
+        guarded_check_freed();
+    }
+}
+END_TEST
+
+/* Made in an object of its parent, and cleared through a handle that goes with the clear. */
+START_TEST(a_handle_in_an_object_of_the_parent)
+{
+    struct request {
+        void *handle;
+        void *self;
+    } *request = reapMalloc(&reap, sizeof *request);
+    reapCreate(&request->handle, &reap);
+    request->self = reapMalloc(&request->handle, 16);
+    *(void **)request->self = request->handle;
+    void *handle = request->handle;
+    reapFreeAll(request->self);
+    ck_assert_uint_eq(stats_of(handle).live_objects, 0);
+    reapDestroy(&request->handle);
+    ck_assert_ptr_null(request->handle);
+}
+END_TEST
+
+START_TEST(destroying_nothing)
+{
+    void *nothing = NULL;
+    reapDestroy(&nothing);
+    ck_assert_ptr_null(nothing);
+    reapFree(&reap, NULL);
+    reapCreate(&nothing, &(void *){NULL});
+    ck_assert_ptr_null(reapParent(&nothing));
+    reapDestroy(&nothing);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_life");
+    tcase_add_test(tests, every_pointer_knows_its_owner);
+    tcase_add_test(tests, names);
+    tcase_add_test(tests, names_take_no_more_than_the_longest);
+    tcase_add_test(tests, usable_size_of_null);
+    tcase_add_test(tests, the_version_is_the_headers);
+    tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
+    tcase_add_test(tests, functions_may_use_the_reap);
+    tcase_add_test(tests, functions_cost_no_objects);
+    tcase_add_test(tests, a_deep_tree_needs_no_stack);
+    tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
+    tcase_add_test(tests, children_learn_from_each_other);
+    tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
+    tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
+    tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);
+    tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
+    tcase_add_test(tests, destroying_nothing);
+    TCase *apart = new_case("reap_life_apart", 30);
+    tcase_add_loop_test(apart, a_handle_apart, 0, 3);
+    return run_cases("reap_life", tests, apart, (TCase *)NULL);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
+#include <pthread.h>
+#include <setjmp.h>
+
+#include "region/reap_chunk.h"
+#include "support/reap_fixture.h"
+
+enum { LIMIT = 1 << 20 };
+
+/* Fills a reap with objects of one size until it is refused. */
+static size_t fill(void **handle, size_t size)
+{
+    size_t bytes = 0;
+    for (void *object; (object = reapMalloc(handle, size)); bytes += reapUsableSize(object))
+        memset(object, 1, size);
+    ck_assert_int_eq(errno, ENOMEM);
+    assert_valid(*handle);
+    return bytes;
+}
+
+/* --- one reap -------------------------------------------------------------------------------- */
+
+/* A reap alone gets its limit to the last unit, whatever the sizes; and again after a clear. */
+START_TEST(a_limit_is_met_exactly)
+{
+    static const size_t sizes[] = {16, 48, 1000, 5000, 40000, 300000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t each = (sizes[i] + 15) / 16 * 16, limit = 3 * 300000 + 7 * i;
+        ck_assert_int_eq(reapSetLimit(&reap, limit), 0);
+        ck_assert_uint_eq(stats().limit, limit);
+        ck_assert_uint_eq(fill(&reap, sizes[i]), limit / each * each);
+        ck_assert_uint_eq(fill(&reap, 16), (limit % each) / 16 * 16);
+        ck_assert_uint_eq(stats().live_bytes, limit / 16 * 16);
+        reapFreeAll(&reap);
+        ck_assert_uint_eq(stats().limit, limit);
+    }
+    ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+    ck_assert_uint_eq(stats().limit, 0);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 4 * 300000));
+}
+END_TEST
+
+START_TEST(each_call_is_limited)
+{
+    reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetLimit(&reap, 1000), 0);
+    char *object = reapMalloc(&reap, 400);
+    errno = 0;
+    ck_assert_ptr_null(reapCalloc(&reap, 10, 100));
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_ptr_null(reapCalloc(&reap, 10, 10000));
+    ck_assert_ptr_null(reapMalloc(&reap, errno ? SIZE_MAX : 1));
+    ck_assert_ptr_null(reapRealloc(&reap, NULL, 1000));
+    ck_assert_ptr_null(reapRealloc(&reap, object, 1000));
+    ck_assert_ptr_null(reapRealloc(&reap, object, 100000));
+    ck_assert_ptr_null(reapAlignedAlloc(&reap, 4096, 500));
+    ck_assert_ptr_null(reapPrintf(&reap, "%500s", "x"));
+    ck_assert_ptr_null(reapMemdup(&reap, errno ? "" : NULL, 100000));
+    ck_assert_uint_eq(stats().live_bytes, 112 + 400);
+    ck_assert_ptr_nonnull(reapAlignedAlloc(&reap, 4096, 400)); /* what aligning takes is not counted */
+    object = reapRealloc(&reap, object, 464);                  /* nor is the copy while it is made */
+    ck_assert_ptr_nonnull(object);
+    ck_assert_uint_eq(stats().live_bytes, 112 + 464 + 400);
+    ck_assert_ptr_null(reapMalloc(&reap, 17));
+    object = reapRealloc(&reap, object, 400);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 80));
+    ck_assert_ptr_null(reapMalloc(&reap, 1));
+    reapFree(&reap, object);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 400));
+}
+END_TEST
+
+/* A limit below what lives is refused and changes nothing; one at that is not. */
+START_TEST(a_limit_below_what_lives)
+{
+    for (int i = 0; i < 100; i++) reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetLimit(&reap, 100 * 112 - 1), -1);
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_uint_eq(stats().limit, 0);
+    ck_assert_int_eq(reapSetLimit(&reap, 100 * 112), 0);
+    ck_assert_ptr_null(reapMalloc(&reap, 1));
+    ck_assert_int_eq(reapSetLimit(&reap, 100), -1);
+    ck_assert_uint_eq(stats().limit, 100 * 112);
+    ck_assert_int_eq(reapSetLimit(&reap, 101 * 112), 0);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
+    ck_assert_ptr_null(reapMalloc(&reap, 1));
+}
+END_TEST
+
+/* Most objects of a limited reap are bumped as those of any other: `end` moves in steps. */
+START_TEST(the_fast_path_goes_on)
+{
+    const struct reap *r = reap;
+    const char *end = NULL;
+    int steps = 0;
+    needs(!reap_instrumented, "all objects are watched");
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < LIMIT / 64; i++) {
+        ck_assert_ptr_nonnull(reapMalloc(&reap, 64));
+        steps += r->end != end;
+        end = r->end;
+    }
+    ck_assert_int_lt(steps, 200);
+}
+END_TEST
+
+/* --- several reaps --------------------------------------------------------------------------- */
+
+START_TEST(a_limit_holds_for_those_below)
+{
+    void *children[20], *grandchild;
+    size_t all = 0;
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < 20; i++) {
+        reapCreate(&children[i], &reap);
+        for (int k = 0; k < 100; k++) ck_assert_ptr_nonnull(reapMalloc(&children[i], 100));
+        all += (size_t)100 * 112;
+    }
+    reapCreate(&grandchild, &children[7]);
+    all += fill(&grandchild, 1000);
+    ck_assert_uint_le(all, LIMIT);
+    ck_assert_uint_ge(all + 1008, LIMIT - LIMIT / 16);
+    ck_assert_uint_eq(stats_of(grandchild).live_bytes, all - (size_t)20 * 100 * 112);
+    reapDestroy(&grandchild);
+    ck_assert_uint_ge(fill(&children[3], 10000), LIMIT - LIMIT / 16 - (size_t)20 * 100 * 112 - 10000);
+    reapFreeAll(&children[3]);
+    for (int i = 0; i < 20; i++) reapDestroy(&children[i]);
+    assert_valid(reap);
+    ck_assert_uint_eq(fill(&reap, 16), LIMIT); /* nothing is lost */
+}
+END_TEST
+
+START_TEST(limits_nest)
+{
+    void *inner, *below, *outside;
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    reapCreate(&inner, &reap);
+    reapCreate(&below, &inner);
+    reapCreate(&outside, &reap);
+    ck_assert_int_eq(reapSetLimit(&inner, LIMIT / 4), 0);
+    ck_assert_uint_le(fill(&below, 100), LIMIT / 4);
+    ck_assert_uint_ge(stats_of(below).live_bytes, LIMIT / 4 - LIMIT / 64 - 112);
+    size_t bytes = fill(&outside, 100) + stats_of(below).live_bytes;
+    ck_assert_uint_le(bytes, LIMIT);
+    ck_assert_uint_ge(bytes, LIMIT - LIMIT / 16 - 112);
+    reapFreeAll(&below);
+    ck_assert_uint_ge(fill(&below, 16), LIMIT / 4 - LIMIT / 16); /* what outside has left of the outer one */
+    ck_assert_int_eq(reapSetLimit(&inner, 0), 0);
+    assert_valid(reap);
+    assert_valid(below);
+    reapDestroy(&outside);
+    ck_assert_uint_ge(fill(&below, 1000) + stats_of(below).live_bytes, LIMIT / 2);
+    ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+    assert_valid(below);
+    ck_assert_ptr_nonnull(reapMalloc(&below, LIMIT));
+}
+END_TEST
+
+/* A limit that comes later counts what is there already. */
+START_TEST(a_limit_counts_what_was_there)
+{
+    void *child, *grandchild;
+    reapCreate(&child, &reap);
+    reapCreate(&grandchild, &child);
+    reapMalloc(&reap, 1600);
+    reapMalloc(&child, 1600);
+    void *object = reapMalloc(&grandchild, 1600);
+    ck_assert_int_eq(reapSetLimit(&grandchild, 2000), 0);
+    ck_assert_int_eq(reapSetLimit(&reap, 4799), -1);
+    ck_assert_int_eq(reapSetLimit(&reap, 4800), 0);
+    ck_assert_ptr_null(reapMalloc(&child, 1));
+    ck_assert_ptr_null(reapMalloc(&grandchild, 1));
+    reapFree(&grandchild, object);
+    ck_assert_uint_ge(fill(&child, 16), 1600 - 4800 / 16);
+    reapDestroy(&child);
+    ck_assert_uint_eq(fill(&reap, 16), 3200);
+}
+END_TEST
+
+/* --- the function ---------------------------------------------------------------------------- */
+
+struct met {
+    void *reap;
+    size_t size;
+    int calls;
+    void *to_free;
+};
+
+static void on_limit(void **handle, size_t size, void *arg)
+{
+    struct met *met = arg;
+    met->reap = *handle;
+    met->size = size;
+    met->calls++;
+    ck_assert_ptr_null(reapMalloc(handle, LIMIT)); /* does not come here again */
+    if (met->to_free) reapFree(handle, met->to_free);
+    met->to_free = NULL;
+}
+
+START_TEST(the_function_is_called_and_the_call_tried_again)
+{
+    struct met met = {0};
+    void *child;
+    reapOnLimit(&reap, on_limit, &met);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, LIMIT));
+    reapFreeAll(&reap);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    met.to_free = reapMalloc(&reap, LIMIT / 2);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, LIMIT / 2));
+    ck_assert_int_eq(met.calls, 0);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 1001));
+    ck_assert_int_eq(met.calls, 1);
+    ck_assert_uint_eq(met.size, 1001);
+    ck_assert_ptr_eq(met.reap, reap);
+    ck_assert_ptr_null(reapMalloc(&reap, LIMIT / 2));
+    ck_assert_int_eq(met.calls, 2);
+    reapCreate(&child, &reap);
+    ck_assert_int_eq(reapSetLimit(&child, LIMIT), 0);
+    ck_assert_ptr_null(reapMalloc(&child, LIMIT / 2 + 1)); /* it is the parent's limit that is met */
+    ck_assert_int_eq(met.calls, 3);
+    ck_assert_ptr_eq(met.reap, reap);
+    ck_assert_ptr_null(reapMalloc(&child, LIMIT + 1)); /* and here its own, which has no function */
+    ck_assert_int_eq(met.calls, 3);
+    reapOnLimit(&reap, NULL, NULL);
+    ck_assert_ptr_null(reapMalloc(&reap, LIMIT / 2));
+    ck_assert_int_eq(met.calls, 3);
+}
+END_TEST
+
+static jmp_buf out_of_it;
+
+static void leap(void **handle, size_t size, void *arg)
+{
+    ++*(int *)arg;
+    ck_assert_ptr_null(reapMalloc(handle, size));
+    longjmp(out_of_it, 1);
+}
+
+static NOINLINE void ask_from_below(void **handle, unsigned depth)
+{
+    volatile char frame[64] = {0};
+    if (depth > 0)
+        ask_from_below(handle, depth - 1);
+    else
+        reapMalloc(handle, LIMIT + 1);
+    (void)frame[depth % 64];
+}
+
+static bool left_by_longjmp(void **handle, unsigned depth)
+{
+    if (setjmp(out_of_it) != 0) return true;
+    ask_from_below(handle, depth);
+    return false;
+}
+
+/* From deeper and deeper: after the request that was given up has ended, or the function was registered
+ * again. */
+START_TEST(the_function_leaves_by_longjmp)
+{
+    void *request;
+    int calls = 0;
+    reapOnLimit(&reap, leap, &calls);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < 20; i++) {
+        reapCreate(&request, &reap);
+        ck_assert(left_by_longjmp(&request, (unsigned)i));
+        assert_valid(reap);
+        ck_assert_ptr_nonnull(reapMalloc(&request, 100));
+        if (i % 2)
+            reapDestroy(&request);
+        else
+            reapOnLimit(&reap, leap, &calls);
+    }
+    ck_assert_int_eq(calls, 20);
+    reapOnLimit(&reap, NULL, NULL);
+}
+END_TEST
+
+static void *use_it(void *shared)
+{
+    ck_assert_ptr_nonnull(reapMalloc(&shared, 100));
+    return NULL;
+}
+
+static NOINLINE bool a_move_is_left(void *object, void **from)
+{
+    if (setjmp(out_of_it) != 0) return true;
+    reapMove(object, from, &reap);
+    return false;
+}
+
+/* Out of a move, which holds the reap that is moved from where that is shared. */
+START_TEST(the_function_leaves_a_move_by_longjmp)
+{
+    void *shared = new_shared(NULL, 0), *object = reapMalloc(&shared, 2000);
+    int calls = 0;
+    ck_assert_int_eq(reapSetLimit(&reap, 1000), 0);
+    for (int i = 0; i < 3; i++) {
+        reapOnLimit(&reap, leap, &calls);
+        ck_assert(a_move_is_left(object, &shared));
+        ck_assert_uint_eq(((struct reap_face *)shared)->depth, 0);
+        in_threads(1, use_it, shared);
+        assert_valid(shared);
+        assert_valid(reap);
+    }
+    ck_assert_int_eq(calls, 3);
+    ck_assert_int_eq(reapSetLimit(&reap, 10000), 0);
+    ck_assert_ptr_nonnull(reapMove(object, &shared, &reap));
+    reapOnLimit(&reap, NULL, NULL);
+    reapDestroy(&shared);
+}
+END_TEST
+
+static void clear(void **handle, size_t size, void *arg)
+{
+    (void)size;
+    ++*(int *)arg;
+    reapFreeAll(handle);
+}
+
+START_TEST(the_function_clears_the_reap)
+{
+    int calls = 0;
+    reapSetLimit(&reap, LIMIT);
+    reapOnLimit(&reap, clear, &calls);
+    for (int i = 0; i < 5 * LIMIT / 1008 + 5; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 1000));
+    ck_assert_int_eq(calls, 5);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, LIMIT));
+    ck_assert_int_eq(calls, 6);
+    assert_valid(reap);
+}
+END_TEST
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, ROUNDS = 100 };
+
+static _Atomic(size_t) together, refusals;
+
+/* What the threads together believe to have is never more than the limit: each counts before it frees and
+ * after it has got. */
+static void *take_and_give(void *arg)
+{
+    void *mine;
+    (void)arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t bytes = 0;
+        reapCreate(&mine, &reap);
+        for (int i = 0; i < 200; i++) {
+            void *object = reapMalloc(&mine, (size_t)(i * 37 % 500) + 1);
+            if (!object) {
+                refusals++;
+                break;
+            }
+            bytes += reapUsableSize(object);
+            size_t size = reapUsableSize(object), all = atomic_fetch_add(&together, size) + size;
+            ck_assert_uint_le(all, LIMIT / 8);
+            if (i % 3) continue;
+            bytes -= reapUsableSize(object);
+            together -= reapUsableSize(object);
+            reapFree(&mine, object);
+        }
+        together -= bytes;
+        reapDestroy(&mine);
+    }
+    return NULL;
+}
+
+START_TEST(threads_share_a_limit)
+{
+    pthread_t threads[THREADS];
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT / 8), 0);
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, take_and_give, NULL);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_valid(reap);
+    ck_assert_uint_eq(fill(&reap, 16), LIMIT / 8);
+}
+END_TEST
+
+/* --- the equations --------------------------------------------------------------------------- */
+
+START_TEST(validity_notices_each_broken_equation)
+{
+    struct reap *r = reap;
+    void *child;
+    reapCreate(&child, &reap);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < 10; i++) reapMalloc(&reap, 100);
+    BREAKS(r->share.drawn += 16, r->share.drawn -= 16);
+    BREAKS(r->share.room -= 16, r->share.room += 16);
+    BREAKS(r->share.left += 16, r->share.left -= 16);
+    BREAKS(r->share.slack += 16, r->share.slack -= 16);
+    BREAKS(r->share.limiter = NULL, r->share.limiter = r);
+    if (!reap_instrumented) BREAKS(r->end += 16, r->end -= 16);
+    struct reap *c = child;
+    BREAKS(c->share.extra += 16, c->share.extra -= 16);
+    BREAKS(c->share.limiter = NULL, c->share.limiter = r);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_limit");
+    tcase_add_test(tests, a_limit_is_met_exactly);
+    tcase_add_test(tests, each_call_is_limited);
+    tcase_add_test(tests, a_limit_below_what_lives);
+    tcase_add_test(tests, the_fast_path_goes_on);
+    tcase_add_test(tests, a_limit_holds_for_those_below);
+    tcase_add_test(tests, limits_nest);
+    tcase_add_test(tests, a_limit_counts_what_was_there);
+    tcase_add_test(tests, the_function_is_called_and_the_call_tried_again);
+    tcase_add_test(tests, the_function_leaves_by_longjmp);
+    tcase_add_test(tests, the_function_leaves_a_move_by_longjmp);
+    tcase_add_test(tests, the_function_clears_the_reap);
+    tcase_add_test(tests, threads_share_a_limit);
+    tcase_add_test(tests, validity_notices_each_broken_equation);
+    return run("reap_limit", tests);
+}

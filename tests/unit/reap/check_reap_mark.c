@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_mark.c: marks: what goes with a rewind, what stays, and where objects come from meanwhile. */
+#include "region/reap_chunk.h"
+#include "support/reap_fixture.h"
+
+static char order[100];
+
+static void note(void *arg) { strcat(order, arg); }
+
+static void ignore(void *arg) { (void)arg; }
+
+/* --- one mark -------------------------------------------------------------------------------- */
+
+START_TEST(a_rewind_frees_what_came_after)
+{
+    reap_mark mark;
+    void *owner, *older[50], *younger[2000];
+    for (int i = 0; i < 50; i++) older[i] = memset(reapMalloc(&reap, 100), i, 100);
+    struct reap_stats before = stats();
+    reapMark(&reap, &mark);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2000; i++) younger[i] = memset(reapMalloc(&reap, 200), 99, 200);
+        ck_assert_ptr_nonnull(reapMalloc(&reap, 500000));
+        for (int i = 0; i < 2000; i += 3) reapFree(&reap, younger[i]);
+        assert_valid(reap);
+        reapRewind(&reap, &mark);
+        assert_valid(reap);
+        ck_assert_uint_eq(stats().live_objects, before.live_objects);
+        ck_assert_uint_eq(stats().live_bytes, before.live_bytes);
+        ck_assert_uint_eq(stats().chunk_bytes, before.chunk_bytes);
+        ck_assert_int_eq(reapOf(younger[1], &owner), -1);
+    }
+    for (int i = 0; i < 50; i++) ck_assert_int_eq(((char *)older[i])[99], i);
+    void *first = reapMalloc(&reap, 10);
+    ck_assert_ptr_eq(first, younger[0]);
+    reapUnmark(&reap, &mark);
+    ck_assert_uint_eq(stats().live_objects, before.live_objects + 1);
+}
+END_TEST
+
+/* While a mark is open free memory is left alone, and nothing grows across the mark; afterwards both are
+ * as they were. */
+START_TEST(objects_come_from_the_bump_pointer_only)
+{
+    reap_mark mark;
+    char *objects[20], *last = NULL;
+    for (int i = 0; i < 20; i++) objects[i] = last = reapMalloc(&reap, 64);
+    for (int i = 0; i < 19; i += 2) reapFree(&reap, objects[i]);
+    reapMark(&reap, &mark);
+    for (int i = 0; i < 10; i++) {
+        char *object = reapMalloc(&reap, 64);
+        ck_assert(object > last);
+        last = object;
+        reapFree(&reap, objects[1]);
+        objects[1] = reapMalloc(&reap, 16);
+        ck_assert(objects[1] > last);
+        last = objects[1];
+    }
+    char *old = objects[19], *grown = reapRealloc(&reap, old, 128);
+    ck_assert(grown > last);
+    reapUnmark(&reap, &mark);
+    ck_assert((char *)reapMalloc(&reap, 64) <= objects[19]);
+}
+END_TEST
+
+/* An older object before the mark leaves a free block there: the bump pointer stays. */
+START_TEST(older_objects_stay_freed)
+{
+    reap_mark mark;
+    char *a = reapMalloc(&reap, 64), *b = reapMalloc(&reap, 64);
+    reapMark(&reap, &mark);
+    reapFree(&reap, b);
+    assert_valid(reap);
+    char *c = reapMalloc(&reap, 64);
+    ck_assert_ptr_eq(c, b + 64);
+    reapFree(&reap, c);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), c);
+    reapRewind(&reap, &mark);
+    ck_assert_uint_eq(stats().live_objects, 1);
+    reapUnmark(&reap, &mark);
+    assert_valid(reap);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), b); /* the pointer came back over it */
+    reapFree(&reap, a);
+}
+END_TEST
+
+START_TEST(children_and_functions_go_with_a_rewind)
+{
+    reap_mark mark;
+    void *older, *child, *grandchild;
+    order[0] = '\0';
+    reapCreate(&older, &reap);
+    reapOnDestroy(&older, note, (void *)"o");
+    reapOnDestroy(&reap, note, (void *)"1");
+    reapOnDestroy(&reap, note, (void *)"2");
+    reapMark(&reap, &mark);
+    reapCreate(&child, &reap);
+    reapCreate(&grandchild, &child);
+    reapOnDestroy(&grandchild, note, (void *)"g");
+    reapOnDestroy(&child, note, (void *)"c");
+    reapOnDestroy(&reap, note, (void *)"3");
+    reapOnDestroy(&reap, note, (void *)"4");
+    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"1"), 0);
+    reapRewind(&reap, &mark);
+    ck_assert_str_eq(order, "gc43");
+    ck_assert_uint_eq(stats().children, 1);
+    reapCreate(&child, &reap);
+    reapOnDestroy(&child, note, (void *)"d");
+    reapOnDestroy(&reap, note, (void *)"5");
+    reapUnmark(&reap, &mark); /* these stay */
+    reapMark(&reap, &mark);
+    reapRewind(&reap, &mark);
+    ck_assert_str_eq(order, "gc43");
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "gc43do52");
+}
+END_TEST
+
+static int times;
+
+static void make_more(void *arg)
+{
+    void *child;
+    (void)arg;
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
+    if (++times > 3) return;
+    reapCreate(&child, &reap);
+    reapOnDestroy(&child, note, (void *)"x");
+    reapOnDestroy(&reap, make_more, NULL);
+}
+
+START_TEST(functions_may_use_the_reap_that_is_rewound)
+{
+    reap_mark mark;
+    order[0] = '\0';
+    reapMark(&reap, &mark);
+    reapOnDestroy(&reap, make_more, NULL);
+    reapRewind(&reap, &mark);
+    ck_assert_int_eq(times, 4);
+    ck_assert_str_eq(order, "xxx");
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().children, 0);
+}
+END_TEST
+
+/* --- several --------------------------------------------------------------------------------- */
+
+START_TEST(marks_nest)
+{
+    enum { DEEP = 300 };
+    static reap_mark marks[DEEP];
+    static size_t live[DEEP];
+    for (int i = 0; i < DEEP; i++) {
+        live[i] = stats().live_bytes;
+        reapMark(&reap, &marks[i]);
+        for (int k = 0; k < i % 7; k++) reapMalloc(&reap, (size_t)(i * 131 % 3000));
+        if (i % 50 == 7) reapMalloc(&reap, 100000);
+    }
+    for (int i = DEEP - 1; i >= 0; i -= 17) { /* those in between are over with the outer one */
+        reapRewind(&reap, &marks[i]);
+        ck_assert_uint_eq(stats().live_bytes, live[i]);
+        assert_valid(reap);
+        if (i % 2) reapUnmark(&reap, &marks[i]);
+        assert_valid(reap);
+    }
+    reapUnmark(&reap, &marks[0]);
+    assert_valid(reap);
+}
+END_TEST
+
+/* What a mark holds back, it holds back no longer than it is open. */
+START_TEST(the_mark_outside_has_its_place_again)
+{
+    reap_mark outer, inner;
+    char *older = reapMalloc(&reap, 64);
+    reapMark(&reap, &outer);
+    char *object = reapMalloc(&reap, 64);
+    reapMark(&reap, &inner);
+    reapFree(&reap, object);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), object + 64);
+    reapFree(&reap, object + 64);
+    reapUnmark(&reap, &inner);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), object);
+    reapFree(&reap, object);
+    char *grown = reapRealloc(&reap, older, 80);
+    ck_assert_ptr_eq(grown, object); /* not across the mark */
+    reapRewind(&reap, &outer);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    reapUnmark(&reap, &outer);
+    ck_assert_ptr_eq(reapMalloc(&reap, 200), older);
+}
+END_TEST
+
+START_TEST(a_clear_closes_all_marks)
+{
+    reap_mark outer, inner;
+    reapMark(&reap, &outer);
+    for (int i = 0; i < 500; i++) reapMalloc(&reap, 100);
+    reapMark(&reap, &inner);
+    reapFreeAll(&reap);
+    assert_valid(reap);
+    void *object = reapMalloc(&reap, 64), *next = reapMalloc(&reap, 64);
+    reapFree(&reap, object);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), object);
+    reapFree(&reap, next);
+}
+END_TEST
+
+START_TEST(marks_and_limits)
+{
+    reap_mark mark;
+    ck_assert_int_eq(reapSetLimit(&reap, 100000), 0);
+    reapMalloc(&reap, 1000);
+    reapMark(&reap, &mark);
+    for (int round = 0; round < 5; round++) {
+        size_t objects = 0;
+        while (reapMalloc(&reap, 1000)) objects++;
+        ck_assert_uint_eq(objects, 98000 / 1008 + 1);
+        reapRewind(&reap, &mark);
+        assert_valid(reap);
+    }
+    reapUnmark(&reap, &mark);
+    assert_valid(reap);
+}
+END_TEST
+
+/* A chunk that came with the mark and holds records stays, empty. */
+START_TEST(records_outlive_a_rewind)
+{
+    reap_mark mark;
+    static char name[3000];
+    memset(name, 'n', sizeof name - 1);
+    reapMark(&reap, &mark);
+    for (int i = 0; i < 100; i++) reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetName(&reap, name), 0);
+    for (int i = 0; i < 500; i++) reapMalloc(&reap, 100);
+    for (int round = 0; round < 3; round++) {
+        reapRewind(&reap, &mark);
+        assert_valid(reap);
+        ck_assert_str_eq(reapName(&reap), name);
+        ck_assert_uint_eq(stats().live_objects, 0);
+        for (int i = 0; i < 500; i++) memset(reapMalloc(&reap, 100), 1, 100);
+    }
+    reapUnmark(&reap, &mark);
+    ck_assert_str_eq(reapName(&reap), name);
+}
+END_TEST
+
+/* Functions fill a chunk in which nothing was ever freed: it has no second bitmap, and nothing that is free. */
+START_TEST(a_chunk_of_records_alone)
+{
+    struct reap *it = reap; /* not a shared one */
+    reap_mark outer, inner;
+    reapMark(&reap, &outer);
+    while (it->current == reap_first_chunk(it)) reapMalloc(&reap, 100);
+    void *later = reapMalloc(&reap, 100);
+    reapRewind(&reap, &outer);
+    (void)later;
+    while (it->bump_max - it->bump >= 32) reapMalloc(&reap, 16);
+    ck_assert_int_eq(reapOnDestroy(&reap, ignore, NULL), 0); /* in a chunk of its own */
+    struct reap_chunk *chunk = it->current;
+    ck_assert_ptr_ne(chunk, reap_first_chunk(it));
+    reapMark(&reap, &inner);
+    if ((it->bump_max - it->bump) % 32 != 0) reapSetName(&reap, "a name"); /* with its header, 16 bytes */
+    while (it->bump_max - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
+    ck_assert_ptr_eq(it->bump_max, (char *)reap_address(chunk, chunk->first));
+    while (it->current == chunk) reapOnDestroy(&reap, ignore, NULL);
+    ck_assert(chunk->live_units == 0 && !chunk->frees);
+    reapUnmark(&reap, &inner);
+    reapUnmark(&reap, &outer);
+    assert_valid(reap);
+    void *first = reapMalloc(&reap, 64), *second = reapMalloc(&reap, 64);
+    reapFree(&reap, first);
+    memset(reapMalloc(&reap, 600), 1, 600); /* for which all that is free is joined */
+    reapFree(&reap, second);
+    assert_valid(reap);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_mark");
+    tcase_add_test(tests, a_rewind_frees_what_came_after);
+    tcase_add_test(tests, objects_come_from_the_bump_pointer_only);
+    tcase_add_test(tests, older_objects_stay_freed);
+    tcase_add_test(tests, children_and_functions_go_with_a_rewind);
+    tcase_add_test(tests, functions_may_use_the_reap_that_is_rewound);
+    tcase_add_test(tests, marks_nest);
+    tcase_add_test(tests, the_mark_outside_has_its_place_again);
+    tcase_add_test(tests, a_clear_closes_all_marks);
+    tcase_add_test(tests, marks_and_limits);
+    tcase_add_test(tests, records_outlive_a_rewind);
+    tcase_add_test(tests, a_chunk_of_records_alone);
+    return run("reap_mark", tests);
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_races.c: what other threads see and do while a reap's own thread goes on: they ask for the size
+ * of its objects, free and resize them, and make children. At each instruction of a call first (step.h), then
+ * with threads. */
+#include "support/check_reap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/expect.h"
+#include "reap/reap_tree.h"
+#include "reap/remote_free.h"
+#include "region/reap_chunk.h"
+#include "support/step.h"
+
+/* A look comes after each instruction, of which a debug build has many more: what is done at each of them is
+ * done there at every STRIDE-th. */
+#ifdef REAP_DEBUG
+#define FEW_STEPS "walk_steps=0"
+enum { STRIDE = 7 };
+#else
+#define FEW_STEPS NULL
+enum { STRIDE = 1 };
+#endif
+
+static void *reap;
+
+/* --- at each instruction --------------------------------------------------------------------- */
+
+enum { OBJECTS = 48, MARKS = 3 };
+
+/* What lives, oldest first, and what the call that is under way frees or resizes: `first` up to `last`. */
+static struct {
+    char *at;
+    struct reap_chunk *chunk;
+    size_t units;
+} live[OBJECTS];
+static unsigned count, first, last;
+
+static const char *wrong;
+static unsigned whose;
+
+static void say(unsigned i, const char *what)
+{
+    if (wrong) return;
+    wrong = what;
+    whose = i;
+}
+
+/* What lives is seen to, with its size; or something is being changed behind it. */
+static void look_at_sizes(void)
+{
+    int saved = errno;
+    for (unsigned i = 0; i < count; i++) {
+        size_t units;
+        void *owner;
+        if (i >= first && i < last) continue;
+        const struct reap_chunk *chunk = live[i].chunk;
+        if (!reap_is_object(chunk, live[i].at)) say(i, "no object");
+        if (reapOf(live[i].at + live[i].units * 16 - 1, &owner) != 0 || owner != reap) say(i, "no owner");
+        if (live[i].units == 1 && reap_remote_is_roomy(chunk, live[i].at)) say(i, "roomy");
+        if (chunk->kind == REAP_REGULAR && reap_remote_measure(chunk, reap_unit(chunk, live[i].at), &units) &&
+            units != live[i].units)
+            say(i, "of another size");
+    }
+    errno = saved;
+}
+
+static void note(unsigned i, void *at)
+{
+    ck_assert_ptr_nonnull(at);
+    live[i].at = at;
+    live[i].chunk = chunk_of(at, NULL);
+    live[i].units = reapUsableSize(at) / 16;
+    if (i == count) count++;
+}
+
+static void forget(unsigned i)
+{
+    for (count--; i < count; i++) live[i] = live[i + 1];
+}
+
+static size_t some_size(uint64_t *chance)
+{
+    return random_below(chance, 2) ? 16 : random_below(chance, 8) ? 1 + random_below(chance, 300) : 5000;
+}
+
+/* One call, looked at all the time; n objects from i on are its business. */
+#define STEPPED(i, n, call)                                                                                  \
+    do {                                                                                                     \
+        first = (i);                                                                                         \
+        last = first + (n);                                                                                  \
+        step_begin();                                                                                        \
+        call;                                                                                                \
+        step_end();                                                                                          \
+        ck_assert_msg(!wrong, "%s: object %u of %u, %zu units: %s", #call, whose, count,                     \
+                      live[whose].units, wrong);                                                             \
+    } while (0)
+
+static reap_mark marks[MARKS];
+static unsigned older[MARKS], depth;
+
+static void change_marks(uint64_t *chance)
+{
+    if (depth < MARKS && random_below(chance, 2)) {
+        older[depth] = count;
+        STEPPED(0, 0, reapMark(&reap, &marks[depth]));
+        depth++;
+    } else if (depth > 0 && random_below(chance, 3)) {
+        unsigned to = random_below(chance, depth), n = older[to];
+        STEPPED(n, count - n, reapRewind(&reap, &marks[to]));
+        count = n;
+        depth = to + 1;
+    } else if (depth > 0) {
+        depth = random_below(chance, depth);
+        STEPPED(0, 0, reapUnmark(&reap, &marks[depth]));
+    }
+}
+
+static void change_object(uint64_t *chance)
+{
+    void *object = NULL;
+    unsigned i = random_below(chance, 2) ? count - 1 : random_below(chance, count);
+    if (random_below(chance, 4)) {
+        STEPPED(i, 1, reapFree(&reap, live[i].at));
+        for (unsigned k = 0; k < depth; k++) older[k] -= i < older[k];
+        forget(i);
+    } else {
+        size_t size = some_size(chance);
+        STEPPED(i, 1, object = reapRealloc(&reap, live[i].at, size));
+        for (unsigned k = 0; k < depth; k++) /* what has moved is the youngest */
+            if (i < older[k] && object != live[i].at) older[k]--;
+        if (object == live[i].at) {
+            note(i, object);
+        } else {
+            forget(i);
+            note(count, object);
+        }
+    }
+}
+
+START_TEST(at_each_instruction)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    step_look = look_at_sizes;
+    uint64_t chance = 1 + (uint64_t)_i;
+    for (int round = 0; round < 6; round++) {
+        reapCreate(&reap, NULL);
+        count = depth = 0;
+        for (unsigned fill = random_below(&chance, 7000), done = 0; done < fill; done += 700)
+            reapMalloc(&reap, 700);
+        for (int i = 0; i < 120; i++) {
+            unsigned what = random_below(&chance, 8);
+            void *object = NULL;
+            size_t size = some_size(&chance);
+            if (count == OBJECTS || (what < 4 && count > 0)) {
+                change_object(&chance);
+            } else if (what < 7) {
+                STEPPED(0, 0, object = reapMalloc(&reap, size));
+                note(count, object);
+            } else {
+                change_marks(&chance);
+            }
+            assert_valid(reap);
+        }
+        reapDestroy(&reap);
+    }
+}
+END_TEST
+
+/* --- what another thread does to the list of children ------------------------------------------ */
+
+static unsigned long looks, look_number; /* of the look at which it is done, or 0 */
+static void (*act)(void);
+
+/* Once, when nobody has the lock of the list, for which it would wait. */
+static void act_once(void)
+{
+    const struct reap *it = reap;
+    if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
+    look_number = 0;
+#ifdef REAP_DEBUG
+    struct lock_ranks mine = lock_ranks;
+    lock_ranks = (struct lock_ranks){.me = &mine};
+    act();
+    lock_ranks = mine;
+#else
+    act();
+#endif
+}
+
+static void expect_act(unsigned long at, void (*what)(void))
+{
+    step_look = act_once;
+    act = what;
+    looks = 0;
+    look_number = at;
+}
+
+/* False: the call was over before. */
+static bool has_acted(void)
+{
+    bool has = look_number == 0;
+    look_number = 0;
+    return has;
+}
+
+static reap_mark outer;
+
+/* As the parent's own thread. */
+static void close_outer(void) { reapUnmark(&reap, &outer); }
+
+/* The mark is closed at each instruction of reapCreate, then another one is opened: the child is older. */
+START_TEST(a_child_made_while_a_mark_is_closed)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    void *child;
+    for (unsigned long at = 1;; at += STRIDE) {
+        reap_mark later;
+        reapCreate(&reap, NULL);
+        reapCreate(&child, &reap);
+        reapDestroy(&child); /* its chunk is for the next one, which then asks the backend for nothing */
+        reapMark(&reap, &outer);
+        expect_act(at, close_outer);
+        step_begin();
+        reapCreate(&child, &reap);
+        step_end();
+        if (!has_acted()) break;
+        assert_valid(reap);
+        reapMark(&reap, &later);
+        reapRewind(&reap, &later);
+        ck_assert_msg(stats_of(reap).children == 1, "closed at instruction %lu: the child is gone", at);
+        reapDestroy(&reap);
+    }
+    ck_assert_uint_gt(looks, 20);
+}
+END_TEST
+
+static void *sibling;
+
+/* As an older child's own thread; its memory becomes something else. */
+static void destroy_sibling(void)
+{
+    struct reap *dead = sibling;
+    reapDestroy(&sibling);
+    memset(dead, 0xff, sizeof *dead);
+}
+
+/* The child is destroyed at each instruction of reapRewind, which has nothing to do with it. */
+START_TEST(a_child_that_ends_while_its_parent_goes_back)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    for (unsigned long at = 1;; at++) {
+        reap_mark mark;
+        void *younger;
+        reapCreate(&reap, NULL);
+        reapCreate(&sibling, &reap);
+        reapMark(&reap, &mark);
+        reapCreate(&younger, &reap);
+        expect_act(at, destroy_sibling);
+        step_begin();
+        reapRewind(&reap, &mark);
+        step_end();
+        bool acted = has_acted();
+        ck_assert_uint_eq(stats_of(reap).children, acted ? 0 : 1);
+        assert_valid(reap);
+        reapDestroy(&reap);
+        if (!acted) break;
+    }
+    ck_assert_uint_gt(looks, 20);
+}
+END_TEST
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+static bool is_time(const struct timespec *begin, double seconds)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9 > seconds;
+}
+
+static char *_Atomic published;
+static _Atomic bool over;
+static _Atomic size_t false_size;
+
+static void note_size(size_t size)
+{
+    if (size != 48) false_size = size;
+}
+
+/* Asks for its size in each way, and has it resized: to more than it has, so it must move. Where that is
+ * within a mark it is younger then, and goes with the next rewind. */
+static void *measurer(void *unused)
+{
+    while (!over) {
+        char *object = published;
+        if (!object) continue;
+        for (int i = 0; i < 200; i++) {
+            note_size(reapUsableSize(object));
+            note_size(hoard_usable_size(object));
+        }
+        if (hoard_realloc(object, 40) != object) false_size = 1;
+        if (hoard_realloc(object, 64) == object) false_size = 64;
+        published = NULL;
+    }
+    return unused;
+}
+
+/* Objects behind it come and go, last in first out, and with marks. */
+static void churn_behind(unsigned round)
+{
+    void *behind[8];
+    reap_mark mark;
+    for (int i = 0; i < 8; i++) behind[i] = reapMalloc(&reap, (round * 16 + (unsigned)i * 32) % 200);
+    for (int i = 8; i-- > 0;) reapFree(&reap, behind[i]);
+    reapMark(&reap, &mark);
+    for (int i = 0; i < 20; i++) reapMalloc(&reap, 16 + round % 64);
+    reapRewind(&reap, &mark);
+    reapUnmark(&reap, &mark);
+}
+
+START_TEST(another_thread_measures_and_resizes)
+{
+    pthread_t thread;
+    struct timespec begin;
+    reapCreate(&reap, NULL);
+    over = false;
+    published = NULL;
+    false_size = 0;
+    pthread_create(&thread, NULL, measurer, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (unsigned round = 0; false_size == 0 && !is_time(&begin, 1.5); round++) {
+        published = reapMalloc(&reap, 48);
+        while (published && false_size == 0) churn_behind(round);
+        if (round % 64 == 0) reapFreeAll(&reap);
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(false_size, 0);
+    assert_valid(reap);
+    reapDestroy(&reap);
+}
+END_TEST
+
+static void *freer(void *unused)
+{
+    while (!over) {
+        char *object = published;
+        if (!object) continue;
+        hoard_free(object);
+        published = NULL;
+    }
+    return unused;
+}
+
+/* An object of 16 bytes right before a mark is freed while the reap goes back there: nothing is written to
+ * what is behind it, which is the next object's. */
+START_TEST(another_thread_frees_before_a_mark)
+{
+    pthread_t thread;
+    struct timespec begin;
+    static const char zeros[16];
+    reap_mark mark;
+    bool written = false;
+    reapCreate(&reap, NULL);
+    over = false;
+    published = NULL;
+    pthread_create(&thread, NULL, freer, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (unsigned round = 0; !written && !is_time(&begin, 1.5); round++) {
+        char *object = reapMalloc(&reap, 16), *behind;
+        reapMark(&reap, &mark);
+        behind = memset(reapMalloc(&reap, 16), 0, 16);
+        for (unsigned i = 0; i < 24; i++) reapMalloc(&reap, 16);
+        published = object;
+        for (unsigned i = 0; i < round % 256; i++) __asm__ volatile("" ::: "memory");
+        reapRewind(&reap, &mark);
+        while (published) {
+        }
+        ck_assert_ptr_eq(reapMalloc(&reap, 16), behind);
+        written = memcmp(OPAQUE(behind), zeros, 16) != 0;
+        reapUnmark(&reap, &mark);
+        if (round % 64 == 0) reapFreeAll(&reap);
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    ck_assert(!written);
+    assert_valid(reap);
+    reapDestroy(&reap);
+}
+END_TEST
+
+static void *_Atomic made;
+
+static void *make_children(void *unused)
+{
+    while (!over) {
+        void *child;
+        if (made) continue;
+        reapCreate(&child, &reap);
+        made = child;
+    }
+    return unused;
+}
+
+/* A child that another thread has made, and given over, is older than a mark that is opened then. */
+START_TEST(another_thread_makes_children)
+{
+    pthread_t thread;
+    struct timespec begin;
+    reap_mark mark;
+    reapCreate(&reap, NULL);
+    over = false;
+    made = NULL;
+    pthread_create(&thread, NULL, make_children, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    while (!is_time(&begin, 1)) {
+        while (!made) {
+            reapMark(&reap, &mark);
+            reapUnmark(&reap, &mark);
+        }
+        reapMark(&reap, &mark);
+        reapRewind(&reap, &mark);
+        ck_assert_uint_eq(stats_of(reap).children, 1);
+        reapUnmark(&reap, &mark);
+        void *child = made;
+        reapDestroy(&child);
+        made = NULL;
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    reapDestroy(&reap);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *steps = new_case("reap_races_stepped", 60), *threads = new_case("reap_races", 60);
+    tcase_add_loop_test(steps, at_each_instruction, 0, 3);
+    tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
+    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
+tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
+    tcase_add_test(threads, another_thread_measures_and_resizes);
+    tcase_add_test(threads, another_thread_frees_before_a_mark);
+    tcase_add_test(threads, another_thread_makes_children);
+    return run_cases("reap_races", steps, threads, (TCase *)NULL);
+}

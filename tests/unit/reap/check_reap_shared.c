@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_shared.c: reaps made with REAP_SHARED: what one thread sees of them, and several at once.
+ * (check_reap_model has shared reaps among its own; check_reap_fork has forks.) */
+#include "support/check_reap.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
+
+/* --- as one thread sees it ------------------------------------------------------------------- */
+
+START_TEST(a_handle_like_any_other)
+{
+    void *shared = new_shared(NULL, 0), *owner, *child, *grandchild = NULL;
+    char *text = reapPrintf(&shared, "%d", 12);
+    ck_assert_str_eq(text, "12");
+    ck_assert_int_eq(reapOf(text, &owner), 0);
+    ck_assert_ptr_eq(owner, shared);
+    reapCreate(&child, &shared);
+    ck_assert_ptr_eq(reapParent(&child), shared);
+    grandchild = new_shared(&child, 0);
+    ck_assert_ptr_eq(reapParent(&grandchild), child);
+    ck_assert_int_eq(reapOf(reapMalloc(&child, 10), &owner), 0);
+    ck_assert_msg(owner == child, "a child is shared only if it is made so");
+    ck_assert_uint_eq(stats_of(shared).children, 1);
+    reapSetName(&shared, "everybody's");
+    assert_valid(shared);
+    reapFreeAll(&shared);
+    ck_assert_str_eq(reapName(&shared), "everybody's");
+    assert_valid(shared);
+    ck_assert_ptr_nonnull(reapMalloc(&shared, 100000));
+    reapDestroy(&shared);
+    ck_assert_ptr_null(shared);
+}
+END_TEST
+
+START_TEST(in_a_buffer)
+{
+    static _Alignas(1024) char buffer[4096];
+    void *shared;
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED, .buffer = buffer};
+    for (options.buffer_size = sizeof buffer; options.buffer; options.buffer = NULL) {
+        ck_assert_int_eq(reapCreateWith(&shared, NULL, &options), 0);
+        for (int round = 0; round < 3; round++) {
+            while (reapMalloc(&shared, 64) && stats_of(shared).live_objects < 100) continue;
+            assert_valid(shared);
+            reapFreeAll(&shared);
+        }
+        reapDestroy(&shared);
+    }
+    options.flags = REAP_SHARED << 1;
+    ck_assert_int_eq(reapCreateWith(&shared, NULL, &options), -1);
+}
+END_TEST
+
+/* --- functions of the user's, which use the reap that they are called for -------------------- */
+
+static int free_third(void *object, size_t size, void *shared)
+{
+    static int n;
+    ck_assert_uint_eq(reapUsableSize(object), size);
+    if (n++ % 3 == 0) reapFree(&shared, object);
+    return 0;
+}
+
+static void at_end(void *shared) { ck_assert_ptr_nonnull(reapStrdup(&shared, "the last one")); }
+
+static void make_room(void **reap, size_t size, void *object)
+{
+    (void)size;
+    reapFree(reap, *(void **)object);
+    *(void **)object = NULL;
+}
+
+START_TEST(functions_use_the_reap)
+{
+    void *parent, *big, *shared, *other;
+    reapCreate(&parent, NULL);
+    shared = new_shared(&parent, 100000);
+    for (size_t i = 0; i < 300; i++) reapMalloc(&shared, i);
+    ck_assert_int_eq(reapWalk(&shared, free_third, shared), 0);
+    ck_assert_uint_eq(stats_of(shared).live_objects, 200);
+    big = reapMalloc(&shared, 40000);
+    other = new_shared(&shared, 0);
+    reapOnLimit(&shared, make_room, &big);
+    ck_assert_ptr_nonnull(
+        reapMalloc(&other, 50000)); /* the limit above is met: another shared reap's function */
+    ck_assert_ptr_null(big);
+    reapOnDestroy(&shared, at_end, shared);
+    reapOnDestroy(&other, at_end, other);
+    assert_valid(shared);
+    reapFreeAll(&shared);
+    assert_valid(shared);
+    reapOnDestroy(&shared, at_end, shared);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* --- entered by several ---------------------------------------------------------------------- */
+
+static void *entered;
+static sem_t is_in, may_leave;
+
+static void *enter_and_wait(void *unused)
+{
+    reapEnter(&entered);
+    sem_post(&is_in);
+    sem_wait(&may_leave);
+    reapLeave();
+    return unused;
+}
+
+static void destroy_entered(void *unused)
+{
+    (void)unused;
+    reapDestroy(&entered);
+}
+
+/* Who leaves it first leaves it for itself alone. */
+START_TEST(one_of_two_leaves)
+{
+    pthread_t thread;
+    entered = new_shared(NULL, 0);
+    sem_init(&is_in, 0, 0);
+    sem_init(&may_leave, 0, 0);
+    reapEnter(&entered);
+    ck_assert_int_eq(pthread_create(&thread, NULL, enter_and_wait, NULL), 0);
+    sem_wait(&is_in);
+    struct reap *shared = ((struct reap_face *)entered)->reap;
+    ck_assert_uint_eq(shared->entered, 2);
+    reapLeave();
+    ck_assert_uint_eq(shared->entered, 1);
+    ck_assert(shared->flags & REAP_ENTERED);
+    sem_post(&may_leave);
+    pthread_join(thread, NULL);
+    ck_assert(!(shared->flags & REAP_ENTERED));
+    reapEnter(&entered);
+    struct outcome outcome = run_child(destroy_entered, NULL);
+    ck_assert(is_misuse(&outcome, "reapDestroy", entered, "reap is entered"));
+    reapLeave();
+    reapDestroy(&entered);
+}
+END_TEST
+
+/* --- several threads ------------------------------------------------------------------------- */
+
+/* An object says how long it is, and all its bytes are that. */
+static _Atomic(unsigned char *) slots[SLOTS];
+static _Atomic unsigned numbers;
+
+static unsigned char *fill(unsigned char *object, size_t size)
+{
+    ck_assert_ptr_nonnull(object);
+    memset(object, (int)(size & 0xff), size);
+    memcpy(object, &size, sizeof size);
+    return object;
+}
+
+static size_t check_filled(const unsigned char *object)
+{
+    size_t size;
+    memcpy(&size, object, sizeof size);
+    ck_assert_uint_eq(reapUsableSize(object), (size + 15) / 16 * 16);
+    for (size_t i = sizeof size; i < size; i += 61) ck_assert_uint_eq(object[i], size & 0xff);
+    ck_assert_uint_eq(object[size - 1], size > sizeof size ? size & 0xff : object[size - 1]);
+    return size;
+}
+
+static unsigned char *make(void **reap, unsigned random)
+{
+    size_t size = 8 + (random % 97 == 0 ? random % 100000 : random % 500);
+    switch (random >> 8 & 3) {
+    case 0:
+        return fill(reapAlignedAlloc(reap, 64, size), size);
+    case 1:
+        return fill(reapCalloc(reap, 1, size), size);
+    default:
+        return fill(reapMalloc(reap, size), size);
+    }
+}
+
+static unsigned char *remake(void **reap, unsigned char *object, unsigned random)
+{
+    size_t size = 8 + random % 900, before = check_filled(object), kept = size < before ? size : before;
+    object = reapRealloc(reap, object, size);
+    ck_assert_ptr_nonnull(object);
+    ck_assert_int_eq(memcmp(object, &before, sizeof before), 0);
+    ck_assert_uint_eq(object[kept - 1], kept > sizeof before ? before & 0xff : 0);
+    return fill(object, size);
+}
+
+static void nothing(void *arg) { (void)arg; }
+
+static int count_one(void *object, size_t size, void *count)
+{
+    (void)object, (void)size;
+    ++*(size_t *)count;
+    return 0;
+}
+
+/* Children of it, one of them shared too. */
+static void family(void **reap, unsigned step)
+{
+    void *child, *owner, *shared = step % 2 ? new_shared(reap, 0) : NULL;
+    reapCreate(&child, reap);
+    ck_assert_int_eq(reapOf(reapMalloc(&child, 100), &owner), 0);
+    ck_assert_ptr_eq(reapParent(&child), *reap);
+    if (shared) ck_assert_int_eq(reapAdopt(&child, &shared), 0);
+    reapDestroy(step % 2 ? &shared : &child);
+}
+
+static void look(void **reap, unsigned step)
+{
+    size_t count = 0;
+    struct reap_stats stats;
+    ck_assert_int_eq(reapStats(reap, &stats), 0);
+    ck_assert_uint_le(stats.live_objects, SLOTS + 2 * THREADS);
+    ck_assert_int_eq(reapWalk(reap, count_one, &count), 0);
+    ck_assert_uint_le(count, SLOTS + 2 * THREADS);
+    ck_assert_int_eq(reapSetName(reap, step % 3 ? "one" : "another"), 0);
+    ck_assert_int_eq(reapOnDestroy(reap, nothing, &count), 0);
+    ck_assert_int_eq(reapCancelOnDestroy(reap, nothing, &count), 0);
+    family(reap, step / 64);
+}
+
+static void *play(void *shared)
+{
+    unsigned random = atomic_fetch_add(&numbers, 1) * 7919 + 1, n = steps_of(STEPS);
+    for (unsigned step = 0; step < n; step++) {
+        random = random * 1103515245 + 12345;
+        unsigned char *object = step % 3 ? make(&shared, random >> 8) : NULL, *old;
+        old = atomic_exchange(&slots[random >> 24 & (SLOTS - 1)], object);
+        if (old && step % 5 == 0) old = remake(&shared, old, random >> 4);
+        if (old) check_filled(old);
+        reapFree(&shared, old);
+        if (step % 64 == 0) look(&shared, step);
+    }
+    return NULL;
+}
+
+static void empty_slots(void *shared)
+{
+    size_t objects = 0, bytes = 0;
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (!slots[i]) continue;
+        objects++;
+        bytes += (check_filled(slots[i]) + 15) / 16 * 16;
+    }
+    ck_assert_uint_eq(stats_of(shared).live_objects, objects);
+    ck_assert_uint_eq(stats_of(shared).live_bytes, bytes);
+    assert_valid(shared);
+    for (unsigned i = 0; i < SLOTS; i++) reapFree(&shared, atomic_exchange(&slots[i], NULL));
+    assert_valid(shared);
+    ck_assert_uint_eq(stats_of(shared).live_objects, 0);
+}
+
+START_TEST(threads_use_one_reap)
+{
+    void *root = new_shared(NULL, 0);
+    for (int round = 0; round < 2; round++) {
+        in_threads(THREADS, play, root);
+        empty_slots(root);
+        reapFreeAll(&root);
+    }
+    reapDestroy(&root);
+}
+END_TEST
+
+/* Below a limit of the parent's, and with one of its own, both larger than what the load needs. */
+START_TEST(threads_below_a_limit)
+{
+    void *parent, *shared;
+    reapCreate(&parent, NULL);
+    reapSetLimit(&parent, 100 << 20);
+    shared = new_shared(&parent, 90 << 20);
+    in_threads(THREADS, play, shared);
+    assert_valid(parent);
+    empty_slots(shared);
+    assert_valid(parent);
+    reapDestroy(&parent);
+}
+END_TEST
+
+static _Atomic size_t got;
+
+static void *take_all(void *shared)
+{
+    while (reapMalloc(&shared, 100)) atomic_fetch_add(&got, 112);
+    return NULL;
+}
+
+START_TEST(threads_meet_a_limit)
+{
+    void *parent, *shared;
+    reapCreate(&parent, NULL);
+    reapSetLimit(&parent, 1000000);
+    shared = new_shared(&parent, 0);
+    got = 0;
+    in_threads(THREADS, take_all, shared);
+    ck_assert_uint_eq(got, 1000000 / 112 * 112);
+    ck_assert_uint_eq(stats_of(shared).live_bytes, got);
+    assert_valid(parent);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* --- two reaps at once ----------------------------------------------------------------------- */
+
+struct pair {
+    void *reaps[2];
+};
+
+/* Half of the threads go one way, half the other. */
+static void *move_to_and_fro(void *arg)
+{
+    struct pair *pair = arg;
+    unsigned here = atomic_fetch_add(&numbers, 1) & 1, n = steps_of(STEPS);
+    void *object = fill(reapMalloc(&pair->reaps[here], 100), 100), *owner;
+    for (unsigned i = 0; i < n; i++, here = !here) {
+        object = reapMove(object, &pair->reaps[here], &pair->reaps[!here]);
+        ck_assert_int_eq(reapOf(object, &owner), 0);
+        ck_assert_ptr_eq(owner, pair->reaps[!here]);
+    }
+    check_filled(object);
+    reapFree(&pair->reaps[here], object);
+    return NULL;
+}
+
+START_TEST(objects_go_both_ways)
+{
+    struct pair pair = {{new_shared(NULL, 0), new_shared(NULL, 0)}};
+    in_threads(THREADS, move_to_and_fro, &pair);
+    for (int i = 0; i < 2; i++) {
+        assert_valid(pair.reaps[i]);
+        ck_assert_uint_eq(stats_of(pair.reaps[i]).live_objects, 0);
+        reapDestroy(&pair.reaps[i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("shared");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, a_handle_like_any_other);
+    tcase_add_test(tests, in_a_buffer);
+    tcase_add_test(tests, one_of_two_leaves);
+    tcase_add_test(tests, functions_use_the_reap);
+    tcase_add_test(tests, threads_use_one_reap);
+    tcase_add_test(tests, threads_below_a_limit);
+    tcase_add_test(tests, threads_meet_a_limit);
+    tcase_add_test(tests, objects_go_both_ways);
+    return run("reap_shared", tests);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_stats.c: what a reap holds: walks, numbers, reports. */
+#include <setjmp.h>
+#include <stdio.h>
+
+#include "support/reap_fixture.h"
+
+static int free_odd(void *object, size_t size, void *arg)
+{
+    int *seen = arg;
+    ck_assert_uint_eq(size % 16, 0);
+    if (++*seen % 2) reapFree(&reap, object);
+    return 0;
+}
+
+static int stop_at_third(void *object, size_t size, void *arg)
+{
+    (void)object;
+    (void)size;
+    return ++*(int *)arg == 3 ? 42 : 0;
+}
+
+static int free_each(void *object, size_t size, void *arg)
+{
+    (void)size;
+    ++*(int *)arg;
+    reapFree(&reap, object);
+    return 0;
+}
+
+START_TEST(a_walk_sees_each_object_once)
+{
+    int seen = 0;
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, (size_t)i * 3);
+    reapMalloc(&reap, 100000);
+    ck_assert_int_eq(reapWalk(&reap, free_odd, &seen), 0);
+    ck_assert_int_eq(seen, 1001);
+    ck_assert_uint_eq(stats().live_objects, 500);
+    seen = 0;
+    ck_assert_int_eq(reapWalk(&reap, stop_at_third, &seen), 42);
+    ck_assert_int_eq(seen, 3);
+    seen = 0;
+    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
+    ck_assert_int_eq(seen, 500);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
+    ck_assert_int_eq(seen, 500);
+}
+END_TEST
+
+static jmp_buf out_of_it;
+
+static int leave(void *object, size_t size, void *arg)
+{
+    (void)size;
+    if (++*(int *)arg < 500) return 0;
+    reapFree(&reap, object);
+    longjmp(out_of_it, 1);
+}
+
+static NOINLINE bool a_walk_is_left(int *seen)
+{
+    if (setjmp(out_of_it) != 0) return true;
+    reapWalk(&reap, leave, seen);
+    return false;
+}
+
+START_TEST(a_walk_is_left_by_longjmp)
+{
+    int seen = 0;
+    for (int i = 0; i < 1000; i++) reapMalloc(&reap, (size_t)i * 3);
+    ck_assert(a_walk_is_left(&seen));
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().live_objects, 999);
+    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
+    ck_assert_uint_eq(stats().live_objects, 0);
+}
+END_TEST
+
+START_TEST(stats_add_up)
+{
+    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    ck_assert_uint_eq(stats().limit, 0);
+    void *small = reapMalloc(&reap, 1), *large = reapMalloc(&reap, 70001);
+    reapMalloc(&reap, 0);
+    ck_assert_uint_eq(stats().live_bytes, 16 + 70016 + 16);
+    ck_assert_uint_eq(stats().live_objects, 3);
+    size_t held = stats().chunk_bytes;
+    reapFree(&reap, large);
+    reapFree(&reap, small);
+    ck_assert_uint_eq(stats().live_bytes, 16);
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    ck_assert_uint_eq(stats().peak_chunk_bytes, held);
+}
+END_TEST
+
+START_TEST(the_report_is_a_tree)
+{
+    char *text = NULL;
+    size_t size;
+    void *child, *grandchild;
+    reapSetName(&reap, "connection");
+    reapCreate(&child, &reap);
+    reapSetName(&child, "request");
+    reapMalloc(&child, 100);
+    reapCreate(&grandchild, &child);
+    FILE *out = open_memstream(&text, &size);
+    reapReport(&reap, out);
+    fflush(out);
+    ck_assert_int_eq(strncmp(text, "connection ", 11), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\n  request "));
+    ck_assert_ptr_nonnull(strstr(text, ": 1 objects, 112 bytes, 1 chunks, 8192 held"));
+    ck_assert_ptr_nonnull(strstr(text, "\n    0x"));
+    ck_assert_ptr_null(strstr(text, "limit"));
+    reapSetLimit(&child, 5000);
+    reapReport(&child, out);
+    fflush(out);
+    ck_assert_ptr_nonnull(strstr(text, " at most, limit 5000\n  0x"));
+    ck_assert_int_eq(reapSetLimit(&child, 0), 0);
+    fclose(out);
+    size_t one = strlen(text);
+    free(text);
+    void *roots[200];
+    for (int i = 0; i < 200; i++) reapCreate(&roots[i], NULL);
+    out = open_memstream(&text, &size);
+    reapReport(NULL, out);
+    fclose(out);
+    ck_assert_uint_gt(strlen(text), one + (size_t)200 * 50);
+    ck_assert_ptr_nonnull(strstr(text, "connection "));
+    for (int i = 0; i < 200; i++) reapDestroy(&roots[i]);
+    free(text);
+}
+END_TEST
+
+/* A line says how deep it is in so many columns, up to a point. */
+START_TEST(the_report_of_a_deep_tree_is_not_wide)
+{
+    enum { DEPTH = 5000 };
+    char *text = NULL;
+    size_t size, lines = 0;
+    void *parent = reap, *child = NULL;
+    for (int i = 0; i < DEPTH; i++, parent = child) reapCreate(&child, &parent);
+    FILE *out = open_memstream(&text, &size);
+    reapReport(&reap, out);
+    fclose(out);
+    ck_assert_uint_lt(size, DEPTH * (size_t)300);
+    for (const char *line = text; (line = strchr(line, '\n')); line++) lines++;
+    ck_assert_uint_eq(lines, DEPTH + 1);
+    ck_assert_ptr_nonnull(strstr(text, "  [5000] 0x"));
+    ck_assert_ptr_null(strstr(text, "[40]"));
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_stats");
+    tcase_add_test(tests, a_walk_sees_each_object_once);
+    tcase_add_test(tests, a_walk_is_left_by_longjmp);
+    tcase_add_test(tests, stats_add_up);
+    tcase_add_test(tests, the_report_is_a_tree);
+    tcase_add_test(tests, the_report_of_a_deep_tree_is_not_wide);
+    return run("reap_stats", tests);
+}

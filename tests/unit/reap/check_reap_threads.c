@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
+#include "support/check_reap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hoard.h"
+#include "reap/reap_tree.h"
+#include "region/reap_chunk.h"
+
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static _Atomic bool reported;
+
+/* --- children of one parent ------------------------------------------------------------------ */
+
+/* A few live children at a time, destroyed in another order than they were made in. */
+static void *make_children(void *parent)
+{
+    void *children[7] = {NULL};
+    for (int i = 0; i < ROUNDS; i++) {
+        void **child = &children[i * 3 % 7];
+        if (*child) reapDestroy(child);
+        reapCreate(child, &parent);
+        memset(reapMalloc(child, 100), i, 100);
+        void *grandchild;
+        reapCreate(&grandchild, child);
+    }
+    for (int i = 0; i < 7; i += 2) reapDestroy(&children[i]);
+    return NULL;
+}
+
+START_TEST(threads_make_children_of_one_parent)
+{
+    void *parent;
+    reapCreate(&parent, NULL);
+    in_threads(THREADS, make_children, parent);
+    ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* --- objects that any thread frees ------------------------------------------------------------ */
+
+enum { BATCH = 500 };
+
+static void *objects[BATCH];
+
+static void *free_batch(void *unused)
+{
+    for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(objects[i]), 0);
+    return unused;
+}
+
+static void *new_batch(void *shared)
+{
+    void *reap;
+    if (shared)
+        reap = new_shared(NULL, 0);
+    else
+        reapCreate(&reap, NULL);
+    for (int i = 0; i < BATCH; i++) objects[i] = reapMalloc(&reap, i % 50 ? (size_t)i : 50000);
+    return reap;
+}
+
+/* The reap's own thread goes on meanwhile; and itself frees what it has not entered, and what it has. */
+START_TEST(any_thread_frees_an_object)
+{
+    for (int round = 0; round < 20; round++) {
+        pthread_t thread;
+        void *reap = new_batch(_i ? &reap : NULL);
+        ck_assert_int_eq(pthread_create(&thread, NULL, free_batch, NULL), 0);
+        for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
+        pthread_join(thread, NULL);
+        reapEnterQuietly(&reap);
+        ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
+        reapLeave();
+        ck_assert_int_eq(reapSetLimit(&reap, 0), 0); /* which takes in what was freed */
+        ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+        reapDestroy(&reap);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_reaps_stays)
+{
+    void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        errno = 0;
+        ck_assert_int_eq(reapFreeAny(none[i]), -1);
+        ck_assert_int_eq(errno, ENOENT);
+    }
+    hoard_free(none[2]);
+    free(none[3]);
+}
+END_TEST
+
+/* --- a report of all meanwhile --------------------------------------------------------------- */
+
+/* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
+static void *make_trees(void *unused)
+{
+    while (!reported) {
+        void *top, *child;
+        reapCreate(&top, NULL);
+        for (int i = 0; i < 20; i++) {
+            reapCreate(&child, &top);
+            reapSetName(&child, "a child");
+            for (int k = 0; k < 50; k++) reapFree(&child, reapMalloc(&child, (size_t)k * 100));
+            reapMalloc(&child, 200000);
+        }
+        reapFreeAll(&child);
+        reapDestroy(&top);
+        hoard_trim(0);
+    }
+    return unused;
+}
+
+/* In a report of all, once. */
+static void assert_reported(const char *name)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    reapReport(NULL, out);
+    fclose(out);
+    const char *found = strstr(text, name);
+    ck_assert_ptr_nonnull(found);
+    ck_assert_ptr_null(strstr(found + 1, name));
+    free(text);
+}
+
+START_TEST(a_report_of_all_while_reaps_come_and_go)
+{
+    pthread_t threads[THREADS];
+    void *mine;
+    reapCreate(&mine, NULL);
+    ck_assert_int_eq(reapSetName(&mine, "mine"), 0);
+    reported = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_trees, NULL);
+    for (int i = 0; i < 300; i++) assert_reported("mine");
+    reported = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_valid(mine);
+    reapDestroy(&mine);
+}
+END_TEST
+
+/* --- reaps handed from thread to thread ------------------------------------------------------ */
+
+struct exchange {
+    _Atomic(void *) slots[8];
+    void *parent;
+};
+
+/* Takes what lies in a slot, checks and uses it, and leaves a reap of its own there. */
+static void *hand_on(void *arg)
+{
+    struct exchange *exchange = arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        void *reap;
+        reapCreate(&reap, &exchange->parent);
+        unsigned char *object = reapMalloc(&reap, 1000);
+        memset(object, i & 0xff, 1000);
+        reapSetName(&reap, (char[]){(char)(i & 0x7f ? i & 0x7f : 1), '\0'});
+        reap = atomic_exchange(&exchange->slots[i % 8], reap);
+        if (!reap) continue;
+        const char *name = reapName(&reap);
+        ck_assert_uint_eq(strlen(name), 1);
+        reapFree(&reap, reapMalloc(&reap, 50));
+        reapMalloc(&reap, 20000);
+        if (i % 2) reapFreeAll(&reap);
+        reapDestroy(&reap);
+    }
+    return NULL;
+}
+
+START_TEST(reaps_go_from_thread_to_thread)
+{
+    static struct exchange exchange;
+    reapCreate(&exchange.parent, NULL);
+    in_threads(THREADS, hand_on, &exchange);
+    assert_valid(exchange.parent);
+    reapDestroy(&exchange.parent);
+}
+END_TEST
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+/* Forks while others work on the parent's children; the child of each fork must be able to do the same. */
+static void *fork_often(void *parent)
+{
+    for (int i = 0; i < 50; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(100);
+            void *children[3];
+            for (int k = 0; k < 3; k++) reapCreate(&children[k], &parent);
+            for (int k = 0; k < 3; k++) reapDestroy(&children[k * 2 % 3]);
+            _exit(!reap_is_valid(parent, NULL));
+        }
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+    }
+    return NULL;
+}
+
+START_TEST(a_fork_between_two_instructions)
+{
+    void *parent;
+    pthread_t thread;
+    reapCreate(&parent, NULL);
+    pthread_create(&thread, NULL, fork_often, parent);
+    in_threads(THREADS, make_children, parent);
+    pthread_join(thread, NULL);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
+ * on the list yet, and what was the newest one already points back to it. */
+START_TEST(a_lock_that_nobody_holds)
+{
+    void *parent, *old, *lost, *child;
+    reapCreate(&parent, NULL);
+    reapCreate(&old, &parent);
+    reapCreate(&lost, NULL);
+    struct reap *p = parent, *o = old;
+    p->lock = 1;
+    o->prev = lost;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(100);
+        reapDestroy(&old);
+        bool valid = reap_is_valid(parent, NULL) && p->lock == 0 && !p->children;
+        reapCreate(&child, &parent);
+        valid = valid && p->children == child && reap_tree_count(p) == 1;
+        reapDestroy(&parent);
+        _exit(!valid);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_int_eq(status, 0);
+    p->lock = 0;
+    o->prev = NULL;
+    reapDestroy(&lost);
+    reapDestroy(&parent);
+}
+END_TEST
+
+/* --- whose is a pointer, while its reap ends ------------------------------------------------- */
+
+static _Atomic(void *) object;
+static atomic_bool over;
+
+static void *map(size_t size, void *arg)
+{
+    (void)arg;
+    void *chunk = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return chunk != MAP_FAILED ? chunk : NULL;
+}
+
+static void unmap(void *chunk, size_t size, void *arg)
+{
+    (void)arg;
+    munmap(chunk, size);
+}
+
+/* Plain ones and shared ones, on memory that goes back to the OS at once. */
+static void *make_and_unmap(void *unused)
+{
+    struct reap_options options = {.size = sizeof options, .source = {map, unmap, NULL}};
+    for (unsigned i = 0; i < steps_of(10000); i++) {
+        void *reap;
+        options.flags = i % 4 == 0 ? REAP_SHARED : 0;
+        ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+        object = reapMalloc(&reap, 100);
+        if (i % 2) object = reapMalloc(&reap, 100000);
+        reapDestroy(&reap);
+    }
+    over = true;
+    return unused;
+}
+
+/* The end of an object that is so large that to look for its beginning takes some time. */
+static void *make_large_and_unmap(void *unused)
+{
+    enum { LARGE = 64 << 20 };
+    struct reap_options options = {.size = sizeof options, .buffer_size = LARGE};
+    for (unsigned i = 0; i < steps_of(600); i++) {
+        void *reap;
+        options.buffer = map(LARGE, NULL);
+        options.flags = i % 4 == 0 ? REAP_SHARED : 0;
+        ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+        object = (char *)reapMalloc(&reap, LARGE - (LARGE >> 4)) + LARGE - (LARGE >> 4) - 1;
+        sched_yield();
+        reapDestroy(&reap);
+        unmap(options.buffer, LARGE, NULL);
+    }
+    over = true;
+    return unused;
+}
+
+START_TEST(whose_is_a_pointer_while_its_reap_ends)
+{
+    pthread_t thread;
+    void *mine, *owner;
+    size_t asked = 0;
+    reapCreate(&mine, NULL);
+    char *lives = reapMalloc(&mine, 100);
+    over = false;
+    void *(*makers[])(void *) = {make_and_unmap, make_large_and_unmap};
+    ck_assert_int_eq(pthread_create(&thread, NULL, makers[_i], NULL), 0);
+    for (; !over; asked++) {
+        void *pointer = object;
+        if (reapOf(pointer, &owner) == 0) ck_assert_ptr_nonnull(owner);
+        ck_assert_int_eq(reapOf(lives + 99, &owner), 0);
+        ck_assert_ptr_eq(owner, mine);
+    }
+    pthread_join(thread, NULL);
+    ck_assert_uint_gt(asked, 0);
+    ck_assert_int_eq(reapOf(object, &owner), -1);
+    reapDestroy(&mine);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("threads");
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, threads_make_children_of_one_parent);
+    tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
+    tcase_add_test(tests, what_is_no_reaps_stays);
+    tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
+    tcase_add_test(tests, reaps_go_from_thread_to_thread);
+    tcase_add_test(tests, a_fork_between_two_instructions);
+    tcase_add_test(tests, a_lock_that_nobody_holds);
+    tcase_add_loop_test(tests, whose_is_a_pointer_while_its_reap_ends, 0, 2);
+    return run("reap_threads", tests);
+}

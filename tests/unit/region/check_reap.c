@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap.c: allocating. (interface.c has the examples of the thesis.) */
+#define REAP_NO_INLINE /* the other tests have reapMalloc inline */
+#include "support/expect.h"
+#include "support/reap_fixture.h"
+
+/* --- allocation ------------------------------------------------------------------------------ */
+
+START_TEST(objects_are_aligned_and_apart)
+{
+    char *last = NULL;
+    for (size_t size = 0; size < 3000; size++) {
+        char *object = reapMalloc(&reap, size);
+        ck_assert_uint_eq((uintptr_t)object % 16, 0);
+        ck_assert_uint_eq(reapUsableSize(object), size ? (size + 15) / 16 * 16 : 16);
+        ck_assert_ptr_ne(object, last);
+        memset(object, 1, size);
+        last = object;
+    }
+}
+END_TEST
+
+static void refuse_all(void **handle)
+{
+    static const size_t sizes[] = {SIZE_MAX,
+                                   SIZE_MAX - 1,
+                                   SIZE_MAX - 15,
+                                   SIZE_MAX - 16,
+                                   SIZE_MAX / 2 + 1,
+                                   PTRDIFF_MAX,
+                                   (size_t)PTRDIFF_MAX - 4096,
+                                   (size_t)1 << 62};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        errno = 0;
+        ck_assert_ptr_null(reapMalloc(handle, sizes[i]));
+        ck_assert_int_eq(errno, ENOMEM);
+        ck_assert_ptr_null(reapCalloc(handle, 1, sizes[i]));
+        ck_assert_ptr_null(reapCalloc(handle, sizes[i], 3));
+        ck_assert_ptr_null(reapAlignedAlloc(handle, 4096, sizes[i]));
+        for (volatile unsigned power = 62; power < 64; power++)
+            ck_assert_ptr_null(reapAlignedAlloc(handle, (size_t)1 << power, sizes[i]));
+        ck_assert_ptr_null(reapMemdup(handle, sizes, sizes[i]));
+    }
+    void *object = reapMalloc(handle, 10), *behind = reapMalloc(handle, 10);
+    ck_assert_ptr_null(reapRealloc(handle, object, OPAQUE(SIZE_MAX)));
+    ck_assert_ptr_null(reapRealloc(handle, object, OPAQUE(PTRDIFF_MAX)));
+    ck_assert_uint_eq(reapUsableSize(object), 16);
+    reapFree(handle, object);
+    reapFree(handle, behind);
+}
+
+/* As a region, and as a heap; also where large objects lie among the others. */
+START_TEST(no_size_is_too_big_to_refuse)
+{
+    static char buffer[65536];
+    void *fixed;
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
+    struct reap_stats before = stats(), after;
+    reapFree(&reap, reapMalloc(&reap, 10));
+    refuse_all(&reap);
+    refuse_all(&reap);
+    after = stats();
+    ck_assert_uint_eq(after.chunk_bytes, before.chunk_bytes);
+    ck_assert_uint_eq(after.live_objects, 0);
+    ck_assert_int_eq(reapCreateWith(&fixed, NULL, &options), 0);
+    refuse_all(&fixed);
+    refuse_all(&fixed);
+    ck_assert_uint_eq(stats_of(fixed).live_objects, 0);
+    reapDestroy(&fixed);
+}
+END_TEST
+
+/* A new chunk that an object nearly fills does not take the place of the one with more room. */
+START_TEST(the_bigger_hole_stays)
+{
+    /* Always a heap then: the rest of the new chunk comes first. */
+    needs(!reap_instrumented, "all objects are watched");
+    char *small = reapMalloc(&reap, 16);
+    char *big = reapMalloc(&reap, 15500);
+    ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);
+    ck_assert_uint_eq(stats().chunks, 2);
+    big[15499] = 1;
+    assert_valid(reap);
+    reapMalloc(&reap, 20000);
+    ck_assert_ptr_ne(reapMalloc(&reap, 6000), small + 32); /* this chunk has more */
+}
+END_TEST
+
+START_TEST(calloc_zeroes_used_memory)
+{
+    for (size_t size = 1; size < 200000; size = size * 3 + 1) {
+        unsigned char *object = reapMalloc(&reap, size);
+        memset(object, 0xff, size);
+        reapFree(&reap, object);
+        object = reapCalloc(&reap, size, 1);
+        for (size_t i = 0; i < size; i++) ck_assert_uint_eq(object[i], 0);
+    }
+    ck_assert_ptr_nonnull(reapCalloc(&reap, 0, 8));
+    errno = 0;
+    ck_assert_ptr_null(reapCalloc(&reap, OPAQUE(SIZE_MAX / 2), 3));
+    ck_assert_int_eq(errno, ENOMEM);
+}
+END_TEST
+
+START_TEST(aligned_objects)
+{
+    for (size_t alignment = 1; alignment <= (size_t)1 << 21; alignment *= 2) {
+        for (size_t size = 0; size < 100000; size = size * 5 + 7) {
+            char *object = reapAlignedAlloc(&reap, alignment, size);
+            ck_assert_uint_eq((uintptr_t)object % alignment, 0);
+            ck_assert_uint_ge(reapUsableSize(object), size);
+            memset(object, 2, size);
+            if (size % 3) reapFree(&reap, object);
+        }
+        assert_valid(reap);
+    }
+    /* Volatile, because clang 14 breaks down over an alignment that it knows to be impossible. */
+    static volatile size_t bad[] = {0, 3, 24, SIZE_MAX}, highest = (size_t)1 << 63;
+    for (size_t i = 0; i < 4; i++) {
+        errno = 0;
+        ck_assert_ptr_null(reapAlignedAlloc(&reap, bad[i], 10));
+        ck_assert_int_eq(errno, EINVAL);
+    }
+    ck_assert_ptr_null(reapAlignedAlloc(&reap, highest, 10));
+}
+END_TEST
+
+START_TEST(realloc_grows_in_place)
+{
+    char *object = reapRealloc(&reap, NULL, 10);
+    strcpy(object, "123456789");
+    ck_assert_ptr_eq(reapRealloc(&reap, object, 1000), object); /* at the bump pointer */
+    char *behind = reapMalloc(&reap, 100), *last = reapMalloc(&reap, 10);
+    reapFree(&reap, behind);
+    ck_assert_ptr_eq(reapRealloc(&reap, object, 1050), object); /* into a free block */
+    ck_assert_uint_eq(reapUsableSize(object), 1056);
+    char *moved = reapRealloc(&reap, object, 2000);
+    ck_assert_ptr_ne(moved, object);
+    ck_assert_str_eq(moved, "123456789");
+    ck_assert_uint_eq(reapUsableSize(last), 16);
+    ck_assert_uint_eq(stats().live_objects, 2);
+}
+END_TEST
+
+START_TEST(realloc_shrinks_in_place)
+{
+    char *object = reapMalloc(&reap, 1000), *behind = reapMalloc(&reap, 10);
+    ck_assert_ptr_eq(reapRealloc(&reap, object, 100), object);
+    ck_assert_uint_eq(reapUsableSize(object), 112);
+    ck_assert_uint_eq(stats().live_bytes, 128);
+    ck_assert_ptr_eq(reapRealloc(&reap, object, 0), object);
+    ck_assert_uint_eq(reapUsableSize(object), 16);
+    ck_assert_ptr_eq(reapRealloc(&reap, behind, 0), behind);
+    ck_assert_uint_eq(stats().live_objects, 2);
+}
+END_TEST
+
+START_TEST(large_objects_have_chunks_of_their_own)
+{
+    size_t before = stats().chunk_bytes;
+    char *object = reapMalloc(&reap, 1000000);
+    ck_assert_uint_eq(stats().chunks, 2);
+    ck_assert_uint_eq(stats().live_bytes, 1000000);
+    ck_assert_uint_eq(reapUsableSize(object), 1000000);
+    object[0] = 'a';
+    object[999999] = 'z';
+    object = reapRealloc(&reap, object, 5000000);
+    ck_assert_int_eq(object[0], 'a');
+    ck_assert_int_eq(object[999999], 'z');
+    object = reapRealloc(&reap, object, 40000);
+    ck_assert_uint_lt(stats().chunk_bytes, 200000);
+    object = reapRealloc(&reap, object, 100);
+    ck_assert_int_eq(object[0], 'a');
+    ck_assert_uint_eq(stats().chunk_bytes, before);
+    reapFree(&reap, object);
+    ck_assert_uint_eq(stats().peak_chunk_bytes >= 5000000, 1);
+}
+END_TEST
+
+/* --- strings --------------------------------------------------------------------------------- */
+
+START_TEST(strings)
+{
+    char long_text[1000];
+    memset(long_text, 'x', 999);
+    long_text[999] = '\0';
+    ck_assert_str_eq(reapStrdup(&reap, ""), "");
+    ck_assert_str_eq(reapStrdup(&reap, "text"), "text");
+    ck_assert_str_eq(reapStrndup(&reap, "text", 2), "te");
+    ck_assert_str_eq(reapStrndup(&reap, "text", SIZE_MAX), "text");
+    ck_assert_int_eq(memcmp(reapMemdup(&reap, "a\0b", 4), "a\0b", 4), 0);
+    ck_assert_ptr_nonnull(reapMemdup(&reap, NULL, 0));
+    ck_assert_str_eq(reapPrintf(&reap, "%d %s", 42, "text"), "42 text");
+    ck_assert_str_eq(reapPrintf(&reap, "%s", long_text), long_text);
+    ck_assert_uint_eq(reapUsableSize(reapPrintf(&reap, "%255s", "")), 256);
+    ck_assert_uint_eq(reapUsableSize(reapPrintf(&reap, "%256s", "")), 272);
+}
+END_TEST
+
+/* Free neighbours join where a reap has its first chunk alone. */
+START_TEST(free_neighbours_join_in_the_first_chunk)
+{
+    void *objects[100] = {NULL};
+    struct reap *r = reap;
+    int n = 0;
+    needs(!reap_instrumented, "all objects are watched");
+    while (r->bump_max - r->bump >= 112) objects[n++] = reapMalloc(&reap, 100);
+    ck_assert_int_gt(n, 30);
+    for (int i = 10; i < 13; i++) reapFree(&reap, objects[i]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 3 * 112), objects[10]);
+    reapFree(&reap, objects[20]);
+    reapFree(&reap, objects[19]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 2 * 112), objects[19]);
+    ck_assert_uint_eq(stats().chunks, 1);
+}
+END_TEST
+
+static int fill_hole(void **objects, int n)
+{
+    struct reap *r = reap;
+    for (; r->bump_max - r->bump >= 112; n++) objects[n] = reapMalloc(&reap, 100);
+    return n;
+}
+
+/* The same, time and again, where it has others, most of which has been joined: three blocks of the first
+ * chunk beside pairs in the others. */
+START_TEST(free_neighbours_join_in_the_first_of_several_chunks)
+{
+    static void *first[200], *others[20000];
+    needs(!reap_instrumented, "all objects are watched");
+    int n = fill_hole(first, 0), count;
+    for (count = 0; count < 8000; count++) others[count] = reapMalloc(&reap, 100);
+    count = fill_hole(others, count);
+    for (int i = 0; i + 1 < count; i += 16) reapFree(&reap, others[i]), reapFree(&reap, others[i + 1]);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 2 * 112));
+    size_t chunks = stats().chunks;
+    for (int i = 10; i + 3 < n && i < 50; i += 4) {
+        for (int k = 0; k < 3; k++) reapFree(&reap, first[i + (k + i / 4) % 3]);
+        ck_assert_ptr_eq(reapMalloc(&reap, 3 * 112), first[i]);
+    }
+    ck_assert_uint_eq(stats().chunks, chunks);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap");
+    tcase_add_test(tests, objects_are_aligned_and_apart);
+    tcase_add_test(tests, no_size_is_too_big_to_refuse);
+    tcase_add_test(tests, the_bigger_hole_stays);
+    tcase_add_test(tests, calloc_zeroes_used_memory);
+    tcase_add_test(tests, aligned_objects);
+    tcase_add_test(tests, realloc_grows_in_place);
+    tcase_add_test(tests, realloc_shrinks_in_place);
+    tcase_add_test(tests, large_objects_have_chunks_of_their_own);
+    tcase_add_test(tests, strings);
+    tcase_add_test(tests, free_neighbours_join_in_the_first_chunk);
+    tcase_add_test(tests, free_neighbours_join_in_the_first_of_several_chunks);
+    return run("reap", tests);
+}

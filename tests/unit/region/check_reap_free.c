@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
+ */
+#include "region/reap_chunk.h"
+#include "support/reap_fixture.h"
+
+/* --- freeing --------------------------------------------------------------------------------- */
+
+START_TEST(freed_neighbours_join)
+{
+    enum { N = 60 };
+    char *objects[N], *first = NULL;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 64);
+        char *last = reapMalloc(&reap, 64);
+        for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+        for (int i = 1; i < N; i += 2) reapFree(&reap, objects[i]);
+        char *joined = reapMalloc(&reap, (size_t)64 * N);
+        if (round == 0) first = objects[0];
+        ck_assert_ptr_eq(joined, first);
+        ck_assert_uint_eq(stats().live_objects, 2);
+        reapFree(&reap, joined);
+        reapFree(&reap, last);
+    }
+    ck_assert_uint_eq(stats().chunks, 1);
+}
+END_TEST
+
+START_TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer)
+{
+    char *first = reapMalloc(&reap, 100);
+    reapFree(&reap, first);
+    char *second = reapMalloc(&reap, 200);
+    ck_assert_ptr_eq(second, first);
+    char *third = reapMalloc(&reap, 100);
+    reapFree(&reap, second);
+    reapFree(&reap, third);
+    ck_assert_ptr_eq(reapMalloc(&reap, 300), first);
+}
+END_TEST
+
+/* Freed memory is used before the reap grows, whatever the order of the frees. */
+START_TEST(freed_memory_is_used_again)
+{
+    enum { N = 5000 };
+    static void *objects[N];
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    size_t held = stats().chunk_bytes;
+    for (int round = 0; round < 20; round++) {
+        for (int i = round % 3; i < N; i += 3) reapFree(&reap, objects[i]);
+        for (int i = round % 3; i < N; i += 3) objects[i] = reapMalloc(&reap, 50 + (size_t)(i + round) % 51);
+        assert_valid(reap);
+    }
+    ck_assert_uint_le(stats().chunk_bytes, held);
+    ck_assert_uint_eq(stats().live_objects, N);
+}
+END_TEST
+
+/* A long-lived reap shrinks: each chunk goes when nothing in it lives. */
+START_TEST(empty_chunks_go_back)
+{
+    enum { N = 100000 };
+    static void *objects[N];
+    size_t before = stats().chunk_bytes;
+    for (int order = 0; order < 3; order++) {
+        for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 48);
+        ck_assert_uint_gt(stats().chunk_bytes, N * 48);
+        for (int i = 0; i < N; i++) {
+            int at = order == 0 ? i : order == 1 ? N - 1 - i : (int)((long)i * 7919 % N);
+            reapFree(&reap, objects[at]);
+            if (i == N * 9 / 10 && order < 2) ck_assert_uint_lt(stats().chunk_bytes, N * 48 / 2);
+        }
+        assert_valid(reap);
+        ck_assert_uint_eq(stats().chunk_bytes, before);
+        ck_assert_uint_eq(stats().live_bytes, 0);
+    }
+}
+END_TEST
+
+static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
+
+/* The two bitmaps are 1/64 of what they describe; a reap's own and ends of chunks are little beside. Looked
+ * at when the reap is about to grow, because what the newest chunk has left is no overhead. */
+START_TEST(small_objects_cost_two_percent_beside_themselves)
+{
+    uint32_t state = 7;
+    size_t bytes = 0, held = 0, before = 0;
+    for (size_t chunks = 0; chunks < 12; before = bytes) {
+        size_t size = 16 + next_random(&state) / 256 % 113;
+        reapMalloc(&reap, size);
+        bytes += (size + 15) / 16 * 16;
+        if (stats().chunks == chunks) continue;
+        chunks = stats().chunks;
+        if (chunks == 12) break;
+        held = stats().chunk_bytes;
+    }
+    ck_assert_uint_gt(held, 4000 * 1000);
+    ck_assert_uint_le(held * 100, before * 102);
+}
+END_TEST
+
+/* Objects die here and there, and others are made. What a tenth lives in is a tenth of the chunks in the end,
+ * and nothing is lost. */
+START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
+{
+    enum { N = 100000, LEFT = N / 10 };
+    static void *objects[N];
+    uint32_t state = 7;
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 16 + next_random(&state) / 256 % 113);
+    struct reap_stats full = stats();
+    for (int left = N; left > LEFT; left--) {
+        uint32_t i = next_random(&state) / 256 % (uint32_t)left;
+        reapFree(&reap, objects[i]);
+        objects[i] = objects[left - 1];
+    }
+    assert_valid(reap);
+    for (int i = 0; i < 12 * LEFT; i++) {
+        void **object = &objects[next_random(&state) / 256 % LEFT];
+        reapFree(&reap, *object);
+        *object = reapMalloc(&reap, 16 + next_random(&state) / 256 % 113);
+    }
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().live_objects, LEFT);
+    ck_assert_uint_le(stats().chunks * 5, full.chunks);
+    ck_assert_uint_le(stats().chunk_bytes * 5, full.chunk_bytes * 2);
+    for (int i = LEFT; i < N; i++) objects[i] = reapMalloc(&reap, 16 + next_random(&state) / 256 % 113);
+    assert_valid(reap);
+    ck_assert_uint_le(stats().chunk_bytes, full.chunk_bytes * 5 / 4);
+    for (int i = 0; i < N; i++) reapFree(&reap, objects[i]);
+    ck_assert_uint_eq(stats().chunks, 1);
+}
+END_TEST
+
+/* Where chunks meet in the table by address it becomes wider, and narrow again when little is left. */
+START_TEST(a_big_reap_has_a_wider_table)
+{
+    enum { N = 40000, SIZE = 1000 };
+    static void *objects[N];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
+        for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+        ck_assert_int_eq(reap_wide_size(reap) > 0, !reap_instrumented); /* who is watched asks no table */
+        assert_valid(reap);
+        for (int i = 1; i < N; i += 2) reapFree(&reap, objects[i]);
+        ck_assert_int_eq(((struct reap *)reap)->flags & REAP_BIG_TABLES, 0);
+        ck_assert_uint_eq(stats().chunks, 1);
+        ck_assert_uint_eq(stats().chunk_bytes, REAP_FIRST_SIZE);
+        assert_valid(reap);
+    }
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, SIZE);
+    for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+    reapFreeAll(&reap);
+    ck_assert_int_eq(((struct reap *)reap)->flags & REAP_BIG_TABLES, 0);
+    assert_valid(reap);
+}
+END_TEST
+
+/* One object that comes and goes where a chunk begins must not cost a chunk each time. */
+START_TEST(a_border_between_chunks_does_not_thrash)
+{
+    while (stats().chunks == 1) reapMalloc(&reap, 64);
+    for (int i = 0; i < 100; i++) reapMalloc(&reap, 64);
+    struct reap_stats full = stats();
+    void *object = NULL;
+    while (stats().chunks == full.chunks) object = reapMalloc(&reap, 64);
+    size_t held = stats().chunk_bytes;
+    for (int i = 0; i < 100; i++) {
+        reapFree(&reap, object);
+        ck_assert_uint_eq(stats().chunk_bytes, held);
+        object = reapMalloc(&reap, 1000);
+        ck_assert_uint_eq(stats().chunk_bytes, held);
+    }
+}
+END_TEST
+
+/* --- the equations --------------------------------------------------------------------------- */
+
+START_TEST(validity_notices_each_broken_equation)
+{
+    struct reap *r = reap;
+    struct reap_chunk *first = reap_first_chunk(r);
+    void *objects[40], *child;
+    reapCreate(&child, &reap);
+    for (int i = 0; i < 40; i++) objects[i] = reapMalloc(&reap, 40);
+    for (int i = 0; i < 30; i += 3) reapFree(&reap, objects[i]);
+    reapMalloc(&reap, 100000);
+    size_t free_unit = reap_unit(first, objects[3]), live_unit = reap_unit(first, objects[4]);
+    struct reap_block *block = objects[27];
+    assert_valid(reap);
+    BREAKS(r->tag++, r->tag--);
+    BREAKS(r->held++, r->held--);
+    BREAKS(r->spare_bytes++, r->spare_bytes--);
+    BREAKS(r->end -= 16, r->end += 16);
+    BREAKS(r->bump += 16, r->bump -= 16);
+    BREAKS(r->bump_max -= 16, r->bump_max += 16);
+    BREAKS(r->freelists_used |= 1, r->freelists_used &= ~UINT64_C(1));
+    BREAKS(r->freelists_used &= ~UINT64_C(4), r->freelists_used |= 4);
+    BREAKS(block->next = NULL, block->next = objects[24]);
+    BREAKS(((struct reap_block *)objects[24])->prev = NULL, ((struct reap_block *)objects[24])->prev = block);
+    BREAKS(bitmap_clear(first->frees, free_unit), bitmap_set(first->frees, free_unit));
+    BREAKS(bitmap_set(first->frees, live_unit), bitmap_clear(first->frees, live_unit));
+    BREAKS(bitmap_set(first->frees, free_unit + 1), bitmap_clear(first->frees, free_unit + 1));
+    BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
+    BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
+    BREAKS(first->live_units++, first->live_units--);
+    BREAKS(first->fast_free_end = 0, first->fast_free_end = first->size / REAP_UNIT);
+    struct reap_chunk **cached = reap_cached_chunk(r->tables, first), *other = reap_first_chunk(child);
+    if (!reap_instrumented) BREAKS(*cached = other, *cached = first);
+    struct list_node sweep = first->to_sweep, *nowhere = NULL;
+    BREAKS(first->to_sweep.at = sweep.at ? NULL : &nowhere, first->to_sweep = sweep);
+    BREAKS(first->owner = child, first->owner = r);
+    BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
+    BREAKS(r->children->parent = NULL, r->children->parent = r);
+    BREAKS(r->peak = 0, r->peak = r->held);
+}
+END_TEST
+
+/* --- chunks against live bytes --------------------------------------------------------------- */
+
+/* Objects are replaced at random; the chunks, in hundredths of what lives, on average and at most. */
+static void churn_at_random(unsigned slots, unsigned size, unsigned *average, unsigned *most)
+{
+    static void *objects[20000];
+    uint64_t chance = 88172645463325252;
+    unsigned steps = 600000, looks = 0;
+    *average = *most = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        unsigned k = random_below(&chance, slots);
+        reapFree(&reap, objects[k]);
+        objects[k] = reapMalloc(&reap, 16 + random_below(&chance, size));
+        if (i < 10 * slots || i % 1000 != 0) continue;
+        struct reap_stats now = stats();
+        unsigned part = (unsigned)(now.chunk_bytes * 100 / now.live_bytes);
+        *average += part;
+        if (part > *most) *most = part;
+        looks++;
+    }
+    *average /= looks;
+}
+
+/* Where neighbours that were freed are joined, before the reap grows, what lives fills half of the chunks, or
+ * more; large objects have their own, which go at once. */
+START_TEST(chunks_are_no_multiple_of_what_lives)
+{
+    static const struct {
+        unsigned slots, size, average, most;
+    } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}};
+    unsigned average, most;
+    needs(steps_of(2000) == 2000, "a tool watches");
+    churn_at_random(loads[_i].slots, loads[_i].size, &average, &most);
+    ck_assert_uint_le(average, loads[_i].average);
+    ck_assert_uint_le(most, loads[_i].most);
+}
+END_TEST
+
+/* Large objects do not make the small ones' chunks bigger. */
+START_TEST(chunks_beside_large_objects)
+{
+    for (int i = 0; i < 40; i++) reapMalloc(&reap, 100000);
+    size_t before = stats().chunk_bytes;
+    while (stats().chunk_bytes == before) reapMalloc(&reap, 1000);
+    ck_assert_uint_le(stats().chunk_bytes - before, 16384);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = case_create("reap_free");
+    tcase_add_test(tests, freed_neighbours_join);
+    tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
+    tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
+    tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
+    tcase_add_test(tests, freed_memory_is_used_again);
+    tcase_add_test(tests, empty_chunks_go_back);
+    tcase_add_test(tests, a_big_reap_has_a_wider_table);
+    tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
+    tcase_add_test(tests, validity_notices_each_broken_equation);
+    tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 3);
+    tcase_add_test(tests, chunks_beside_large_objects);
+    return run("reap_free", tests);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_reap_idle.c: reaps in which little is. */
+#include "support/check_reap.h"
+
+#include <string.h>
+
+#include "support/resident.h"
+
+enum { IDLE = 10000, OBJECTS = 3, OBJECT = 40, MOST = 4300 /* bytes each; 4.2 KiB */ };
+
+static void *parent, *reaps[IDLE];
+
+/* Whether there may be huge pages; where they are always, nothing is promised. */
+static const char *const options[] = {"thp=grown", "thp=never", "thp=system"};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+static void begin(int i)
+{
+    if (sysconf(_SC_PAGESIZE) != 4 * KIB) _exit(0); /* nothing is promised */
+    use_path(0, options[i]);
+    reapCreate(&parent, NULL);
+    memset(reaps, 1, sizeof reaps);
+}
+
+static void fill(void **reap)
+{
+    reapCreate(reap, &parent);
+    for (int k = 0; k < OBJECTS; k++) memset(reapMalloc(reap, OBJECT), 1, OBJECT);
+}
+
+static void assert_small(size_t before)
+{
+    size_t after = resident();
+    ck_assert_uint_ne(before, 0);
+    ck_assert_uint_le((after - before) / IDLE, MOST);
+}
+
+START_TEST(an_idle_reap_costs_a_page)
+{
+    begin(_i);
+    size_t before = resident();
+    for (int i = 0; i < IDLE; i++) fill(&reaps[i]);
+    assert_small(before);
+}
+END_TEST
+
+/* Where siblings needed more, first chunks are larger; the arenas of small objects have huge pages. */
+START_TEST(and_one_of_large_siblings_in_a_large_program)
+{
+    enum { BLOCKS = 48000, SIZE = 1000, LARGE = 30 };
+    static void *blocks[BLOCKS];
+    begin(_i);
+    for (int i = 0; i < LARGE; i++) {
+        fill(&reaps[i]);
+        for (int k = 0; k < 1000; k++) reapMalloc(&reaps[i], OBJECT);
+    }
+    for (int i = 0; i < LARGE; i++) reapDestroy(&reaps[i]);
+    for (int i = 0; i < BLOCKS; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_calloc(1, SIZE));
+    size_t before = resident();
+    for (int i = 0; i < IDLE; i++) fill(&reaps[i]);
+    ck_assert_uint_gt(stats_of(reaps[IDLE - 1]).chunk_bytes, REAP_FIRST_SIZE);
+    assert_small(before);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = new_case("idle", 30);
+    tcase_add_loop_test(tests, an_idle_reap_costs_a_page, 0, OPTIONS);
+    tcase_add_loop_test(tests, and_one_of_large_siblings_in_a_large_program, 0, OPTIONS);
+    return run("reap_idle", tests);
+}
