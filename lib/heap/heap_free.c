@@ -23,7 +23,7 @@ static void free_locked(struct superblock *sb, void *block)
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
         bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
-        if (is_idle && heap->id != assign_last()) heap_enqueue(sb); /* a thread may have an id and no heap yet */
+        if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb); /* a thread may have an id and no heap yet */
         heap_unlock(heap);
         return;
     }
