@@ -14,6 +14,7 @@ import contest # noqa: E402
 import pictures # noqa: E402
 import pools # noqa: E402
 import programs # noqa: E402
+import small # noqa: E402
 from contest import Case, Contestant # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
@@ -213,7 +214,8 @@ def suite_steps(build, options):
 # --- all -----------------------------------------------------------------------------------------------------------
 
 SUITES = {"mallocs": suite_mallocs, "pools": pools.suite_pools, "memory": pools.suite_memory, "programs": suite_programs, "threads": suite_threads,
-          "busy": busy.suite_busy, "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps}
+          "busy": busy.suite_busy, "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps,
+          "small": small.suite_small}
 
 
 def main():

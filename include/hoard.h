@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoard.h: a per-CPU superblock allocator with bounded blowup.
  *
- * The algorithm is Hoard's (Berger, McKinley, Blumofe, Wilson, ASPLOS 2000, section 3): one heap
- * per CPU and a global heap, memory moved between them a superblock at a time so that each heap
- * keeps at most a constant fraction of its memory unused. These calls never touch malloc; link
- * libreap-malloc, or preload it, to have malloc itself come from here.
+ * The algorithm is Hoard's (Berger, McKinley, Blumofe, Wilson, ASPLOS 2000, section 3): each CPU has a heap,
+ * and there is a global heap. Memory moves between them one superblock at a time, so that each heap keeps at
+ * most a constant fraction of its memory unused. These calls leave malloc as it is. A program that links or
+ * preloads libreap-malloc takes malloc itself from this allocator.
  *
- * Units are bytes. Every call may be made from any thread, and after fork in the child. None is
- * safe in a signal handler. Exhaustion is an answer: NULL with errno ENOMEM. Misuse (freeing
- * twice, freeing what was never allocated here) ends the program with one line on standard error.
+ * Units are bytes. Any thread may make any call, also after fork in the child. No call is safe in a signal
+ * handler. When there is no memory, a call returns NULL and sets errno to ENOMEM. Misuse (to free a block
+ * twice, or a pointer of another allocator) ends the program with one line on standard error.
  */
 #ifndef HOARD_H
 #define HOARD_H
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden; what stands here is what leaves it. */
+/* The library is built with -fvisibility=hidden, and exports only these declarations. */
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -32,44 +32,45 @@ extern "C" {
 #define HOARD_ATTRIBUTE(...)
 #endif
 
-/* Gives back a block. NULL is allowed. errno is kept. */
+/* Frees a block. NULL is allowed. The call keeps errno. */
 void hoard_free(void *block);
 
 /* A block of at least size bytes, aligned to 16. Size 0 gives a unique pointer.
  * Errors: NULL and ENOMEM when there is no memory or size exceeds PTRDIFF_MAX. */
 void *hoard_malloc(size_t size) HOARD_ATTRIBUTE(malloc, alloc_size(1));
 
-/* The same for n objects of size bytes, zeroed; n * size that overflows is ENOMEM. */
+/* A block for n objects of size bytes each, zeroed, aligned to 16. If n * size overflows, NULL and ENOMEM. */
 void *hoard_calloc(size_t n, size_t size) HOARD_ATTRIBUTE(malloc, alloc_size(1, 2));
 
-/* Resizes a block, moving it if it must; NULL allocates, and size 0 leaves a block of size 0.
- * On failure the block stays as it was. */
+/* Resizes a block, moves it if necessary, and returns its place. NULL allocates, and size 0 leaves a block of
+ * size 0. On failure NULL, and the block stays as it was. */
 void *hoard_realloc(void *block, size_t size) HOARD_ATTRIBUTE(alloc_size(2));
 
-/* A block aligned to a power of two; another alignment is NULL and EINVAL. */
+/* A block aligned to a power of two. For any other alignment NULL and EINVAL. */
 void *hoard_aligned_alloc(size_t alignment, size_t size)
     HOARD_ATTRIBUTE(malloc, alloc_align(1), alloc_size(2));
 
-/* POSIX's form: 0, EINVAL (not a power of two, not a multiple of sizeof(void *), or block NULL) or ENOMEM. */
+/* As posix_memalign: returns 0, ENOMEM, or EINVAL (alignment is not a power of two, or not a multiple of
+ * sizeof(void *); or block is NULL). */
 int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 
-/* The bytes that may be used in a block, constant for its life; 0 for NULL. */
+/* How many bytes of a block a program may use, constant for its life; 0 for NULL. */
 size_t hoard_usable_size(const void *block);
 
-/* Returns unused memory to the OS, of every heap; keep is the number of bytes that may stay.
- * 1 when any went back, else 0 (as malloc_trim). */
+/* Returns unused memory of all heaps to the OS, if more than keep bytes are held. Returns 1 if memory went
+ * back, else 0, as malloc_trim does. */
 int hoard_trim(size_t keep);
 
 struct hoard_stats {
     size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
-    size_t peak_held_bytes;    /* the most that held_bytes has been */
-    size_t large_bytes;        /* the part of live_bytes in spans of their own */
+    size_t peak_held_bytes;    /* the greatest held_bytes so far */
+    size_t large_bytes;        /* live bytes of blocks above 32 KiB */
     size_t heaps;              /* heaps in use, the global heap apart */
     size_t superblocks;        /* on those heaps */
     size_t global_superblocks; /* on the global heap */
     uint64_t slow_mallocs;     /* allocations for which the active superblock had no block */
-    uint64_t slow_frees;       /* frees that left it, the remote ones included */
+    uint64_t slow_frees;       /* frees that left the fast path, remote ones included */
     uint64_t remote_frees;     /* frees of another heap's blocks */
     uint64_t transfers;        /* superblocks moved between a heap and the global heap */
     const char *path;          /* "rseq cid", "rseq cpu" or "locked" */
@@ -78,7 +79,7 @@ struct hoard_stats {
 /* Fills in stats; approximate while other threads allocate. 0, or -1 and EINVAL for NULL. */
 int hoard_stats(struct hoard_stats *stats);
 
-/* Writes what hoard_stats tells, the options in force, and why this path runs. */
+/* Writes the figures of hoard_stats, the options in force, and the reason for the path. */
 void hoard_report(FILE *out);
 
 #if defined(__GNUC__)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap.h: nested regions in which single objects can be freed too.
  *
- * A reap (Berger, thesis 2002, chapter 6) allocates like a region, by bumping a pointer through
- * chunks that double in size; its objects can be freed one by one and their memory is used again;
- * tearing it down costs its chunks, not its objects. Reaps nest: destroying one destroys its
- * children first.
+ * A reap (Berger, thesis 2002, chapter 6) allocates like a region: it bumps a pointer through chunks that
+ * double in size. A program can also free single objects, and the reap uses their memory again. The cost of
+ * destroying a reap depends on the number of its chunks, not of its objects. Reaps nest: a call that destroys
+ * a reap destroys its children first.
  *
  *     void *request;
  *     reapCreate(&request, &connection);
@@ -12,21 +12,26 @@
  *     reapFree(&request, line);              // optional
  *     reapDestroy(&request);                 // everything else goes here
  *
- * A handle is a `void *` that reapCreate sets; calls take its address (thesis 6.3). The handle may
- * be copied. Units are bytes, objects are aligned to 16.
+ * A handle is a `void *` that reapCreate sets; calls take its address (thesis 6.3). A program may copy the
+ * handle. Units are bytes, objects are aligned to 16.
  *
- * Threads: one thread at a time in one reap, any number of reaps at once. Creating and destroying
- * children of one parent from several threads is safe. A reap made with REAP_SHARED is any thread's at
- * any time.
+ * Forgetting the `&` does no harm: the first word of a reap is its own handle, so reapMalloc(request, 80)
+ * does what reapMalloc(&request, 80) does, and so with each call. Only calls that set a handle need its
+ * address: reapCreate says so when it gets a live reap, and reapDestroy has no variable to set to NULL.
+ * reapNew gives a handle of its own type.
  *
- * Functions of the program that calls run: those of reapWalk and of reapOnLimit may leave by longjmp, or by
- * an exception, unless it is a shared reap that is walked, or asked. All others have to return: those of
- * reapOnDestroy, and take and give of a source.
+ * Threads: one thread at a time uses a reap, and any number of reaps may be in use at once. Several threads
+ * may create and destroy children of one parent at the same time. Any thread may use a reap that was made
+ * with REAP_SHARED at any time.
  *
- * Errors: exhaustion gives NULL (or -1) and errno ENOMEM, and nothing else changes. Misuse (an
- * object freed twice, an interior or foreign pointer, an object of another reap, a reap destroyed
- * before, NULL where something must be) ends the program with one line on standard error that names the call,
- * the pointer and what is wrong.
+ * Callbacks: functions of reapWalk and of reapOnLimit may leave by longjmp, or by an exception, unless the
+ * reap of the walk or of the allocation is shared. Functions of reapOnDestroy, and take and give of a source,
+ * must return.
+ *
+ * Errors: when there is no memory, a call returns NULL (or -1) and sets errno to ENOMEM, and nothing else
+ * changes. Misuse (an object freed twice, an interior or foreign pointer, an object of another reap, a reap
+ * destroyed before, NULL for a required argument) ends the program with one line on standard error that names
+ * the call, the pointer and the mistake.
  */
 #ifndef REAP_H
 #define REAP_H
@@ -40,7 +45,7 @@
 extern "C" {
 #endif
 
-/* The library is built with -fvisibility=hidden; what stands here is what leaves it. */
+/* The library is built with -fvisibility=hidden, and exports only these declarations. */
 #if defined(__GNUC__)
 #pragma GCC visibility push(default)
 #endif
@@ -56,127 +61,144 @@ extern "C" {
 #define REAP_ATTRIBUTE(...)
 #endif
 
-/* The version of the library that runs, as REAP_VERSION is that of the header. */
+/* A reap by type: see reapNew. Its fields stand below, for functions without a call. */
+typedef struct reap_front reap_t;
+
+/* The version of the running library; REAP_VERSION is the version of the header. */
 const char *reapVersion(void);
 
 /* --- the thesis's five calls (6.3) ----------------------------------------------------------- */
 
-/* Makes a reap; parent may be NULL, or point to a NULL handle: a root. *reap is NULL on failure (ENOMEM). */
+/* Makes a reap, as the newest child of parent. If parent is NULL, or points to a NULL handle, the reap is a
+ * root. On failure *reap is NULL and errno ENOMEM. */
 void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 
-/* Clears: destroys the children, runs the reap's functions, frees its objects; the reap stays. */
+/* The same, with a handle of its own type: a reap_t *. Calls take &reap->self, which is a void ** and which
+ * the compiler accepts for no other type. parent may be NULL. NULL when there is no memory (ENOMEM).
+ *
+ *     int answer(reap_t *request);
+ *     reap_t *request = reapNew(connection);
+ *     char *line = reapMalloc(&request->self, 80);
+ *     reapDestroy(&request->self);                  // which leaves `request` as it is
+ *
+ * Both kinds of handles have the same value: assign one to the other. */
+reap_t *reapNew(reap_t *parent);
+
+/* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Destroys: children first, newest first; then the reap's functions, last in first out; then the
- * memory. Sets *reap to NULL, before the memory goes where that lies in an object of the reap; where it lies
- * in one of a child, it goes with the child. So no function may free other memory in which *reap lies. Copies
- * of the handle, and the handles of children, are dead, and to use one is misuse. A NULL handle is allowed.
- */
+/* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
+ * its memory back. Sets *reap to NULL. The handle may itself lie in an object of the reap; in an object of a
+ * child it goes with the child. No function may free other memory in which *reap lies. Copies of the handle,
+ * and the handles of children, are dead afterwards, and their use is misuse. A NULL handle is allowed. */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
 void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2));
 
-/* Frees one object of this reap, whose memory is used again before the bump pointer moves on (6.3.1). NULL is
- * allowed. */
+/* Frees one object of this reap. The reap uses its memory again before the bump pointer moves on (6.3.1).
+ * NULL is allowed. */
 void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- with options ---------------------------------------------------------------------------- */
 
-/* Where a reap gets its chunks from, and where they go back to: the lowest heap layer (thesis, ch. 4). take
- * is asked for a multiple of 4096 bytes, aligned to 4096, and gives NULL when there is none; give gets back
- * what take gave, with the same size. Both are called by the reap's own thread, and must not use the reap. */
+/* A source of chunks: the lowest heap layer (thesis, ch. 4). take returns size bytes, a multiple of 4096,
+ * aligned to 4096, or NULL if there are none. give gets each chunk back, with the same size. The reap's own
+ * thread calls both, and they must not use the reap. */
 struct reap_source {
     void *(*take)(size_t size, void *arg);
     void (*give)(void *chunk, size_t size, void *arg);
     void *arg;
 };
 
-/* For flags: any thread may use the reap at any time, all calls, at the price of a lock. Who clears,
- * rewinds or destroys it, or a reap above, has to know that nobody needs what goes. Children are not
- * shared unless they are made so. Functions of the user's (reapWalk's, reapOnLimit's, reapOnDestroy's, a
- * source's) run under the lock: all but a source's may use the reap, none may wait for a thread that uses
- * it. Two reaps that are held at once, where a function of one uses the other, are for the program to take
- * in one order; reapMove and reapAdopt do. A name is good until the next reapSetName. The child of a fork
- * finds it whole. */
+/* A flag: any thread may make any call on the reap at any time; each call takes a lock. A thread that
+ * clears, rewinds or destroys the reap, or a reap above it, must know that no other thread needs the
+ * objects. Children are shared only if they have the flag too. Callbacks (of reapWalk, reapOnLimit,
+ * reapOnDestroy, and of a source) run under the lock. All but those of a source may use the reap, and none
+ * may wait for a thread that uses it. If a callback of one shared reap uses another one, its thread holds
+ * both locks, and the program must keep to one order of reaps; reapMove and reapAdopt need no order. A name
+ * is valid until the next reapSetName. In the child of a fork the reap is whole. */
 #define REAP_SHARED 1u
 
-/* All zero, apart from size, is what reapCreate does. */
+/* With 0 in all members but size, reapCreateWith does what reapCreate does. */
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* bytes that chunks double up to, a power of two, 8 KiB at least; 0: 1 MiB */
+    size_t max_chunk;          /* chunks double up to so many bytes, a power of two from 8 KiB on; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */
-    void *buffer;              /* the first chunk lies in here; NULL: in none */
-    size_t buffer_size;        /* bytes, 4096 at least; 1.5 KiB and 1.6 % are the reap's own */
-    struct reap_source source; /* all chunks (but a buffer) come from here; take NULL: from none */
+    void *buffer;              /* memory for the first chunk; NULL: the backend's */
+    size_t buffer_size;        /* bytes, 4096 at least; the reap itself needs 1.5 KiB and 1.6 % */
+    struct reap_source source; /* gives all chunks but a buffer; take NULL: the backend gives them */
 };
 
-/* Makes a reap as reapCreate does, by what the options say. A buffer lies on the stack, in static or in
- * shared memory, anywhere; it must stay until the reap is destroyed. With a buffer and no source the reap
- * gets no other memory: then large objects are in it as well. Children do not inherit options, limits apart.
- * At most 4096 buffers and chunks of sources may be in use at once. A buffer may be an object of a reap that
- * is in a buffer itself, and a source's chunks may be. 0; or -1 and *reap NULL, with ENOMEM, or with
- * ENAMETOOLONG, or with EINVAL: no options, an unknown size or flag, a buffer that is too small, above 8 TiB,
- * wraps around or is a reap's already, a chunk above 1 GiB, one function of a source without the other. */
+/* Makes a reap as reapCreate does, with options. A buffer may lie on the stack, in static, in shared or in
+ * any other memory; it must stay until the reap is destroyed. With a buffer and no source the reap has no
+ * other memory, and large objects lie in the buffer as well. Children inherit no options; a limit holds for
+ * them as always. At most 4096 buffers and chunks of sources may be in use at once. A buffer, or a chunk of
+ * a source, may be an object of another reap, which may be in a buffer itself. Returns 0; or -1 and sets
+ * *reap to NULL and errno to ENOMEM, ENAMETOOLONG, or EINVAL: no options, an unknown size or flag, a buffer
+ * that is too small, above 8 TiB, wraps around or holds a reap already, a chunk above 1 GiB, or only one
+ * function of a source. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 
 /* --- the family ------------------------------------------------------------------------------ */
 
-/* n objects of size bytes each, zeroed; n * size that overflows is ENOMEM. */
+/* n objects of size bytes each, zeroed. If n * size overflows, NULL and ENOMEM. */
 void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2, 3));
 
-/* Resizes an object, moving it if it must. NULL allocates; size 0 leaves an object of size 0. */
+/* Resizes an object, moves it if necessary, and returns its place. NULL allocates; size 0 leaves an object of
+ * size 0. On failure NULL, and the object stays as it was. */
 void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull(1), alloc_size(3));
 
-/* An object aligned to a power of two; another alignment is NULL and EINVAL. */
+/* An object aligned to a power of two. For any other alignment NULL and EINVAL. */
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
     REAP_ATTRIBUTE(nonnull(1), malloc, alloc_align(2), alloc_size(3));
 
-/* Copies: of a string, of its first n bytes at most, terminated, and of n bytes. */
+/* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
 char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
 char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
 void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
 
-/* A string made as by sprintf. NULL with ENOMEM, or with the error that vsnprintf gave. */
+/* A string as sprintf makes it. On failure NULL, with ENOMEM or the errno of vsnprintf. */
 char *reapPrintf(void **reap, const char *format, ...)
     REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
 char *reapVprintf(void **reap, const char *format, va_list args)
     REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
 
-/* The bytes that may be used in an object: its size rounded up to 16. 0 for NULL. From any thread. */
+/* How many bytes of an object a program may use: its size rounded up to 16; 0 for NULL. From any thread. */
 size_t reapUsableSize(const void *object);
 
-/* Sets *reap to the handle of the reap that owns a pointer, which may be interior: 0, or -1 and
- * ENOENT when it lies in no reap's live memory (*reap is NULL then). From any thread. */
+/* Sets *reap to the handle of the reap that owns a pointer, which may be interior, and returns 0. If the
+ * pointer lies in no live object, sets *reap to NULL, and returns -1 with ENOENT. Any thread may ask. */
 int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Names a reap for reports; the name is copied (into the reap) and NULL takes it away. 0, or -1
- * and ENOMEM, or ENAMETOOLONG above 4095 bytes. */
+/* Copies a name for reports into the reap; NULL takes the name away. 0, or -1 and ENOMEM, or ENAMETOOLONG
+ * above 4095 bytes. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
-/* Its name, or NULL; valid until it gets another one. */
+/* The reap's name, or NULL; valid until the next reapSetName. */
 const char *reapName(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- when a reap ends ------------------------------------------------------------------------ */
 
-/* Has fn(arg) called when the reap is cleared or destroyed: last in, first out, after the children
- * and before the memory goes. Functions may allocate in the reap and register others. 0, or -1 and ENOMEM. */
+/* Registers fn(arg) for the time when the reap is cleared or destroyed: after its children, before its memory
+ * goes, last in first out. Functions may allocate in the reap and register others. 0, or -1 and ENOMEM. */
 int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Takes back the latest registration of fn with arg: 0, or -1 and ENOENT. */
+/* Removes the latest registration of fn with arg. 0, or -1 and ENOENT if there is none. */
 int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-/* A moment in a reap's life, to go back to: obstack order (thesis 5.2.2), which its reaps leave out (6.2).
- * The fields are the library's. */
+/* A moment in a reap's life to which the reap can go back: the order of obstacks (thesis 5.2.2), which the
+ * thesis's reaps leave out (6.2). Only the library uses the fields. */
 typedef struct reap_mark {
     void *reap;
     void *chunk;
@@ -188,94 +210,107 @@ typedef struct reap_mark {
     uint16_t pinned;
 } reap_mark;
 
-/* Opens a mark, which stays open until reapUnmark, or until the reap is cleared. While one is, objects come
- * from the bump pointer only, and nothing older grows across it: what is resized then and has to move is
- * younger than the mark. Marks nest, up to 65535 deep. Needs no memory. */
+/* Opens a mark. It stays open until reapUnmark, or until the reap is cleared. While a mark is open, objects
+ * come from the bump pointer only, and no older object grows across the mark: an object that moves because it
+ * grows is younger than the mark afterwards. Marks nest, up to 65535 deep. The call needs no memory. */
 void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Back to the mark: destroys the children made since, newest first; runs the functions registered since, last
- * in first out; frees the objects allocated since. Older objects that were freed in between stay freed. The
- * mark stays open, marks made after it are over. The name and a limit stay as they are. */
+/* Goes back to the mark: destroys younger children, newest first; runs younger functions, last in first
+ * out; frees younger objects. Older objects that were freed in between stay freed. The mark stays open, and
+ * younger marks are closed. The name and the limit stay as they are. */
 void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Closes the mark, and those made after it; nothing is freed. A function that reapRewind runs must not close
- * the mark that is gone back to, nor one before it. */
+/* Closes the mark and younger ones, and frees nothing. A function that reapRewind runs must not close the
+ * mark to which the reap goes back, nor an older one. */
 void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- what a reap holds ----------------------------------------------------------------------- */
 
 struct reap_stats {
     size_t live_bytes;       /* sum of reapUsableSize over live objects */
-    size_t live_objects;     /* */
-    size_t chunk_bytes;      /* held of the backend */
-    size_t chunks;           /* */
-    size_t peak_chunk_bytes; /* the most that chunk_bytes has been */
-    size_t limit;            /* 0: none */
-    size_t children;         /* */
+    size_t live_objects;     /* objects that are not freed */
+    size_t chunk_bytes;      /* bytes of all chunks, free memory and headers included */
+    size_t chunks;           /* their number */
+    size_t peak_chunk_bytes; /* the greatest chunk_bytes so far */
+    size_t limit;            /* bytes, as reapSetLimit set it; 0: none */
+    size_t children;         /* direct children, without theirs */
 };
 
-/* Fills in stats for this reap alone, its descendants not included. 0. */
+/* Fills in stats for this reap alone, without its descendants. Returns 0. */
 int reapStats(void **reap, struct reap_stats *stats) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* Writes the reap and its descendants as an indented tree; NULL: every reap of the process, which
- * is approximate while others run. */
+/* Writes the reap and its descendants as an indented tree. For NULL, writes every reap of the process; that
+ * report is approximate while other threads run. */
 void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 
-/* Calls fn for each live object; stops when fn is not 0, and returns that. fn may free the object
- * that it is given, and no other. */
+/* Calls fn for each live object. Stops when fn does not return 0, and returns its last result. fn may free
+ * the object of its call, and no other, and must not allocate in this reap. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
-/* Moves an object from one reap to another; its new place, or NULL and ENOMEM when it stays where it is. One
- * that has a chunk of its own takes it along and keeps its place. The thread must be in both reaps. */
+/* Moves an object from one reap to another, and returns its new place. On failure NULL and ENOMEM, and the
+ * object stays. An object with a chunk of its own keeps its place and takes the chunk along. The calling
+ * thread must be the one that uses both reaps. */
 void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2, 3));
 
-/* Makes a reap, with all below it, the newest child of another parent; NULL, or a NULL handle, makes it a
- * root. Limits above are those of the new place. 0, or -1 and EINVAL when the new parent is the reap itself
- * or below it, ENOMEM when a limit would be exceeded: then nothing has changed. Several threads may adopt at
- * once, and others create or destroy children of both parents; the reap is the calling thread's, and where
- * there are limits what is below it too: no other thread resizes an object of theirs then. */
+/* Makes a reap, with all reaps below it, the newest child of another parent; NULL, or a NULL handle, makes it
+ * a root. The limits of the new ancestors hold from then on. 0; or -1 with EINVAL if the new parent is the
+ * reap itself or below it, or with ENOMEM if a limit would be exceeded: then nothing has changed. Several
+ * threads may adopt at once, while others create or destroy children of both parents. No other thread may use
+ * the reap during the call; if there are limits, no other thread may use the reaps below it either, or resize
+ * an object of theirs. */
 int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
-/* --- ambient reaps --------------------------------------------------------------------------- */
+/* --- entered reaps --------------------------------------------------------------------------- */
 
-/* From reapEnter to reapLeave this thread's malloc, calloc, realloc(NULL), aligned forms and new, under
- * libreap-malloc, come from the reap: a library that knows nothing of reaps runs in it, and what it leaks
- * goes with it. free finds the owner as always, realloc stays with the owner. What libc and its modules
- * allocate goes to the heap; what strdup, asprintf, getline, realpath and their like give to the program does
- * not. They nest: the innermost counts, and it alone may be entered again. What a library keeps beyond a call
- * (caches, a last error) has to be made, or given up, outside; reap(3) has more. Without libreap-malloc
- * nothing comes of it. The reap is this thread's meanwhile; to clear or destroy it is misuse, and a thread
- * has to leave before it ends. Several threads may be in a shared reap, each in one shared reap at a time.
- * (Thesis 6.4.4 changed the calls of such a library by hand.) */
+/* From reapEnter to reapLeave, under libreap-malloc, this thread's malloc, calloc, realloc(NULL), aligned
+ * forms and new come from the reap. So a library that knows nothing of reaps runs in it, and memory that it
+ * leaks goes with the reap. free finds the owner as always, and realloc leaves an object with its owner.
+ * Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf, getline,
+ * realpath and their like come from the reap. Calls nest: the innermost reap counts, and a thread may enter
+ * only that one again. Make and give up outside what a library keeps beyond a call (caches, a last error);
+ * reap(3) has more. Only this thread uses the reap meanwhile. To clear or destroy it is misuse, and a thread
+ * must leave before it ends. Several threads may be in a shared reap, and each thread in one shared reap at a
+ * time. (Thesis 6.4.4 changed the calls of such a library by hand.)
+ *
+ * Without libreap-malloc the calls change reapEntered's answer, and nothing else. Then the first reapEnter
+ * says so in a line on standard error, and each one sets errno to ENOTSUP; otherwise errno stays. */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 
+/* reapEnter for a program that calls reapEntered itself, and runs with any malloc: no line, and errno stays.
+ */
+void reapEnterQuietly(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
+/* The handle of the innermost reap that this thread is in, or NULL. While a function of a source runs its
+ * thread is in none. */
+void *reapEntered(void);
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* Limits the live bytes (as in reapStats) of a reap and all below it together; 0: no limit. An allocation
- * that would exceed it is NULL with ENOMEM; so is one that would exceed the limit of a reap further up. A
- * limit is never exceeded; where several reaps share one, a refusal may come early by a sixteenth of the
- * limit. Resizing costs the difference; functions, names and chunks cost nothing. 0, or -1 and ENOMEM when
- * more than that lives already: then nothing has changed. During this call no other thread may be in this
- * reap or below it, or resize an object of theirs; free() may be called by any. Afterwards reaps below it are
- * their threads' as always. */
+/* Limits the live bytes (as in reapStats) of a reap and of all reaps below it, together; 0: no limit. An
+ * allocation that would exceed this limit, or that of a reap further up, returns NULL with ENOMEM. Live
+ * bytes never exceed a limit. Where several reaps share a limit, a refusal may come early by a sixteenth of
+ * it. Resizing counts the difference; functions, names and chunks do not count. 0; or -1 and ENOMEM if more
+ * bytes live already: then nothing has changed. During this call no other thread may use this reap or one
+ * below it, or resize an object of theirs; any thread may call free(). Afterwards threads use the reaps
+ * below as always. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
-/* Has fn called when an allocation of size bytes meets this reap's own limit, in the thread that asks, with
- * this reap, which need not be the one that is asked. It may free objects of this reap, or clear it, but not
- * the object that is being resized or moved, and must not touch other reaps of the tree; then the allocation
- * is tried once more. What fn itself asks for in vain does not call it again. It may leave by longjmp, or by
- * an exception, unless the reap that is asked is shared (in a move that is the one moved to); to be called
- * again for sure it has to be registered again then. Where reaps below are in several threads, it is called
- * in each of them, at the same time perhaps, and this reap is not theirs: then it may only take note. One
+/* Registers fn for allocations that meet this reap's own limit. The allocating thread calls it with this
+ * reap; the allocation, of size bytes, may be in a reap below. fn may free objects of this reap, or clear
+ * it. It must not free the object that the program resizes or moves, nor touch other reaps of the tree.
+ * When it returns, the library tries the allocation once more. An allocation of fn's own that fails does
+ * not call it again. fn may leave by longjmp, or by an exception, unless the reap of the allocation (in a
+ * move, the new reap) is shared; register it again then, so that it is called again for certain. Where
+ * several threads use reaps below, each may call fn, also at the same time, and fn may only take note. One
  * function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
-/* The call itself, for the inline one below. */
+/* The library's reapMalloc, which the inline one below calls. */
 #if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
 #define REAP_INLINE 1
 void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
@@ -287,12 +322,13 @@ void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_AT
 
 /* --- without a call -------------------------------------------------------------------------- */
 
-/* What a handle points to begins so. Part of the interface as the calls are: it changes only with
- * the soname. Objects may be taken while bump < end; where a call must be made for each, end is bump. */
+/* The memory at a handle begins like this. It is a part of the interface, and changes only with the soname.
+ * A program may take objects while bump < end. Where each object needs a call, end is bump. */
 struct reap_front {
+    void *self;       /* its own handle */
     char *bump;       /* the next object */
-    char *end;        /* of what may be taken */
-    uintptr_t starts; /* bits of where objects start: the word of address a is at starts + a / 1024 * 8 */
+    char *end;        /* the end of the memory for objects */
+    uintptr_t starts; /* bits for starts of objects: the word of address a is at starts + a / 1024 * 8 */
 };
 
 #if defined(__GNUC__)
@@ -301,28 +337,29 @@ struct reap_front {
 #define REAP_BUMP_INLINE static inline
 #endif
 
-/* reapMalloc's own fast path, for libraries that have a function of their own around reapMalloc and would
- * not pay for two calls. NULL when there is no room: then reapMalloc is to be asked. */
+/* The fast path of reapMalloc, for libraries that have a function of their own around reapMalloc, and save
+ * one of two calls. NULL if there is no room: then call reapMalloc. */
 REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 {
     struct reap_front *front = (struct reap_front *)*reap;
     char *object = front->bump;
     if (size - 1 >= (size_t)(front->end - object)) return NULL;
 #if defined(__GNUC__)
-    if (!object) __builtin_unreachable(); /* so that the caller's test of the result is the one above */
+    if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
 #endif
     *(uint64_t *)(front->starts + (uintptr_t)object / 1024 * 8) |= (uint64_t)1 << (uintptr_t)object / 16 % 64;
-    char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: what waits for bump adds once */
+    char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: bump waits for one addition */
 #if defined(__GNUC__)
-    __atomic_store_n(&front->bump, next, __ATOMIC_RELEASE); /* in this order, for who measures it elsewhere */
+    __atomic_store_n(&front->bump, next, __ATOMIC_RELEASE); /* after the bit, for threads that measure it */
 #else
     front->bump = next;
 #endif
     return object;
 }
 
-/* reapMalloc in the program that calls it: the library is asked only when the bump pointer does not do. Its
- * address, and a program built without optimisation or with REAP_NO_INLINE, get the library's own. */
+/* reapMalloc inside of the calling program, which calls the library only if there is no room at the bump
+ * pointer. The address of reapMalloc is the library's; so are calls of a program that is built without
+ * optimisation or with REAP_NO_INLINE. */
 #ifdef REAP_INLINE
 extern inline REAP_ATTRIBUTE(gnu_inline) void *reapMalloc(void **reap, size_t size)
 {

@@ -6,14 +6,14 @@
  *     auto *parser = reap::make<Parser>(request.handle(), text);  // ~Parser() when the reap ends
  *     char *line = reapPrintf(request.handle(), "%d", 7);         // all calls of reap.h serve
  *
- * A resource owns its reap and destroys it at the end of its scope, with what containers left there; a
- * resource_ref stands for a reap that is owned elsewhere. Threads: as in reap.h, one at a time in a reap and
- * the containers there, or any, if its options say REAP_SHARED. A container must end before its reap is
- * cleared or destroyed, or never be used again, its destructor included: what it frees then is misuse, and
- * ends the program with one line.
+ * A resource owns its reap and destroys it at the end of its scope, with all memory that containers left
+ * there. A resource_ref stands for a reap that another object owns. Threads: one thread at a time uses a reap
+ * and its containers, as in reap.h; with REAP_SHARED in its options any thread may use the resource. A
+ * container must end before its reap is cleared or destroyed. Otherwise the program must not use it again,
+ * nor run its destructor: such a late free is misuse, and ends the program with one line.
  *
- * Errors: exhaustion, a limit that is met included, throws std::bad_alloc and changes nothing; options that
- * reapCreateWith refuses throw std::system_error. Where exceptions are off both end the program.
+ * Errors: when there is no memory, or a limit is met, a call throws std::bad_alloc and changes nothing.
+ * Options that reapCreateWith refuses throw std::system_error. Without exceptions both end the program.
  */
 #ifndef REAP_HPP
 #define REAP_HPP
@@ -37,7 +37,8 @@
 
 namespace reap {
 
-/* Code without exceptions or RTTI does other things in functions of the same names: apart for the linker. */
+/* Functions of the same names differ in code without exceptions or RTTI: a namespace keeps them apart for the
+ * linker. */
 #if defined(__cpp_exceptions) && defined(__cpp_rtti)
 inline namespace full {
 #elif defined(__cpp_exceptions)
@@ -50,7 +51,7 @@ inline namespace no_exceptions_no_rtti {
 
 namespace detail {
 
-/* Says what errno says. */
+/* Reports errno, by an exception if there are any. */
 [[noreturn]] inline void fail()
 {
 #if defined(__cpp_exceptions)
@@ -80,12 +81,12 @@ template <class T> void destruct(void *object) noexcept { static_cast<T *>(objec
 
 } // namespace detail
 
-/* reap_options with nothing chosen: what reapCreate does. */
+/* reap_options with the defaults of reapCreate. */
 struct options : reap_options {
     options() noexcept : reap_options() { size = sizeof(reap_options); }
 };
 
-/* A memory resource on a reap that is owned elsewhere, and must outlive it. */
+/* A memory resource on a reap that another object owns, and that must outlive the resource. */
 class resource_ref : public std::pmr::memory_resource
 {
 public:
@@ -105,8 +106,8 @@ private:
 
     void do_deallocate(void *object, std::size_t, std::size_t) noexcept final { reapFree(&reap_, object); }
 
-    /* Resources on one reap are equal: containers swap and move memory between them. Without RTTI only a
-     * resource and itself are known to be. */
+    /* Resources on one reap are equal: containers swap and move memory between them. Without RTTI a resource
+     * is known to be equal only to itself. */
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept final
     {
 #if defined(__cpp_rtti)
@@ -121,7 +122,7 @@ private:
 };
 
 /* A memory resource with a reap of its own: a root, or the child of a parent's handle (which may be another
- * resource's); destroyed with it, after the child resources and containers that the scope has in it. */
+ * resource's). It destroys the reap, after the scope's child resources and containers have ended. */
 class resource : public resource_ref
 {
 public:
@@ -139,9 +140,9 @@ public:
     void release() noexcept { reapFreeAll(handle()); }
 };
 
-/* reapEnter for a scope, which exceptions leave too: under libreap-malloc what new and malloc give this
- * thread in it comes from the reap. Exceptions that pass through have their memory in there as well: who
- * catches one outside has to be done with it before the reap ends. */
+/* reapEnter for a scope, also if an exception leaves it. Under libreap-malloc this thread's new and malloc
+ * come from the reap there. So does the memory of exceptions that are thrown inside: a handler outside must
+ * end before the reap does. */
 class entered
 {
 public:
@@ -161,10 +162,10 @@ template <class T> struct deleter {
     }
 };
 
-/* Does not convert to that of a base, whose address need not be the object's. */
+/* Does not convert to a pointer to a base class, which may have another address. */
 template <class T> using unique_ptr = std::unique_ptr<T, deleter<T>>;
 
-/* An object in a reap that ends before it. When the constructor throws, its memory is free again. */
+/* An object that ends before its reap. If the constructor throws, the call frees the memory. */
 template <class T, class... Args> unique_ptr<T> make_unique(void **reap, Args &&...args)
 {
     static_assert(std::is_object_v<T> && !std::is_array_v<T>, "of many objects std::pmr::vector is made");
@@ -175,8 +176,8 @@ template <class T, class... Args> unique_ptr<T> make_unique(void **reap, Args &&
     return unique_ptr<T>(object, deleter<T>{*reap});
 }
 
-/* An object that ends with its reap (or a rewind past it): destructors run in the opposite order of
- * constructors, as in a scope. One that has a trivial destructor costs no more than reapMalloc. */
+/* An object that ends with its reap, or with a rewind past it. Destructors run in the opposite order of
+ * constructors, as in a scope. An object with a trivial destructor costs no more than reapMalloc. */
 template <class T, class... Args> T *make(void **reap, Args &&...args)
 {
     auto object = reap::make_unique<T>(reap, std::forward<Args>(args)...);

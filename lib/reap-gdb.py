@@ -43,7 +43,7 @@ def bits(address, count):
 # --- chunks and reaps ------------------------------------------------------------------------------
 
 def reap_tag(address):
-    return address ^ 0x9e3779b97f4a7c15
+    return address + 0x5e3779b9
 
 
 def is_live_chunk(chunk):
@@ -88,7 +88,7 @@ def top_of(reap, chunk):
     """Where blocks end in a chunk."""
     if number(chunk) == number(reap['current']):
         return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['limit'])
+    return int(chunk['end_unit'])
 
 
 class Held:
@@ -100,14 +100,15 @@ class Held:
         for chunk in chunks_of(reap):
             self.chunks += 1
             self.add(reap, chunk)
-        self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        if int(reap['spare_bytes']):
+            self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_log'])
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['limit']), top_of(reap, chunk)
+        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
         self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
@@ -176,7 +177,7 @@ def chunk_walk():
                 yield cast(at, 'reap_chunk')
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
-    lent = gdb.parse_and_eval('lent')
+    lent = gdb.parse_and_eval("'user_memory.c'::table")
     for i in range(int(lent['count'])):
         yield cast(lent['at'][i]['start'], 'reap_chunk')
 
@@ -197,6 +198,13 @@ def argument(text):
         raise gdb.GdbError(str(error))
 
 
+def need_debug_information():
+    try:
+        gdb.lookup_type('struct reap')
+    except gdb.error as error:
+        raise gdb.GdbError('the reap library has no debug information here (Debian: packages -dbgsym)') from error
+
+
 class ReapCommand(gdb.Command):
     """reap [HANDLE]: the tree of a reap, or of every reap."""
 
@@ -204,6 +212,7 @@ class ReapCommand(gdb.Command):
         super().__init__('reap', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         for top in [as_reap(argument(text))] if text else roots():
             print_tree(top)
 
@@ -215,6 +224,7 @@ class ReapOfCommand(gdb.Command):
         super().__init__('reap-of', gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         pointer = number(argument(text))
         for reap in self.all_reaps():
             for chunk in chunks_of(reap):
@@ -232,7 +242,7 @@ class ReapOfCommand(gdb.Command):
 
     @staticmethod
     def tell(reap, chunk, pointer):
-        first, limit = int(chunk['first']), int(chunk['limit'])
+        first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
             return False
@@ -258,6 +268,7 @@ class ReapHeapsCommand(gdb.Command):
         super().__init__('reap-heaps', gdb.COMMAND_DATA)
 
     def invoke(self, text, from_tty):
+        need_debug_information()
         classes = gdb.parse_and_eval('sizeclasses')
         sums = {}
         for slot, mapping in slots():

@@ -14,9 +14,6 @@ static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
-_Static_assert(SUPERBLOCK_SHIFT >= 14 && SUPERBLOCK_SHIFT <= 16,
-               "a chunk of 8 KiB is at most half a superblock, and numbers of blocks have 16 bits");
-
 /* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none
  * (false_sharing.h). But a page of SQLite's is 4368 bytes, of which a superblock of 64 KiB holds 15; of the
  * next class it is 14. */
@@ -30,21 +27,22 @@ static unsigned fitting(unsigned blocks)
  * classes between leave pages at the superblock's end that are never touched: so many sixteenths. */
 static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
 
-/* Small classes: so many to a doubling, at least a unit apart, and two above 128 bytes; then, above 2 KiB if
- * there are eight to a doubling, by what a superblock holds evenly, leaving out those that would be nearer
- * than the steps before. */
-static unsigned fill_sizes(unsigned steps)
+enum { STEPS = 8 /* classes to a doubling */ };
+
+/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. Above 2 KiB by
+ * what a superblock holds evenly, without those that would be nearer to each other than an eighth. */
+static unsigned fill_sizes(void)
 {
-    unsigned c = 0, size = 0, doubling = BLOCK_UNIT, most = steps == 8 ? SUPERBLOCK / 32 : SUPERBLOCK / 8;
-    while (size < most) {
+    unsigned c = 0, size = 0, doubling = BLOCK_UNIT;
+    while (size < SUPERBLOCK / 32) {
         if (size >= 2 * doubling) doubling *= 2;
         unsigned least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
-        size += doubling / steps > least ? doubling / steps : least;
+        size += doubling / STEPS > least ? doubling / STEPS : least;
         sizes[++c] = (uint16_t)size;
     }
     for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
-        if (blocks > 2 && fitting(blocks - 1) * steps <= size * (steps + 1)) continue;
-        if (steps == 8 && untouched(blocks) != 0)
+        if (blocks > 2 && fitting(blocks - 1) * STEPS <= size * (STEPS + 1)) continue;
+        if (untouched(blocks) != 0)
             sizes[++c] =
                 (uint16_t)((SUPERBLOCK - untouched(blocks) * SUPERBLOCK / 16) / blocks & ~(LINE - 1u));
         size = fitting(blocks);
@@ -68,9 +66,9 @@ static void set_class(unsigned c)
     };
 }
 
-void sizeclass_init(unsigned steps)
+void sizeclass_init(void)
 {
-    unsigned last = fill_sizes(steps);
+    unsigned last = fill_sizes();
     assert(last < CLASS_CHUNK);
     for (unsigned c = last + 1; c < CLASS_CHUNK; c++) sizes[c] = 0;
     for (unsigned i = 0; i < CLASSES - CLASS_CHUNK; i++)

@@ -6,9 +6,8 @@
  *
  * Steps of 16 up to 128 bytes and 32 up to 256, then eight to a doubling, so that a block is at most 9/8 of
  * what was asked for (ASPLOS 2000 has 1.2); above 2 KiB as many blocks, of whole cache lines but for one
- * class, as a superblock holds evenly, about as far apart, and two more where that leaves wide gaps. With
- * four to a doubling it is 1.25 times, with two 1.5 times, with one, which is powers of two, twice; numbers
- * of classes are left out then. The last three classes are for chunks of reaps.
+ * class, as a superblock holds evenly, about as far apart, and two more where that leaves wide gaps. The last
+ * three classes are for chunks of reaps.
  * Class 0 is none: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
@@ -17,12 +16,9 @@
 #include "base/base.h"
 
 /* The papers' S is a constant: free and the map take it from each address, with shifts and masks that are
- * written into their instructions. CPPFLAGS=-DSUPERBLOCK_SHIFT=15 (or 14) builds everything with another. */
-#ifndef SUPERBLOCK_SHIFT
-#define SUPERBLOCK_SHIFT 16
-#endif
-
+ * written into their instructions. */
 enum {
+    SUPERBLOCK_SHIFT = 16,
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes: the papers' S */
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
     LINE = 64,                          /* bytes of a cache line */
@@ -57,8 +53,8 @@ extern HIDDEN size_t sizeclass_fast_max;
 extern HIDDEN uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 extern HIDDEN size_t sizeclass_second_max;
 
-/* Makes the tables, with 1, 2, 4 or 8 classes to a doubling (option class_steps). */
-void sizeclass_init(unsigned steps);
+/* Makes the tables. */
+void sizeclass_init(void);
 void sizeclass_open_fast(void);
 void sizeclass_close_fast(void);
 

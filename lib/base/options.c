@@ -31,8 +31,6 @@ static const struct word path_words[] = {
 static const struct word lock_words[] = {
     {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
 
-static const struct word class_steps_words[] = {
-    {"1", 1, 0, 0}, {"2", 2, 0, 0}, {"4", 4, 0, 0}, {"8", 8, 0, 0}, {NULL, 0, 0, 0}};
 static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
                                         {"system", THP_SYSTEM, 0, 0},
                                         {"never", THP_NEVER, 0, 0},
@@ -83,7 +81,6 @@ static const struct option {
     {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU"},
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)"},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
-    {"class_steps", AT(class_steps), class_steps_words, NULL, 0, 0, 8, "size classes to a doubling"},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
     {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},
     {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},

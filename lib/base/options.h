@@ -33,7 +33,6 @@ struct options {
     unsigned lock;        /* enum lock_kind */
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
     unsigned slack;          /* K: ... beyond this many superblocks */
-    unsigned class_steps;    /* size classes to a doubling: 1, 2, 4 or 8 */
     unsigned purge_ms;       /* how long unused memory is kept before it goes back to the OS */
     unsigned purge_thread;   /* 1: a thread of ours gives it back */
     unsigned thp;            /* enum option_thp */

@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "base/probe.h"
 #include "heap/bin.h"
+#include "heap/heap_path.h"
 #include "os/rseq.h"
 #include "os/topology.h"
 
@@ -167,11 +168,8 @@ static void file_arrived(struct level *level)
 /* Locks it, unless its lock is held by a thread that does not run: then it may be false. */
 static bool lock_soon(struct level *level)
 {
-    if (cpu.ids == 0 || !lock_try_for_a_while(&level->lock)) {
-        if (cpu.ids != 0 && atomic_fetch_add(&level->detours, 1) < GLOBAL_HEAP_DETOURS) return false;
-        lock_take(&level->lock);
-    }
-    if (atomic_load_explicit(&level->detours, memory_order_relaxed) != 0) atomic_store(&level->detours, 0);
+    if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
+    heap_path_in_time(&level->detours);
     return true;
 }
 

@@ -39,7 +39,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
             arena_purge_if_due();
         }
         if (!atomic_load(&heap->deferred)) return;
-        if (cpu.ids != 0 && rseq_id() != heap->id)
+        if (!heap_path_is_locked() && rseq_id() != heap->id)
             return; /* the next slow path of the heap's own will look */
         if (!lock_try(&heap->lock)) return;
         atomic_store(&heap->deferred, false);

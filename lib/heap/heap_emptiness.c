@@ -9,7 +9,7 @@
 
 enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
 {
-    if (cpu.ids != 0) return rseq_store(heap->id, at, expected, value);
+    if (!heap_path_is_locked()) return rseq_store(heap->id, at, expected, value);
     __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
     return RSEQ_DONE;
 }

@@ -28,7 +28,7 @@ static void free_locked(struct superblock *sb, void *block)
 
 void heap_free_slow(struct superblock *sb, void *block)
 {
-    if (cpu.ids == 0) {
+    if (heap_path_is_locked()) {
         free_locked(sb, block);
         return;
     }
@@ -52,7 +52,7 @@ static bool has_free_block(struct heap *heap, struct superblock *sb, void *block
     }
     struct superblock **slot = heap_slot(heap, sb->class);
     bool active = heap_is_active(heap, sb);
-    if (active && cpu.ids != 0) { /* mallocs go on in the row */
+    if (active && !heap_path_is_locked()) { /* mallocs go on in the row */
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
         rseq_fence();
     }

@@ -24,7 +24,7 @@
 #include "base/lock.h"
 #include "heap/bin.h"
 #include "heap/heap.h"
-#include "heap/heap_fast.h"
+#include "heap/heap_path.h"
 #include "os/rseq.h"
 
 enum { HEAP_DETOURS = 32 };
@@ -45,7 +45,7 @@ struct heap {
     uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
     _Atomic(struct superblock *) queued;
     struct list empty;
-    bool given; /* to the global heap, since the lock was taken: for heap_unlock to settle */
+    bool given;                 /* to the global heap, since the lock was taken: for heap_unlock to settle */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct bin bins[CLASSES];
     struct heap_counts counts;
@@ -81,7 +81,10 @@ static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
     superblock_set_role(sb, role);
 }
 
-static inline unsigned heap_owner(const struct heap *heap) { return cpu.ids != 0 ? heap->id : OWNER_NONE; }
+static inline unsigned heap_owner(const struct heap *heap)
+{
+    return heap_path_is_locked() ? OWNER_NONE : heap->id;
+}
 
 /* --- heap_policy.c --------------------------------------------------------------------------------- */
 

@@ -9,14 +9,14 @@
  * kernel's. */
 void heap_visit(struct heap *heap)
 {
-    if (cpu.ids == 0) return;
+    if (heap_path_is_locked()) return;
     atomic_fetch_add(&heap->visited, 1);
     rseq_fence();
 }
 
 void heap_visit_ends(struct heap *heap)
 {
-    if (cpu.ids != 0) lock_uncount(&heap->visited);
+    if (!heap_path_is_locked()) lock_uncount(&heap->visited);
 }
 
 /* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is unowned after
@@ -40,7 +40,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
     size_t n = 0;
-    if (!list_is_empty(pulled) && cpu.ids != 0) rseq_fence(); /* one for all */
+    if (!list_is_empty(pulled)) heap_path_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
         global_heap_give(LIST_ENTRY(node, struct superblock, link), heap->id);
     global_heap_settle();
@@ -114,7 +114,7 @@ static size_t give_queued(struct heap *heap)
     struct list pulled = {NULL};
     bool left = false;
     if (lock_try(&heap->lock)) {
-        left = pull_queued(heap, cpu.ids == 0, &pulled);
+        left = pull_queued(heap, heap_path_is_locked(), &pulled);
         n = heap_keep_invariant(heap);
         heap->was_alone = false;
         heap_unlock(heap);
@@ -135,7 +135,7 @@ static size_t give_queued(struct heap *heap)
  * threads. */
 bool heap_scavenge(const struct heap *mine)
 {
-    if (cpu.ids != 0) heap_batch_deliver();
+    if (!heap_path_is_locked()) heap_batch_deliver();
     size_t n = 0;
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {

@@ -106,7 +106,7 @@ static void place(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
     enum rseq_result result = RSEQ_CHANGED;
-    if (cpu.ids != 0 && (old == NULL || !has_free(old)))
+    if (!heap_path_is_locked() && (old == NULL || !has_free(old)))
         result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
                                   (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
     if (result == RSEQ_CHANGED)
@@ -169,7 +169,7 @@ static enum refill refill(struct heap *heap, unsigned class)
 
 static void *pop_active(struct heap *heap, unsigned class)
 {
-    if (cpu.ids == 0) return superblock_pop(heap_active(heap, class));
+    if (heap_path_is_locked()) return superblock_pop(heap_active(heap, class));
     void *block = heap_pop(class);
     return block != NULL ? block : heap_carve(class);
 }
@@ -177,7 +177,7 @@ static void *pop_active(struct heap *heap, unsigned class)
 /* On the locked path: not only when there is nothing left. */
 static void *pop_locked(struct heap *heap, unsigned class)
 {
-    struct superblock *sb = cpu.ids == 0 ? heap_active(heap, class) : NULL;
+    struct superblock *sb = heap_path_is_locked() ? heap_active(heap, class) : NULL;
     return sb != NULL ? superblock_pop(sb) : NULL;
 }
 
@@ -210,20 +210,20 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
 
 void *heap_malloc_slow(unsigned class)
 {
-    void *block = cpu.ids != 0 ? heap_batch_get(class) : NULL;
-    if (block == NULL && cpu.ids != 0) block = heap_carve(class);
+    void *block = !heap_path_is_locked() ? heap_batch_get(class) : NULL;
+    if (block == NULL && !heap_path_is_locked()) block = heap_carve(class);
     struct heap *heap = NULL;
     for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {
-        if (heap == NULL || cpu.ids != 0) heap = heap_for_malloc();
+        if (heap == NULL || !heap_path_is_locked()) heap = heap_for_malloc();
         if (heap == NULL) break;
         result = from_heap(heap, class, &block);
         if (result != NOTHING) continue;
         result = from_elsewhere(heap, class);
-        if (result == REFILLED && cpu.ids != 0) block = pop_active(heap, class);
+        if (result == REFILLED && !heap_path_is_locked()) block = pop_active(heap, class);
     }
     if (block == NULL)
         errno = ENOMEM;
-    else if (cpu.ids == 0)
+    else if (heap_path_is_locked())
         *(uint64_t *)block = 0;
     return block;
 }

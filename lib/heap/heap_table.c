@@ -99,26 +99,17 @@ struct heap *heap_next(unsigned id)
 
 struct heap *heap_mine(void)
 {
-    unsigned id = cpu.ids != 0 ? rseq_id() : heap_policy_last();
+    unsigned id = heap_path_id();
     return id != HEAP_POLICY_NONE ? heap_get(id) : NULL;
 }
 
-struct heap *heap_for_malloc(void) { return heap_get(cpu.ids != 0 ? rseq_id() : heap_policy_next()); }
-
-/* A store would be an atomic instruction each time. */
-static void begin(struct heap *heap)
-{
-    if (heap->orphan) heap->orphan = false;
-    if (atomic_load_explicit(&heap->detours, memory_order_relaxed) != 0) atomic_store(&heap->detours, 0);
-}
+struct heap *heap_for_malloc(void) { return heap_get(heap_path_id_for_malloc()); }
 
 bool heap_lock_soon(struct heap *heap)
 {
-    if (cpu.ids == 0 || !lock_try_for_a_while(&heap->lock)) {
-        if (cpu.ids != 0 && atomic_fetch_add(&heap->detours, 1) < HEAP_DETOURS) return false;
-        lock_take(&heap->lock);
-    }
-    begin(heap);
+    if (!heap_path_lock_soon(&heap->lock, &heap->detours, HEAP_DETOURS)) return false;
+    if (heap->orphan) heap->orphan = false;
+    heap_path_in_time(&heap->detours);
     return true;
 }
 

@@ -36,10 +36,7 @@ void chunk_free(void *chunk)
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
-        if (LIKELY(cpu.ids != 0))
-            heap_free(sb, chunk);
-        else
-            heap_free_slow(sb, chunk);
+        heap_path_free(sb, chunk);
         return;
     }
     int saved = errno;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hoard.h"
 
-#include "hoard/usage.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
+#include "hoard/usage.h"
 
 EXPORT void *hoard_malloc(size_t size) { return hoard_malloc_fast(size); }
 

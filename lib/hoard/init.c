@@ -5,10 +5,10 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/report.h"
-#include "heap/heap.h"
+#include "heap/heap_path.h"
 #include "heap/heap_policy.h"
-#include "hoard/usage.h"
 #include "hoard/reap_hooks.h"
+#include "hoard/usage.h"
 #include "hoard/user_memory.h"
 #include "os/rseq.h"
 #include "os/topology.h"
@@ -66,13 +66,13 @@ static void fork_child(void)
 static void start_all(void)
 {
     options_read();
-    sizeclass_init(options.class_steps);
+    sizeclass_init();
     superblock_init();
     rseq_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || heap_policy_needs_locks());
     topology_init(options.topology, options.heaps == HEAPS_CORE);
     heap_policy_init();
     lock_configure(options.lock, cpu.count);
-    if (cpu.ids != 0) sizeclass_open_fast();
+    if (!heap_path_is_locked()) sizeclass_open_fast();
 }
 
 /* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's

@@ -13,7 +13,7 @@
 #define MALLOC_FAST_H
 
 #include "arena/arena.h"
-#include "heap/heap_fast.h"
+#include "heap/heap_path.h"
 #include "hoard/redirect.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static inline void *hoard_no_memory(void)
 
 static ALWAYS_INLINE void *hoard_block(unsigned class)
 {
-    void *block = cpu.ids != 0 ? heap_pop(class) : NULL;
+    void *block = heap_path_pop(class);
     return LIKELY(block != NULL) ? block : hoard_block_slow(class);
 }
 
@@ -61,8 +61,8 @@ static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
 /* May a size above CLASS_SMALL_MAX be popped? */
 static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 {
-    if (LIKELY(size <= sizeclass_fast_max)) return cpu.ids != 0;
-    return size <= sizeclass_second_max && redirect_reap == NULL && cpu.ids != 0;
+    if (LIKELY(size <= sizeclass_fast_max)) return !heap_path_is_locked();
+    return size <= sizeclass_second_max && redirect_reap == NULL && !heap_path_is_locked();
 }
 
 /* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast

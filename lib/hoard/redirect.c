@@ -96,6 +96,11 @@ static void start(void)
     sizeclass_close_fast();
 }
 
+/* Of libreap-malloc alone; NULL where there is none. */
+extern const char reap_malloc_is_here[] __attribute__((weak, visibility("default")));
+
+bool redirect_is_elsewhere(void) { return !redirect_on && reap_malloc_is_here != NULL; }
+
 void redirect_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

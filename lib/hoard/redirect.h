@@ -25,6 +25,9 @@ extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exe
 /* Is malloc this library's? Set by libreap-malloc's constructor; in libreap it is another's. */
 extern HIDDEN bool redirect_on;
 
+/* Does this library come before a libreap-malloc, so that malloc is the other copy's? */
+bool redirect_is_elsewhere(void);
+
 /* Done by each reapEnter. */
 void redirect_start(void);
 

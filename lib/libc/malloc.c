@@ -4,6 +4,7 @@
 #include "hoard/malloc_fast.h"
 #include "hoard/redirect.h"
 #include "hoard.h"
+#include "reap.h"
 #include "arena/large.h"
 
 #include <errno.h>
@@ -18,6 +19,10 @@
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 void cfree(void *block);
+
+/* For a libreap that comes before this library: see redirect.h. */
+extern const char reap_malloc_is_here[];
+const char reap_malloc_is_here[] = REAP_VERSION;
 
 /* Runs before the constructors of all other libraries (-z initfirst), so that our fork handlers
  * enclose theirs: prepare handlers run last registered first. */

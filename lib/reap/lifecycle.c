@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/report.h"
+#include "hoard/redirect.h"
 #include "reap/cleanup.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
@@ -26,6 +27,9 @@ static _Atomic(bool) started; /* pthread_once is a call even when there is nothi
 
 static void start_once(void)
 {
+    if (redirect_is_elsewhere())
+        report_line("libreap comes before libreap-malloc, which does not know the objects of its reaps: "
+                    "link libreap-malloc first, or alone");
     reap_instrument_start();
     reap_stats_start();
     reap_trace_start();
@@ -89,12 +93,19 @@ static NOINLINE void create_below_shared(void **handle, void **parent_handle)
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
-    REAP_NOT_NULL(handle, "reapCreate");
+    reap_check_place(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
     if (parent && UNLIKELY(!reap_is_plain(parent)))
         create_below_shared(handle, parent_handle);
     else
         create(handle, parent);
+}
+
+reap_t *reapNew(reap_t *parent)
+{
+    void *handle;
+    reapCreate(&handle, (void **)parent);
+    return handle;
 }
 
 /* --- with options ---------------------------------------------------------------------------- */
@@ -132,7 +143,7 @@ static bool are_valid(const struct reap_options *options)
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
-    REAP_NOT_NULL(handle, "reapCreateWith");
+    reap_check_place(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
     *handle = NULL;

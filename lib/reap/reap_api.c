@@ -19,7 +19,8 @@ const char *reapVersion(void) { return REAP_VERSION; }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static_assert(offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
+static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &&
+                  offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
                   offsetof(struct reap, end) == offsetof(struct reap_front, end) &&
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
@@ -176,7 +177,7 @@ static bool find_owner(const void *pointer, void **handle)
 
 int reapOf(const void *pointer, void **handle)
 {
-    REAP_NOT_NULL(handle, "reapOf");
+    reap_check_place(handle, "reapOf");
     for (bool found = false; !found;) {
         chunk_freeze();
         found = find_owner(pointer, handle);

@@ -4,6 +4,7 @@
 
 #include "reap.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/report.h"
@@ -30,10 +31,10 @@ static void begin(struct reap *reap)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-static void enter_shared(struct reap *reap)
+static void enter_shared(struct reap *reap, const char *call)
 {
     if (shared_entered > 0 && reap != redirect_reap)
-        report_misuse("reapEnter", reap_handle(reap), "a shared reap is entered, and not this one innermost");
+        report_misuse(call, reap_handle(reap), "a shared reap is entered, and not this one innermost");
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
@@ -50,26 +51,51 @@ static void leave_shared(struct reap *shared)
     redirect_reap = shared_outer;
 }
 
-static void enter(struct reap *reap)
+static void enter(struct reap *reap, const char *call)
 {
     if (!reap_is_entered(reap)) {
         begin(reap);
         reap->outer = redirect_reap;
         redirect_reap = reap;
     } else if (reap != redirect_reap) {
-        report_misuse("reapEnter", reap, "reap is entered, and not the innermost");
+        report_misuse(call, reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
 }
 
-void reapEnter(void **handle)
+static void enter_any(void **handle, const char *call)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapEnter");
+    HELD struct reap *reap = reap_hold(handle, call);
     redirect_start();
     if (UNLIKELY(reap_is_shared(reap)))
-        enter_shared(reap);
+        enter_shared(reap, call);
     else
-        enter(reap);
+        enter(reap, call);
+}
+
+/* Malloc is another library's. Said once in a process, and by errno each time. */
+static COLD void tell_elsewhere(void)
+{
+    static _Atomic(bool) told;
+    if (!atomic_exchange(&told, true))
+        report_line(
+            "reapEnter: malloc is not libreap-malloc's, so nothing that it gives comes from the reap: "
+            "link libreap-malloc first, or preload it");
+    errno = ENOTSUP;
+}
+
+void reapEnter(void **handle)
+{
+    enter_any(handle, "reapEnter");
+    if (UNLIKELY(!redirect_on)) tell_elsewhere();
+}
+
+void reapEnterQuietly(void **handle) { enter_any(handle, "reapEnterQuietly"); }
+
+void *reapEntered(void)
+{
+    struct reap *reap = redirect_reap;
+    return reap ? reap_handle(reap) : NULL;
 }
 
 void reapLeave(void)

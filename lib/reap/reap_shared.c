@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/report.h"
 #include "hoard/malloc_fast.h"
 
 enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
@@ -27,7 +28,7 @@ void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
     assert(face == reap_face(reap));
-    *face = (struct reap_face){.tables = reap->tables, .tag = face_tag(face), .reap = reap};
+    *face = (struct reap_face){.self = face, .tables = reap->tables, .tag = face_tag(face), .reap = reap};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);
@@ -53,6 +54,7 @@ void reap_shared_end(struct reap *reap)
     list_remove(&face->node);
     lock_give(&faces.lock);
     face->tag = 0;
+    face->self = face; /* as in reap_first_destroy */
     if (is_held(face)) give(face);
 }
 
@@ -115,6 +117,14 @@ enum reap_try reap_shared_try(struct reap_face *face)
 }
 
 void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, call); }
+
+void reap_shared_check_place(void **handle, const char *call)
+{
+    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* not the program's words */
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;
+    if ((void *)handle == reap_handle(chunk->owner))
+        report_misuse(call, handle, "a reap, where the address of a handle is to be set");
+}
 
 void reap_shared_hold_again(struct reap *reap) { hold(reap_face(reap)); }
 

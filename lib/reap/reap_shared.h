@@ -21,8 +21,8 @@
  *     outside   a thread that holds no reap
  *
  * Invariants
- *     - a face's first line is written once, before anybody has the handle, but for the tag, when the reap
- *       ends
+ *     - a face's first line is written once, before anybody has the handle, and its tag once
+ *       more, when the reap ends
  *     - depth > 0 just while owner holds the lock; others read owner, and never see themselves there
  *     - a shared reap's own tag is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
@@ -46,22 +46,24 @@
 
 /* The first line begins as struct reap does. */
 struct reap_face {
+    void *self; /* this face */
     char *bump;
     char *end;
     uintptr_t starts;
     char *bump_max;
     uint64_t freelists_used;
     struct reap_tables *tables;
-    uintptr_t tag;
     struct reap *reap;
 
+    uintptr_t tag;
     struct lock lock;
     _Atomic(const void *) owner; /* the thread that holds it, by its lock_depth's address */
     size_t depth;                /* how often */
     struct list_node node;
 };
 static_assert(sizeof(struct reap_face) <= REAP_FACE, "a face has its place in the first chunk");
-static_assert(offsetof(struct reap_face, tag) == offsetof(struct reap, tag) &&
+static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
+                  offsetof(struct reap_face, tag) == offsetof(struct reap, tag) &&
                   offsetof(struct reap_face, tables) == offsetof(struct reap, tables),
               "fast paths take a face for a reap");
 
@@ -83,6 +85,17 @@ enum reap_try reap_shared_try(struct reap_face *face);
 /* Aborts when it is neither. */
 void reap_shared_check(void *handle, const char *call);
 
+/* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
+void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));
+
+/* The same of a handle's place, most of which are not aligned as reaps are. */
+static inline void reap_check_place(void **handle, const char *call)
+{
+    static_assert(REAP_HEADER == REAP_FACE && USER_MEMORY_ALIGN % (4 * REAP_FACE) == 0, "one test for both");
+    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~(uintptr_t)(2 * REAP_FACE);
+    REAP_NOT_NULL(handle, call);
+    if (UNLIKELY((((uintptr_t)handle + REAP_FACE) & bits) == 0)) reap_shared_check_place(handle, call);
+}
 
 static inline struct reap_face *reap_face(const struct reap *reap)
 {

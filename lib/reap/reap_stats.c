@@ -86,7 +86,7 @@ static void count(const struct reap *reap, count_chunk *add, struct reap_stats *
         .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_quota_of(reap)};
     const struct reap_chunk *chunk = reap_chunk_begin(reap);
     while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
-    for (chunk = reap->spares; chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
+    for (chunk = reap_spares(reap); chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
     count_cradle(reap, stats);
 }
 

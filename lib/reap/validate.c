@@ -73,7 +73,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         prev = chunk;
     }
     check_chunk(reap, reap_first_chunk(reap), sums);
-    for (const struct reap_chunk *chunk = reap->spares; chunk && !sums->wrong; chunk = chunk->next) {
+    for (const struct reap_chunk *chunk = reap_spares(reap); chunk && !sums->wrong; chunk = chunk->next) {
         HOLDS(sums, chunk->kind == REAP_SPARE);
         sums->spare_bytes += chunk->size;
     }
@@ -195,7 +195,7 @@ static void check_share(const struct reap *reap, struct sums *sums)
 static void check_face(const struct reap *reap, struct sums *sums)
 {
     const struct reap_face *face = reap_face(reap);
-    HOLDS(sums, face->reap == reap && list_holds(&face->node));
+    HOLDS(sums, face->self == face && face->reap == reap && list_holds(&face->node));
     HOLDS(sums, !face->bump && !face->end && !face->freelists_used);
     HOLDS(sums, (face->depth > 0) == (face->owner == &lock_depth));
     HOLDS(sums,
@@ -205,6 +205,7 @@ static void check_face(const struct reap *reap, struct sums *sums)
 bool reap_is_valid(const struct reap *reap, const char **why)
 {
     struct sums sums = {0};
+    HOLDS(&sums, reap->self == reap);
     HOLDS(&sums, reap->tag == reap_tag(reap) || reap_is_shared(reap));
     if (!sums.wrong && reap_is_shared(reap)) check_face(reap, &sums);
     if (!sums.wrong) check_hole(reap, &sums);

@@ -173,6 +173,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 /* A spare with room for units, taken off its list. */
 static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 {
+    if (reap->spare_bytes == 0) return NULL;
     for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
         struct reap_chunk *chunk = *link;
         if (chunk->end_unit - chunk->first < units) continue;
@@ -241,7 +242,7 @@ void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
     bool zeroed = false;
-    struct reap_chunk *chunk = UNLIKELY(reap->spares) ? take_spare(reap, units) : NULL;
+    struct reap_chunk *chunk = UNLIKELY(reap->spare_bytes != 0) ? take_spare(reap, units) : NULL;
     if (!chunk) {
         size_t least = least_size(units), size = next_size(reap);
         chunk = take_chunk(reap, size > least ? size : least, &size, &zeroed);

@@ -165,21 +165,22 @@ struct reap_share {
     void *arg;
 };
 
-/* The first three lines, and what other threads write to, are all that creating a reap writes of it. */
+/* The first three lines, and what other threads write to, are all that creating a reap writes of it: each
+ * field of the first, and zeros to the other two. */
 struct reap {
     /* the fast paths */
+    void *self; /* this reap: so that a handle may stand where the address of one is meant */
     char *bump;
     char *end;        /* bump_max, or bump in heap mode */
     uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
     char *bump_max;   /* where the hole ends */
     uint64_t freelists_used;    /* bit i: freelists[i] is not empty */
     struct reap_tables *tables; /* own, or one that knows nothing */
-    uintptr_t tag;          /* reap_tag() while live, or reap_shared_tag() */
+    struct reap_chunk *current; /* NULL: there is no hole */
 
     /* memory */
-    struct reap_chunk *current; /* NULL: there is no hole */
-    struct reap_chunk *chunks;  /* all but the first and the spares, newest first */
-    struct reap_chunk *spares;
+    uintptr_t tag;             /* reap_tag() while live, or reap_shared_tag() */
+    struct reap_chunk *chunks; /* all but the first and the spares, newest first */
     struct list to_sweep; /* chunks to be swept before the reap grows */
     size_t held;              /* bytes in all chunks */
     size_t peak;              /* the most that held has been */
@@ -214,6 +215,7 @@ struct reap {
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
+    struct reap_chunk *spares;           /* undefined while spare_bytes is 0 */
     uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
     uint16_t depth;                      /* how many are open; changes under the lock */
     uint16_t going_to;                   /* undefined without REAP_ENDING: to which mark, 0: to none; as: */
@@ -229,9 +231,15 @@ struct reap {
     /* heap mode */
     struct reap_tables own; /* undefined until reap_tables_begin */
 };
-static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create zeroes three lines");
+static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create writes three lines");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
+
+/* The spares, newest first. */
+static inline struct reap_chunk *reap_spares(const struct reap *reap)
+{
+    return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
+}
 
 /* The name, or an empty text. */
 static inline const char *reap_name_text(const struct reap *reap)
@@ -263,7 +271,7 @@ static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
 
 static inline uintptr_t reap_tag(const struct reap *reap)
 {
-    return (uintptr_t)reap ^ (uintptr_t)0x9e3779b97f4a7c15;
+    return (uintptr_t)reap + 0x5e3779b9; /* in one instruction; of no pointer that a program has */
 }
 
 /* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */

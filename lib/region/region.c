@@ -30,15 +30,16 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
 static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
 {
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
-    reap_zero_line(reap);
     reap_zero_line((char *)reap + 64);
     reap_zero_line((char *)reap + 128);
     if (LIKELY(size == REAP_FIRST_SIZE))
         lay_out_first(reap, chunk, REAP_FIRST_SIZE);
     else
         lay_out_first(reap, chunk, size);
-    reap->tag = reap_tag(reap);
+    reap->self = reap;
+    reap->freelists_used = 0; /* the last of the first line, which is not zeroed */
     reap->tables = &reap_no_tables;
+    reap->tag = reap_tag(reap);
     atomic_init(&reap->remote, 0);
     atomic_init(&reap->turn, 0);
     atomic_init(&reap->remote_chunks, NULL);
@@ -138,7 +139,7 @@ static NOINLINE void end_rest(struct reap *reap)
     reap_chunk_adopt(reap);
     if (UNLIKELY(reap_instrumented)) sanitizer_pool_end(reap);
     give_back_all(reap->chunks);
-    give_back_all(reap->spares);
+    give_back_all(reap_spares(reap));
     struct reap_chunk *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     if (cached_child) give_back(cached_child);
     reap_tables_end(reap);
@@ -146,12 +147,13 @@ static NOINLINE void end_rest(struct reap *reap)
 
 ALIGNED void reap_region_destroy(struct reap *reap)
 {
-    uintptr_t rest = (uintptr_t)reap->chunks | (uintptr_t)reap->spares;
+    uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     if (UNLIKELY(rest != 0 || reap->flags & (REAP_BIG_TABLES | REAP_WATCHED))) end_rest(reap);
     reap->tag = 0;
+    reap->self = reap; /* reapDestroy(reap) has cleared it: who uses it so again is to be told */
     reap->bump = reap->end = reap->bump_max = NULL;
     reap->freelists_used = 0;
     reap->tables = &reap_no_tables;
@@ -202,7 +204,8 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
 /* Takes the spares that were not used through the same gate as the round's own chunks. */
 static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
-    struct reap_chunk *lists[] = {reap->chunks, reap->spares};
+    struct reap_chunk *lists[] = {reap->chunks, reap_spares(reap)};
+    if (!lists[0] && !lists[1]) return;
     reap->chunks = reap->spares = NULL;
     reap->spare_bytes = 0;
     for (size_t i = 0; i < 2; i++) {

@@ -12,6 +12,7 @@
 void reapCreate(void **reap, void **parent);
 void reapFreeAll(void **reap);
 void reapDestroy(void **reap);
+reap_t *reapNew(reap_t *parent);
 void *reapMalloc(void **reap, size_t size);
 void reapFree(void **reap, void *object);
 
@@ -44,6 +45,8 @@ void *reapMove(void *object, void **from, void **to);
 int reapAdopt(void **reap, void **new_parent);
 void reapEnter(void **reap);
 void reapLeave(void);
+void reapEnterQuietly(void **reap);
+void *reapEntered(void);
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options);
 const char *reapVersion(void);
 
@@ -62,7 +65,7 @@ void hoard_report(FILE *out);
 _Static_assert(sizeof(struct reap_options) == 88, "grows only with a new soname");
 _Static_assert(sizeof(struct reap_stats) == 56, "grows only with a new soname");
 _Static_assert(sizeof(reap_mark) == 48, "grows only with a new soname");
-_Static_assert(sizeof(struct reap_front) == 24, "is compiled into programs");
+_Static_assert(sizeof(struct reap_front) == 32, "is compiled into programs");
 _Static_assert(sizeof(struct hoard_stats) == 96, "grows only with a new soname");
 
 /* --- figure 6.1 ------------------------------------------------------------------------------ */

@@ -21,7 +21,7 @@ echo "builds: $built"
 rows() {
     for options in purge_ms=100 bypass=1 harden=1 redzone=32 purge_ms=0 heaps=cpu path=locked heaps=thread \
         heaps=dynamic:3 heaps=roundrobin heaps=core heaps=single lock=spin,path=locked lock=block,path=locked \
-        class_steps=1 class_steps=2 class_steps=4 empty_fraction=1,slack=0 thp=always thp=never \
+        empty_fraction=1,slack=0 thp=always thp=never \
         purge_ms=0,purge_thread=1 memory_limit=refuse; do
         for build in plain ubsan asan; do
             for threads in 1 2 4; do echo "$build $threads $options"; done
@@ -35,7 +35,7 @@ rows() {
     for options in purge_ms=100 purge_ms=0 bypass=1 harden=1; do
         for threads in 2 3 4; do echo "delays $threads $options"; done
     done
-    for options in purge_ms=100 path=locked harden=1 class_steps=1; do echo "libfuzzer 1 $options"; done
+    for options in purge_ms=100 path=locked harden=1; do echo "libfuzzer 1 $options"; done
 }
 
 play() {

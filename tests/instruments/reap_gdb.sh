@@ -41,4 +41,13 @@ for options in stats=0 bypass=1; do
     has '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
 done
 [ $bad = 0 ] || cat "$tmp/log"
+# Without debug information each command says so in one line.
+real=$program
+[ ! -x "${program%/*}/.libs/${program##*/}" ] || real=${program%/*}/.libs/${program##*/}
+if command -v objcopy >/dev/null && objcopy --strip-debug "$real" "$tmp/stripped"; then
+    for command in reap 'reap-of 1' reap-heaps; do
+        DEBUGINFOD_URLS='' gdb -nx -batch -ex "source $srcdir/lib/reap-gdb.py" -ex "$command" "$tmp/stripped" >"$tmp/log" 2>&1
+        grep -q '^the reap library has no debug information' "$tmp/log" || { wrong "$command without it"; cat "$tmp/log"; }
+    done
+fi
 exit $bad

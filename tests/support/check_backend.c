@@ -67,7 +67,7 @@ const char *use_path(int i, const char *more)
 
 void start_arenas(void)
 {
-    sizeclass_init(8);
+    sizeclass_init();
     superblock_init();
     options.purge_ms = 3600000;
 }

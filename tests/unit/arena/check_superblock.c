@@ -15,16 +15,13 @@ static struct superblock sb;
 static char *memory;
 static void *blocks[CAPACITY_MAX + 1];
 
-static void setup_steps(unsigned steps)
+static void setup(void)
 {
-    sizeclass_init(steps);
+    sizeclass_init();
     superblock_init();
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
     memset(memory, 0x5a, SUPERBLOCK);
 }
-
-static void setup(void) { setup_steps(8); } /* as shipped */
-static void setup_4(void) { setup_steps(4); }
 
 static unsigned format(unsigned c)
 {
@@ -381,6 +378,5 @@ static TCase *all(const char *name, void (*begin)(void))
 
 int main(void)
 {
-    return run_cases("superblock", all("superblock", setup), all("4 classes to a doubling", setup_4),
-                     (TCase *)NULL);
+    return run_cases("superblock", all("superblock", setup), (TCase *)NULL);
 }

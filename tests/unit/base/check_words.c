@@ -24,7 +24,7 @@ static struct options presets(void)
 START_TEST(options_have_these_presets)
 {
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
-                                        "topology=read", "empty_fraction=2", "slack=4",   "class_steps=8",
+                                        "topology=read", "empty_fraction=2", "slack=4",
                                         "purge_ms=100",
                                         "purge_thread=0", "thp=grown",
                                         "memory_limit=purge",
@@ -72,8 +72,6 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"slack=1024", AT(slack), 1024},
         {"slack", AT(slack), 1},
         {"slack=0007", AT(slack), 7},
-        {"class_steps=1", AT(class_steps), 1},
-        {"class_steps=2", AT(class_steps), 2},
         {"purge_ms=0", AT(purge_ms), 0},
         {"purge_ms=3600000", AT(purge_ms), 3600000},
         {"purge_thread=1", AT(purge_thread), 1},
@@ -155,7 +153,6 @@ START_TEST(each_bad_item_gives_one_line_and_changes_nothing)
         {"empty_fraction=0", "reap: REAP_OPTIONS: bad value 'empty_fraction=0' ignored\n"},
         {"empty_fraction=5", "reap: REAP_OPTIONS: bad value 'empty_fraction=5' ignored\n"},
         {"slack=1025", "reap: REAP_OPTIONS: bad value 'slack=1025' ignored\n"},
-        {"class_steps=3", "reap: REAP_OPTIONS: bad value 'class_steps=3' ignored\n"},
         {"purge_ms=3600001", "reap: REAP_OPTIONS: bad value 'purge_ms=3600001' ignored\n"},
         {"purge_ms=4294967296", "reap: REAP_OPTIONS: bad value 'purge_ms=4294967296' ignored\n"},
         {"purge_ms=0x10", "reap: REAP_OPTIONS: bad value 'purge_ms=0x10' ignored\n"},

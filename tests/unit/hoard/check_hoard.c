@@ -196,7 +196,7 @@ static const struct {
 } settings[] = {{0, "purge_ms=5"}, {1, "purge_ms=0"}, {2, "purge_ms=5"}, {0, "slack=0,empty_fraction=1"},
                 {1, "lock=block"}, {2, "lock=spin"},  {3, "purge_ms=0"}, {4, "lock=block"},
                 {5, "slack=0"},    {6, "lock=both"},  {7, "lock=spin"},  {8, "slack=0"},
-                {9, "slack=1"},    {0, "class_steps=1"}, {2, "class_steps=2"}};
+                {9, "slack=1"}};
 
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 

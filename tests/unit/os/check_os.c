@@ -241,19 +241,9 @@ END_TEST
 
 /* --- size classes ---------------------------------------------------------------------------- */
 
-/* Spacings: 8, 4, 2 and 1 to a doubling. */
-enum { SPACINGS = 4 };
-
-static unsigned use_spacing(int i)
-{
-    unsigned steps = 8u >> i;
-    sizeclass_init(steps);
-    return steps;
-}
-
 START_TEST(every_size_fits_its_class_and_no_smaller_one)
 {
-    unsigned steps = use_spacing(_i);
+    sizeclass_init();
     for (size_t size = 0; size <= CLASS_SIZE_MAX; size++) {
         unsigned c = sizeclass_of(size);
         ck_assert_uint_ge(c, 1);
@@ -261,9 +251,7 @@ START_TEST(every_size_fits_its_class_and_no_smaller_one)
         ck_assert_uint_ge(sizeclasses[c].size, size);
         ck_assert_uint_eq(sizeclasses[c].size % BLOCK_UNIT, 0);
         if (c > 1) ck_assert_uint_lt(sizeclasses[c - 1].size, size);
-        bool stepped =
-            steps == 8 ? size > 256 && size <= SUPERBLOCK / 32 : size > 128 && size <= SUPERBLOCK / 8;
-        unsigned at_least = stepped ? steps : steps < 4 ? steps : 4; /* eight end at 2 KiB */
+        unsigned at_least = size > 256 && size <= SUPERBLOCK / 32 ? 8 : 4; /* eight end at 2 KiB */
         if (size > 128 && size <= SUPERBLOCK / 8)
             ck_assert_uint_le(sizeclasses[c].size * at_least, size * (at_least + 1));
     }
@@ -272,7 +260,7 @@ END_TEST
 
 START_TEST(capacity_and_carving_agree)
 {
-    use_spacing(_i);
+    sizeclass_init();
     for (unsigned c = 1; c < CLASSES; c++) {
         const struct sizeclass *k = &sizeclasses[c];
         if (k->size == 0) continue;
@@ -291,7 +279,7 @@ END_TEST
 
 START_TEST(the_inverse_divides_exactly)
 {
-    use_spacing(_i);
+    sizeclass_init();
     for (unsigned c = 1; c < CLASSES; c++) {
         unsigned wrong = 0;
         if (sizeclasses[c].size == 0) continue;
@@ -304,7 +292,7 @@ END_TEST
 
 START_TEST(aligned_classes)
 {
-    use_spacing(_i);
+    sizeclass_init();
     for (size_t alignment = 16; alignment <= SUPERBLOCK; alignment *= 2)
         for (size_t size = 0; size <= SUPERBLOCK; size += size < 600 ? 1 : 97) {
             unsigned c = sizeclass_aligned(alignment, size);
@@ -322,7 +310,7 @@ END_TEST
 
 START_TEST(chunk_classes)
 {
-    use_spacing(_i);
+    sizeclass_init();
     for (size_t size = 0; size <= CLASS_SIZE_MAX; size++) {
         unsigned c = sizeclass_of_chunk(size);
         ck_assert_uint_ge(c, CLASS_CHUNK);
@@ -336,7 +324,7 @@ END_TEST
 
 START_TEST(the_fast_table_is_closed_until_opened)
 {
-    use_spacing(_i);
+    sizeclass_init();
     for (unsigned i = 0; i <= CLASS_SMALL_MAX / BLOCK_UNIT; i++) ck_assert_uint_eq(sizeclass_fast[i], 0);
     sizeclass_open_fast();
     ck_assert_int_eq(memcmp(sizeclass_fast, sizeclass_by_units, sizeof sizeclass_fast), 0);
@@ -358,11 +346,11 @@ int main(void)
     tcase_add_loop_test(processor, a_fence_that_is_forbidden_ends_the_program, 0, 2);
     tcase_add_test(processor, the_allowed_cpus_are_counted);
     tcase_add_loop_test(processor, conditional_stores, 0, 2);
-    tcase_add_loop_test(classes, every_size_fits_its_class_and_no_smaller_one, 0, SPACINGS);
-    tcase_add_loop_test(classes, capacity_and_carving_agree, 0, SPACINGS);
-    tcase_add_loop_test(classes, the_inverse_divides_exactly, 0, SPACINGS);
-    tcase_add_loop_test(classes, aligned_classes, 0, SPACINGS);
-    tcase_add_loop_test(classes, chunk_classes, 0, SPACINGS);
-    tcase_add_loop_test(classes, the_fast_table_is_closed_until_opened, 0, SPACINGS);
+    tcase_add_test(classes, every_size_fits_its_class_and_no_smaller_one);
+    tcase_add_test(classes, capacity_and_carving_agree);
+    tcase_add_test(classes, the_inverse_divides_exactly);
+    tcase_add_test(classes, aligned_classes);
+    tcase_add_test(classes, chunk_classes);
+    tcase_add_test(classes, the_fast_table_is_closed_until_opened);
     return run_cases("os", files, memory, processor, classes, (TCase *)NULL);
 }

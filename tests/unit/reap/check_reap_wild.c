@@ -96,7 +96,7 @@ static void try_all(const char *kind)
         try_chunk(kind, chunk);
         last = chunk;
     }
-    if (it->spares) try_chunk(kind, it->spares);
+    if (it->spare_bytes) try_chunk(kind, it->spares);
     ck_assert_ptr_eq(last, reap_first_chunk(it));
     ck_assert_uint_gt(tried, 0);
     assert_valid(reap);
@@ -238,7 +238,7 @@ START_TEST(of_spares)
     reapCreate(&reap, NULL);
     make_some(900, 60);
     reapFreeAll(&reap);
-    ck_assert_ptr_nonnull(((struct reap *)reap)->spares);
+    ck_assert_uint_ne(((struct reap *)reap)->spare_bytes, 0);
     try_all("spares");
 }
 END_TEST
