@@ -4,9 +4,11 @@
 import argparse
 import csv
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True # the sources may be read-only
 import busy # noqa: E402
@@ -193,21 +195,85 @@ def suite_fragmentation(build, options):
 
 # --- instructions --------------------------------------------------------------------------------------------------
 
+def stepped(program, contestant, arguments=(), **environment):
+    """The lines of a program that steps through calls."""
+    environment.update(PATH=contest.SYSTEM_PATH, REAP_OPTIONS=contestant.options)
+    run = subprocess.run([program, *arguments], text=True, capture_output=True, env=environment)
+    if run.returncode:
+        raise contest.Failed(f"steps on {contestant.name}: status {run.returncode}\n{run.stderr}")
+    return run.stdout.splitlines()
+
+
+def steps_of_mallocs(build, contestant):
+    """By size: instructions of malloc and of free, and how many of them are atomic."""
+    for line in stepped(build + "/bench/steps", contestant, [contestant.preload]):
+        size, get, get_atomics, put, put_atomics = map(int, line.split())
+        yield str(size), [get, put], get_atomics + put_atomics
+
+
+def setting(directory, name):
+    with open(directory + "/Makefile") as makefile:
+        return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
+
+
+def built_beside(directory, temporary):
+    """steps_reap as it is here, compiled as the other build is, with what its reap.h puts inline."""
+    here, program = os.path.dirname(os.path.abspath(__file__)), temporary + "/steps_reap"
+    words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
+    words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
+              here + "/steps_reap.c", "-o", program, f"-L{directory}/.libs", "-lreap", "-lpthread"]
+    compiled = subprocess.run(words, text=True, capture_output=True)
+    if compiled.returncode:
+        raise contest.Failed(f"steps_reap for {directory}:\n{compiled.stderr}")
+    return program
+
+
+def steps_of_reaps(build, contestant):
+    """The same by call, with the library of the contestant's build."""
+    libraries = os.path.dirname(contestant.preload)
+    with tempfile.TemporaryDirectory() as temporary:
+        beside = contestant.beside
+        program = built_beside(os.path.dirname(libraries), temporary) if beside else build + "/bench/steps_reap"
+        first, *lines = stepped(program, contestant, LD_LIBRARY_PATH=libraries)
+    if first != f"library {libraries}/libreap.so.0":
+        raise contest.Failed(f"steps on {contestant.name}: {first}, and not that of {libraries}")
+    for line in lines:
+        instructions, atomics, call = line.split(maxsplit=2)
+        yield call, [int(instructions)], int(atomics)
+
+
+def steps_cell(counts, atomics):
+    return " + ".join(map(str, counts)) + f", {atomics} atomic" * bool(atomics)
+
+
+def print_steps(title, contestants, steps):
+    """A row a call; after the figures how many instructions more we need than other builds."""
+    others = [c for c in contestants if c.beside]
+    rows = []
+    for call, (ours, _) in steps["reap"].items():
+        cells = [steps_cell(*steps[c.name][call]) for c in contestants]
+        cells += [" ".join(f"{a - b:+d}" for a, b in zip(ours, steps[other.name][call][0])) for other in others]
+        rows.append([call] + cells)
+    contest.print_table(title, [""] + [c.name for c in contestants] + [f"reap - {c.name}" for c in others], rows)
+    for other in others:
+        more = [call for call, (ours, _) in steps["reap"].items() if sum(ours) > sum(steps[other.name][call][0])]
+        print(f"of {len(rows)} calls with more instructions than {other.name}: {'; '.join(more) or 'none'}")
+
+
 def suite_steps(build, options):
     """Printed only: the numbers are the same in each round."""
     contestants = contest.mallocs(build, options)
-    cells = {}
-    for contestant in contestants:
-        told = subprocess.run([build + "/bench/steps", contestant.preload], check=True, text=True, capture_output=True,
-                              env={"PATH": contest.SYSTEM_PATH, "REAP_OPTIONS": contestant.options}).stdout
-        for line in told.splitlines():
-            size, *counts = map(int, line.split())
-            get, get_atomics, put, put_atomics = counts
-            cells.setdefault(size, []).append(f"{get} + {put}" + " atomic" * bool(get_atomics + put_atomics))
-            if contestant.name == "reap" and get_atomics + put_atomics:
-                raise contest.Failed(f"reap's fast path has an atomic read-modify-write, at {size} bytes")
-    contest.print_table("instructions of a malloc + of its free on the fast path, by the bytes asked for",
-                        [""] + [c.name for c in contestants], [[str(size)] + row for size, row in cells.items()])
+    mallocs, reaps = [{c.name: {call: (counts, atomics) for call, counts, atomics in steps(build, c)} for c in whose}
+                      for steps, whose in ((steps_of_mallocs, contestants),
+                                           (steps_of_reaps, [c for c in contestants if c.ours]))]
+    print_steps("instructions of a malloc + of its free on the fast path, by the bytes asked for", contestants, mallocs)
+    print_steps("instructions of reap calls, from the entry of a function with the call to its return",
+                [c for c in contestants if c.ours], reaps)
+    atomic = [f"malloc {size}" for size, (_, atomics) in mallocs["reap"].items() if atomics]
+    atomic += [call for call, (_, atomics) in reaps["reap"].items()
+               if atomics and call.startswith(("reapMalloc ", "reapFree,")) and not call.endswith((", shared", ", limited"))]
+    if atomic:
+        raise contest.Failed(f"fast paths of reap have an atomic read-modify-write: {'; '.join(atomic)}")
     return [], []
 
 

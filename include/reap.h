@@ -36,6 +36,12 @@
 #ifndef REAP_H
 #define REAP_H
 
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) &&                                                     \
+    (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#error "reap.h needs C99 or later, or GNU C: use -std=c99, or -std=gnu89, in the place of -std=c89"
+#define inline __inline__ /* so that this is the only error */
+#endif
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +65,19 @@ extern "C" {
 #define REAP_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
 #else
 #define REAP_ATTRIBUTE(...)
+#endif
+
+/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy,
+ * because it knows the value. AddressSanitizer is there to find that read: with it no compiler is told. */
+#if defined(__SANITIZE_ADDRESS__)
+#define REAP_NEW
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REAP_NEW
+#endif
+#endif
+#ifndef REAP_NEW
+#define REAP_NEW __malloc__
 #endif
 
 /* A reap by type: see reapNew. Its fields stand below, for functions without a call. */
@@ -95,7 +114,7 @@ void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
-void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2));
+void *reapMalloc(void **reap, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2));
 
 /* Frees one object of this reap. The reap uses its memory again before the bump pointer moves on (6.3.1).
  * NULL is allowed. */
@@ -148,7 +167,7 @@ int reapCreateWith(void **reap, void **parent, const struct reap_options *option
 /* --- the family ------------------------------------------------------------------------------ */
 
 /* n objects of size bytes each, zeroed. If n * size overflows, NULL and ENOMEM. */
-void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(2, 3));
+void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2, 3));
 
 /* Resizes an object, moves it if necessary, and returns its place. NULL allocates; size 0 leaves an object of
  * size 0. On failure NULL, and the object stays as it was. */
@@ -156,18 +175,19 @@ void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull
 
 /* An object aligned to a power of two. For any other alignment NULL and EINVAL. */
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
-    REAP_ATTRIBUTE(nonnull(1), malloc, alloc_align(2), alloc_size(3));
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_align(2), alloc_size(3));
 
 /* Copies of a string, of at most its first n bytes with a terminating 0, and of n bytes. */
-char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), malloc);
-void *reapMemdup(void **reap, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1), malloc, alloc_size(3));
+char *reapStrdup(void **reap, const char *s) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
+char *reapStrndup(void **reap, const char *s, size_t n) REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW);
+void *reapMemdup(void **reap, const void *bytes, size_t n)
+    REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(3));
 
 /* A string as sprintf makes it. On failure NULL, with ENOMEM or the errno of vsnprintf. */
 char *reapPrintf(void **reap, const char *format, ...)
-    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 3));
+    REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW, format(printf, 2, 3));
 char *reapVprintf(void **reap, const char *format, va_list args)
-    REAP_ATTRIBUTE(nonnull(1, 2), malloc, format(printf, 2, 0));
+    REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW, format(printf, 2, 0));
 
 /* How many bytes of an object a program may use: its size rounded up to 16; 0 for NULL. From any thread. */
 size_t reapUsableSize(const void *object);
@@ -175,6 +195,11 @@ size_t reapUsableSize(const void *object);
 /* Sets *reap to the handle of the reap that owns a pointer, which may be interior, and returns 0. If the
  * pointer lies in no live object, sets *reap to NULL, and returns -1 with ENOENT. Any thread may ask. */
 int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
+
+/* Frees an object of any reap, in any thread, as free() does under libreap-malloc: a thread that has not
+ * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
+ * NULL, or memory of malloc's, which stays as it is. */
+int reapFreeAny(void *object);
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
@@ -224,6 +249,45 @@ void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2)
  * mark to which the reap goes back, nor an older one. */
 void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
+/* --- a growing object ------------------------------------------------------------------------- */
+
+/* An object of a reap that grows at its end: text, or an array. data is aligned to 16, and each call puts a
+ * zero behind the object, so it is a string. Begin with zeros. A program may read all fields, and may lower
+ * length; the next call puts the zero there. An append may move data; reapFinish gives the object away, and
+ * the builder is empty again.
+ *
+ *     reap_builder line = {0};
+ *     for (int i = 0; i < n; i++) reapAppendf(&request, &line, "%d,", values[i]);
+ *     char *text = reapFinish(&request, &line);
+ *
+ * The room doubles, so that n bytes take O(n) time, in whatever pieces they come; the last object of a chunk
+ * grows in its place. live_bytes counts all of the room, until reapFinish gives the rest back. A limit
+ * refuses no bytes but those that an append needs. An object that was begun before a mark and moves is
+ * younger than the mark, as with reapRealloc. After a clear or a rewind past it, set the builder to zeros.
+ * Give up an object by reapFree of data. A builder is one thread's at a time, also in a shared reap. */
+typedef struct reap_builder {
+    char *data;    /* NULL at the beginning */
+    size_t length; /* of the object, in bytes, without the zero */
+    size_t room;   /* the bytes that data has; the library's */
+} reap_builder;
+
+/* Append n bytes, a string, or a text as sprintf makes it. 0; or -1 with ENOMEM, or with the error of
+ * vsnprintf: then the builder is as before. bytes and s may lie in the object itself; strings of a format
+ * must not. */
+int reapAppend(void **reap, reap_builder *builder, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
+int reapAppendString(void **reap, reap_builder *builder, const char *s) REAP_ATTRIBUTE(nonnull(1, 2, 3));
+int reapAppendf(void **reap, reap_builder *builder, const char *format, ...)
+    REAP_ATTRIBUTE(nonnull(1, 2, 3), format(printf, 3, 4));
+int reapVappendf(void **reap, reap_builder *builder, const char *format, va_list args)
+    REAP_ATTRIBUTE(nonnull(1, 2, 3), format(printf, 3, 0));
+
+/* Makes the object n bytes longer and returns where they are; the caller fills them. NULL and ENOMEM. */
+void *reapExtend(void **reap, reap_builder *builder, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* The object, cut to its length and the zero; an empty string if nothing was appended. The builder is empty
+ * then. NULL with ENOMEM, only for an empty one. */
+char *reapFinish(void **reap, reap_builder *builder) REAP_ATTRIBUTE(nonnull(1, 2));
+
 /* --- what a reap holds ----------------------------------------------------------------------- */
 
 struct reap_stats {
@@ -271,9 +335,9 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf, getline,
  * realpath and their like come from the reap. Calls nest: the innermost reap counts, and a thread may enter
  * only that one again. Make and give up outside what a library keeps beyond a call (caches, a last error);
- * reap(3) has more. Only this thread uses the reap meanwhile. To clear or destroy it is misuse, and a thread
- * must leave before it ends. Several threads may be in a shared reap, and each thread in one shared reap at a
- * time. (Thesis 6.4.4 changed the calls of such a library by hand.)
+ * reapEnter(3) has more. Only this thread uses the reap meanwhile. To clear or destroy it is misuse, and a
+ * thread must leave before it ends. Several threads may be in a shared reap, and each thread in one shared
+ * reap at a time. (Thesis 6.4.4 changed the calls of such a library by hand.)
  *
  * Without libreap-malloc the calls change reapEntered's answer, and nothing else. Then the first reapEnter
  * says so in a line on standard error, and each one sets errno to ENOTSUP; otherwise errno stays. */

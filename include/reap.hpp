@@ -24,6 +24,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -151,6 +152,59 @@ public:
     entered &operator=(const entered &) = delete;
     ~entered() { reapLeave(); }
 };
+
+/* reapEnterQuietly for a scope: for reap::allocator and callers of reapEntered, on any malloc. */
+class scope
+{
+public:
+    explicit scope(void **reap) { reapEnterQuietly(reap); }
+    scope(const scope &) = delete;
+    scope &operator=(const scope &) = delete;
+    ~scope() { reapLeave(); }
+};
+
+/* An allocator without state. Memory comes from the reap that this thread has entered (entered, scope), or
+ * from new if it has entered none, and goes back to where it came from, in any thread. So containers of one
+ * type live in a reap and outside. All allocators are equal: containers move and swap without copying, and
+ * keep the memory that they have. A container must end before the reap of its memory does, or never be used
+ * again. */
+template <class T> class allocator
+{
+public:
+    using value_type = T;
+    using is_always_equal = std::true_type;
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+
+    constexpr allocator() noexcept = default;
+    template <class U> constexpr allocator(const allocator<U> &) noexcept {}
+
+    [[nodiscard]] T *allocate(std::size_t n)
+    {
+        void *reap = reapEntered();
+        if (!reap) return std::allocator<T>().allocate(n);
+        std::size_t size = n <= PTRDIFF_MAX / sizeof(T) ? n * sizeof(T) : SIZE_MAX;
+        return static_cast<T *>(detail::allocate(&reap, size, alignof(T)));
+    }
+
+    void deallocate(T *objects, std::size_t n) noexcept
+    {
+        int saved = errno;
+        if (reapFreeAny(objects) != 0) std::allocator<T>().deallocate(objects, n);
+        errno = saved;
+    }
+};
+
+template <class T, class U> constexpr bool operator==(const allocator<T> &, const allocator<U> &) noexcept
+{
+    return true;
+}
+
+template <class T, class U> constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
+{
+    return false;
+}
 
 /* Ends one object before its reap does: destructor, then reapFree. */
 template <class T> struct deleter {

@@ -17,6 +17,7 @@ FACE = 128
 USER_MEMORY_ALIGN = 1024
 MASK = (1 << 64) - 1
 REGULAR, WHOLE, SPARE = 1, 2, 3
+LIMITED = 4  # of enum reap_flag
 BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
 BIAS = 8
 SUPERBLOCK = 1 << 16
@@ -134,8 +135,10 @@ def handle_of(reap):
 def line(reap):
     held = Held(reap)
     name = name_of(reap)
-    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most' % (
-        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak)
+    limit = int(reap['share']['bytes']) if int(reap['flags']) & LIMITED else 0
+    return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most%s' % (
+        name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak,
+        ', limit %d' % limit if limit else '')
 
 
 def print_tree(top):

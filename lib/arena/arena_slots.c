@@ -13,6 +13,7 @@ struct arena_guesses arena_guesses;
 /* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 {
+    ASSERT(n >= 1 && n <= ARENA_SLOTS && alignment <= ARENA_SLOTS && is_power_of_two(alignment));
     while (n > 1 && free != 0) {
         unsigned half = n / 2;
         free &= free >> half;
@@ -55,6 +56,7 @@ void arena_look_for_dirty(struct arena *arena)
  * sees the other. */
 static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uint64_t free)
 {
+    ASSERT(n >= 1 && n <= ARENA_SLOTS);
     _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
     atomic_store(longest, (uint8_t)(n - 1));
     if ((free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
@@ -72,6 +74,7 @@ static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum a
             return -1;
         }
         unsigned first = (unsigned)__builtin_ctzll(runs);
+        ASSERT(first + n <= ARENA_SLOTS && first % alignment == 0);
         if (arena_claim(arena, arena_slot_mask(first, n))) return (int)first;
     }
 }
@@ -113,6 +116,7 @@ static uint64_t claimed_dirty(const struct arena *arena, uint64_t mask)
 /* Claimed slots come into use; were they clean? */
 static bool begin_use(struct arena *arena, uint64_t mask)
 {
+    ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->heads) & mask) == 0);
     uint64_t dirty = claimed_dirty(arena, mask);
     unsigned slots = (unsigned)__builtin_popcountll(mask),
              dirty_slots = (unsigned)__builtin_popcountll(dirty);
@@ -121,6 +125,7 @@ static bool begin_use(struct arena *arena, uint64_t mask)
         atomic_fetch_sub_explicit(&arenas.dirty_slots, dirty_slots, memory_order_relaxed);
         arena_look_for_dirty(arena);
     }
+    ASSERT((atomic_load(&arena->dirty) & mask) == 0);
     if (dirty_slots < slots) arena_count_held((slots - dirty_slots) * (size_t)SUPERBLOCK, 0);
     if (!has_free(arena)) arena_hint_clear(&arena->group->free, arena, has_free);
     return dirty == 0;
@@ -128,6 +133,8 @@ static bool begin_use(struct arena *arena, uint64_t mask)
 
 void arena_release(struct arena *arena, uint64_t mask)
 {
+    ASSERT(mask != 0 && (atomic_load(&arena->used) & mask) == mask);
+    ASSERT((atomic_load(&arena->heads) & mask) == 0 && arena->mapping == 0);
     bool dirty = claimed_dirty(arena, mask) != 0;
     atomic_fetch_and(&arena->used, ~mask);
     atomic_store(&arena->longest_free, ARENA_SLOTS);
@@ -165,6 +172,7 @@ static struct arena *create_at(char *base, struct arena_nature nature)
 /* Makes `count` arenas; the first n slots of the first one stay claimed. */
 static struct run create(size_t count, unsigned n, bool sparse)
 {
+    ASSERT(count >= 1 && n >= 1 && n <= ARENA_SLOTS);
     struct run run = {NULL, -1};
     char *base = arena_map(count * ARENA, ARENA);
     if (base == NULL && count > 1) base = arena_map((count = 1) * ARENA, ARENA);
@@ -209,11 +217,13 @@ struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superbloc
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     uint64_t mask = arena_slot_mask(first, n);
+    ASSERT((atomic_load(&run.arena->used) & mask) == mask && first % alignment == 0);
     if (!arena_has_room(clean_bytes(run.arena, mask), room)) {
         arena_release(run.arena, mask);
         return NULL;
     }
     if (n >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(run.arena);
+    ASSERT(run.arena->slots[first].kind == SLOT_FREE);
     *clean = begin_use(run.arena, mask);
     atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
     return arena_slot_set(run.arena, first, n, kind);
@@ -221,6 +231,8 @@ struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superbloc
 
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
 {
+    ASSERT(n >= 1 && i + n <= ARENA_SLOTS && arena->base != NULL && kind != SLOT_FREE);
+    ASSERT(atomic_load(&arena->used) >> i & 1);
     struct superblock *slot = &arena->slots[i];
     slot->origin = arena->base + (size_t)i * SUPERBLOCK - BLOCK_BIAS;
     slot->kind = (uint8_t)kind;
@@ -234,6 +246,9 @@ static struct arena *arena_of_slot(const struct superblock *slot) { return pagem
 static void end_use(struct arena *arena, unsigned first, unsigned n)
 {
     uint64_t mask = arena_slot_mask(first, n);
+    ASSERT(n >= 1 && first + n <= ARENA_SLOTS && (atomic_load(&arena->used) & mask) == mask);
+    ASSERT((atomic_load(&arena->dirty) & mask) == 0);
+    ASSERT((atomic_load(&arena->heads) & mask & ~((uint64_t)1 << first)) == 0);
     arena->slots[first].kind = SLOT_FREE;
     arena->slots[first].inverse = 0;
     atomic_fetch_and(&arena->heads, ~mask);
@@ -247,6 +262,8 @@ static void end_use(struct arena *arena, unsigned first, unsigned n)
 void arena_give(struct superblock *first, unsigned n)
 {
     struct arena *arena = arena_of_slot(first);
+    ASSERT(arena != NULL && arena->mapping == 0 && first->kind != SLOT_FREE);
+    ASSERT(atomic_load(&arena->heads) >> (first - arena->slots) & 1);
     end_use(arena, (unsigned)(first - arena->slots), n);
 }
 
@@ -259,13 +276,17 @@ static bool grow(struct arena *arena, unsigned end, unsigned more, size_t *room)
         return false;
     }
     begin_use(arena, mask);
+    ASSERT((atomic_load(&arena->used) & mask) == mask);
     return true;
 }
 
 bool arena_try_resize(struct superblock *first, unsigned n, int more, size_t *room)
 {
     struct arena *arena = arena_of_slot(first);
+    ASSERT(arena != NULL && arena->mapping == 0 && arena_span(first) == n);
     unsigned end = (unsigned)(first - arena->slots) + n, after = n + (unsigned)more;
+    ASSERT(first->kind == SLOT_SPAN || first->kind == SLOT_SPAN_CHUNK);
+    ASSERT(after >= 1 && (int)n + more >= 1);
     if (more > 0 && !grow(arena, end, (unsigned)more, room)) return false;
     if (more > 0 && after >= ARENA_MAYBE_SPARSE) arena_no_huge_pages(arena);
     __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);

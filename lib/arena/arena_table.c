@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-struct arenas arenas = {.near = ARENA_LOOK_FOR_LIMIT};
+struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS), .near = ARENA_LOOK_FOR_LIMIT};
 
 /* --- structs ---------------------------------------------------------------------------------- */
 
@@ -47,6 +47,7 @@ static struct arena *make_in(struct arena_group *group)
             return NULL;
         }
         arena->group = group;
+        ASSERT(arena->base == NULL && atomic_load(&group->arenas[i]) == NULL);
         arena->index = (uint8_t)i;
         atomic_store(&arena->used, UINT64_MAX);
         atomic_store(&group->arenas[i], arena);
@@ -87,6 +88,9 @@ static struct arena *struct_take(void)
 
 static void struct_give(struct arena *arena)
 {
+    ASSERT(atomic_load(&arena->used) == UINT64_MAX && atomic_load(&arena->heads) == 0);
+    ASSERT(atomic_load(&arena->dirty) == 0 && arena->slots[0].kind == SLOT_FREE);
+    ASSERT((atomic_load(&arena->group->spare) & arena_bit(arena)) == 0);
     arena->base = NULL;
     arena->mapping = 0;
     arena->huge = arena->sparse = false;
@@ -97,6 +101,7 @@ static void struct_give(struct arena *arena)
 
 void arena_destroy(struct arena *arena, size_t size)
 {
+    ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
     PROBE(arena_unmap, arena->base, size);
     pagemap_clear(arena->base, size); /* before the addresses may be another's */
     pages_unmap(arena->base, size);
@@ -106,6 +111,7 @@ void arena_destroy(struct arena *arena, size_t size)
 
 bool arena_destroy_dirty(struct arena *arena)
 {
+    ASSERT(pagemap_find(arena->base) == arena && arena->mapping == 0);
     pagemap_clear(arena->base, ARENA);
     if (!pages_try_unmap(arena->base, ARENA)) {
         pagemap_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
@@ -119,8 +125,10 @@ bool arena_destroy_dirty(struct arena *arena)
 
 struct arena *arena_create_at(char *base, size_t size)
 {
+    ASSERT(base != NULL && (uintptr_t)base % ARENA == 0 && size != 0);
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
+    ASSERT(arena->base == NULL && arena->mapping == 0 && atomic_load(&arena->used) == UINT64_MAX);
     arena->base = base;
     if (pagemap_enter(base, size, arena)) {
         arena_count_mapped(size, 0);
@@ -132,6 +140,7 @@ struct arena *arena_create_at(char *base, size_t size)
 
 char *arena_map(size_t size, size_t alignment)
 {
+    ASSERT(alignment >= ARENA && is_power_of_two(alignment));
     char *base = pages_map(size, alignment);
     if (base == NULL || (uintptr_t)base + size <= (uintptr_t)1 << PAGEMAP_ADDRESS_BITS) {
         if (base != NULL) PROBE(arena_map, base, size);
@@ -161,6 +170,7 @@ static uint64_t word_of(const struct arena_group *group, enum arena_word word)
 
 struct arena *arena_next_with(enum arena_word word, const struct arena *after)
 {
+    ASSERT(after == NULL || after->group->arenas[after->index] == after);
     struct arena_group *group = after != NULL ? after->group : &arenas.groups;
     unsigned from = after != NULL ? after->index + 1u : 0;
     for (; group != NULL; group = atomic_load(&group->next), from = 0) {
@@ -172,6 +182,7 @@ struct arena *arena_next_with(enum arena_word word, const struct arena *after)
 
 void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena)
 {
+    ASSERT(word == &arena->group->free || word == &arena->group->dirty);
     if ((atomic_load(word) & arena_bit(arena)) == 0) atomic_fetch_or(word, arena_bit(arena));
 }
 
@@ -179,6 +190,7 @@ void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena)
  * the bit cleared. */
 void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *))
 {
+    ASSERT(word == &arena->group->free || word == &arena->group->dirty);
     if ((atomic_load(word) & arena_bit(arena)) == 0) return;
     atomic_fetch_and(word, ~arena_bit(arena));
     if (still(arena)) atomic_fetch_or(word, arena_bit(arena));

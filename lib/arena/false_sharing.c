@@ -14,14 +14,27 @@ struct blocks {
 
 static unsigned index_of(const struct superblock *sb, unsigned number)
 {
+    ASSERT(number >= BLOCK_BIAS && (number - BLOCK_BIAS) % superblock_class(sb)->size == 0);
     return (number - BLOCK_BIAS) / superblock_class(sb)->size;
 }
 
-static bool has(const struct blocks *blocks, unsigned i) { return blocks->bits[i / 64] >> (i % 64) & 1; }
+static bool has(const struct blocks *blocks, unsigned i)
+{
+    ASSERT(i < BLOCKS_MAX);
+    return blocks->bits[i / 64] >> (i % 64) & 1;
+}
 
-static void set(struct blocks *blocks, unsigned i) { blocks->bits[i / 64] |= (uint64_t)1 << (i % 64); }
+static void set(struct blocks *blocks, unsigned i)
+{
+    ASSERT(!has(blocks, i));
+    blocks->bits[i / 64] |= (uint64_t)1 << (i % 64);
+}
 
-static void clear(struct blocks *blocks, unsigned i) { blocks->bits[i / 64] &= ~((uint64_t)1 << (i % 64)); }
+static void clear(struct blocks *blocks, unsigned i)
+{
+    ASSERT(has(blocks, i));
+    blocks->bits[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
 
 static unsigned next_in(const struct superblock *sb, unsigned number)
 {
@@ -42,6 +55,7 @@ struct neighbours {
 
 static struct neighbours neighbours_of(unsigned size, unsigned i)
 {
+    ASSERT(size % BLOCK_UNIT == 0 && i * size < SUPERBLOCK);
     return (struct neighbours){i * size / LINE * LINE / size,
                                ((i * size + size - 1) / LINE * LINE + LINE - 1) / size};
 }
@@ -57,6 +71,7 @@ static bool lines_are_free(const struct blocks *blocks, unsigned size, unsigned 
 
 static void append(const struct superblock *sb, struct chain *chain, unsigned number)
 {
+    ASSERT(superblock_has_number(sb, number) && chain->count < superblock_class(sb)->capacity);
     block_set_link(block_at(sb, number), 0);
     if (chain->count++ == 0)
         chain->first = number;
@@ -77,6 +92,7 @@ static struct chain take_whole(const struct superblock *sb, struct chain *chain)
         bool may_go = lines_are_free(&blocks, superblock_class(sb)->size, index_of(sb, number), end);
         append(sb, may_go ? &whole : &rest, number);
     }
+    ASSERT(whole.count + rest.count == chain->count);
     *chain = rest;
     return whole;
 }
@@ -91,11 +107,13 @@ static void carve_to_line(struct superblock *sb, struct chain *chain)
         append(sb, chain, word_carve(word));
         word += class->carve_step;
     }
+    ASSERT(word_free(word) <= class->capacity);
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
 }
 
 void false_sharing_hold_back(struct superblock *sb)
 {
+    ASSERT(sb->role.owner == OWNER_NONE);
     superblock_absorb(sb);
     uint64_t word = word_read(sb);
     struct chain all = {0, 0, 0};
@@ -104,6 +122,7 @@ void false_sharing_hold_back(struct superblock *sb)
         append(sb, &all, number);
     }
     __atomic_store_n(&sb->word, word - word_first(word) - ((uint64_t)all.count << 16), __ATOMIC_RELEASE);
+    ASSERT(all.count <= word_free(word));
     carve_to_line(sb, &all);
 
     struct chain whole = take_whole(sb, &all);
@@ -128,6 +147,7 @@ static _Atomic uint64_t notes_unused; /* first number : 32 | changes : 32 */
 
 static struct notes *notes_at(unsigned number)
 {
+    ASSERT(number != 0 && number <= NOTES_MAX && atomic_load(&notes_table[number / NOTES_TOGETHER]) != NULL);
     return &atomic_load_explicit(&notes_table[number / NOTES_TOGETHER],
                                  memory_order_acquire)[number % NOTES_TOGETHER];
 }
@@ -169,6 +189,7 @@ static unsigned new_number(void)
     do
         if (made == NOTES_MAX || !has_room(made + 1)) return 0;
     while (!atomic_compare_exchange_weak(&notes_made, &made, made + 1));
+    ASSERT(made < NOTES_MAX);
     return made + 1;
 }
 
@@ -181,10 +202,12 @@ unsigned false_sharing_begin(const struct superblock *sb)
     memset(notes, 0, sizeof *notes);
     uint64_t word = word_read(sb);
     unsigned carved = index_of(sb, word_carve(word));
+    ASSERT(carved <= superblock_class(sb)->capacity);
     for (unsigned i = 0; i < carved; i++) set(&notes->foreign, i);
     notes->foreign_blocks = carved;
     for (unsigned at = word_first(word); at != 0; at = next_in(sb, at), notes->foreign_blocks--)
         clear(&notes->foreign, index_of(sb, at));
+    ASSERT(notes->foreign_blocks <= carved && notes->waiting_blocks == 0);
     return number;
 }
 
@@ -204,6 +227,7 @@ static void let_go_near(struct superblock *sb, struct notes *notes, unsigned i, 
     for (unsigned j = near.from; j <= near.to && j < BLOCKS_MAX; j++) {
         if (!has(&notes->waiting, j) || !may_go(notes, size, j)) continue;
         clear(&notes->waiting, j);
+        ASSERT(notes->waiting_blocks != 0);
         notes->waiting_blocks--;
         append(sb, gone, j * size + BLOCK_BIAS);
     }
@@ -222,12 +246,15 @@ struct chain false_sharing_release(struct superblock *sb, const struct chain *fr
             continue;
         }
         clear(&notes->foreign, i);
+        ASSERT(notes->foreign_blocks != 0);
         notes->foreign_blocks--;
         set(&notes->waiting, i);
         notes->waiting_blocks++;
         let_go_near(sb, notes, i, &gone);
     }
+    ASSERT(notes->waiting_blocks <= superblock_class(sb)->capacity);
     superblock_add_waiting(sb, (int)notes->waiting_blocks - (int)waited);
+    ASSERT(superblock_waiting(sb) == notes->waiting_blocks);
     return gone;
 }
 
@@ -250,6 +277,7 @@ void false_sharing_end(struct superblock *sb, unsigned number)
     struct notes *notes = notes_at(number);
     struct chain rest = {0, 0, 0};
     for (unsigned i = 0; notes->waiting_blocks != 0; i++) {
+        ASSERT(i < BLOCKS_MAX);
         if (!has(&notes->waiting, i)) continue;
         append(sb, &rest, i * superblock_class(sb)->size + BLOCK_BIAS);
         notes->waiting_blocks--;

@@ -29,6 +29,7 @@ static void set_pause(unsigned count)
 
 bool huge_pages_touch(void *start)
 {
+    ASSERT((uintptr_t)start % SUPERBLOCK == 0);
     if (((uintptr_t)start & (HUGE_PAGE - 1)) != 0) return false;
     bool slow = pages_touch(start) >= SLOW_NS;
     unsigned last = atomic_load_explicit(&pause, memory_order_relaxed);
@@ -63,6 +64,7 @@ void arena_no_huge_pages(struct arena *arena)
     char *from = arena->base, *to = arena->base + ARENA;
     for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(pagemap_find(from - ARENA)); n++) from -= ARENA;
     for (unsigned n = 1; n < ARENA_TOGETHER && loses_them(pagemap_find(to)); n++) to += ARENA;
+    ASSERT(from <= arena->base && to > arena->base && (size_t)(to - from) % ARENA == 0);
     pages_huge(from, (size_t)(to - from), false);
 }
 
@@ -76,6 +78,7 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
 
 void arena_advise(char *base, size_t size, struct arena_nature nature)
 {
+    ASSERT((uintptr_t)base % ARENA == 0 && size % ARENA == 0);
     if (options.thp != THP_SYSTEM) pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
 }
 
@@ -89,5 +92,6 @@ void arena_advise_mapping(struct arena *arena, size_t size)
 void arena_touch(struct superblock *sb)
 {
     struct arena *arena = pagemap_find(slot_start(sb));
+    ASSERT(arena != NULL && arena->mapping == 0);
     if (arena->huge && huge_pages_touch(slot_start(sb))) arena_no_huge_pages(arena);
 }

@@ -8,6 +8,7 @@
 
 static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
+    ASSERT(size != 0 && is_power_of_two(alignment));
     if (size > SIZE_LIMIT - ARENA || alignment > SIZE_LIMIT / 2) {
         errno = ENOMEM;
         return NULL;
@@ -20,6 +21,7 @@ static unsigned slots_for(size_t size) { return (unsigned)((size + SUPERBLOCK - 
 
 void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
+    ASSERT(is_power_of_two(alignment));
     enum superblock_kind kind = is_chunk ? SLOT_SPAN_CHUNK : SLOT_SPAN;
     bool clean = true;
     void *object;
@@ -31,6 +33,8 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         struct superblock *first = arena_take(slots_for(size), step, kind, &clean);
         object = first != NULL ? slot_start(first) : NULL;
     }
+    ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
+    ASSERT(object == NULL || large_starts_at(pagemap_find(object), object));
     if (zeroed != NULL) *zeroed = clean;
     PROBE(large_alloc, object, size, kind);
     return object;
@@ -49,6 +53,7 @@ bool large_starts_at(struct arena *arena, const void *pointer)
 
 void large_free(struct arena *arena, void *object)
 {
+    ASSERT(large_starts_at(arena, object));
     PROBE(large_free, object, large_size(arena, object));
     if (arena->mapping != 0) {
         arena_unmap_large(arena);
@@ -66,6 +71,7 @@ size_t large_size(struct arena *arena, const void *object)
 
 bool large_resize(struct arena *arena, void *object, size_t size)
 {
+    ASSERT(large_starts_at(arena, object));
     if (arena->mapping != 0) {
         return size > ARENA && size <= SIZE_LIMIT - ARENA &&
                (align_up(size, PAGE) == arena->mapping || arena_remap_large(arena, size, false));
@@ -78,6 +84,7 @@ bool large_resize(struct arena *arena, void *object, size_t size)
 
 void *large_move(struct arena *arena, void *object, size_t size)
 {
+    ASSERT(large_starts_at(arena, object));
     (void)object;
     if (arena->mapping == 0 || size <= ARENA || size > SIZE_LIMIT - ARENA) return NULL;
     return arena_remap_large(arena, size, true) ? arena->base : NULL;

@@ -19,6 +19,7 @@ static struct arena *kept_at(unsigned i) { return atomic_load(&arenas.kept[i]); 
 static bool take_out(unsigned i, struct arena *arena)
 {
     if (!atomic_compare_exchange_strong(&arenas.kept[i], &arena, NULL)) return false;
+    ASSERT(arena->mapping != 0 && atomic_load(&arenas.kept_bytes) >= arena->mapping);
     atomic_fetch_sub_explicit(&arenas.kept_bytes, arena->mapping, memory_order_relaxed);
     return true;
 }
@@ -27,6 +28,7 @@ static bool take_out(unsigned i, struct arena *arena)
  * with memory that nobody has. */
 static void unmap(struct arena *arena)
 {
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE);
     size_t size = arena->mapping;
     arena_destroy(arena, size);
     arena_count_held(0, size);
@@ -97,6 +99,7 @@ static bool put_in(struct arena *arena)
 /* One that is most of what may be kept would drive out all others. */
 static void keep(struct arena *arena)
 {
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE && pagemap_find(arena->base) == arena);
     if (arena->mapping > KEPT_MAX / 2) {
         gate_enter(&arenas.gate);
         unmap(arena);
@@ -150,6 +153,7 @@ static struct arena *take_kept(size_t size, size_t alignment)
 struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
                             size_t *room)
 {
+    ASSERT(size != 0 && is_power_of_two(alignment));
     size = align_up(size, PAGE);
     struct arena *arena = take_kept(size, alignment);
     *clean = arena == NULL;
@@ -161,12 +165,14 @@ struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind 
             arena_count_held(size, 0);
         }
     }
+    ASSERT(arena == NULL || (arena->mapping >= size && (uintptr_t)arena->base % alignment == 0));
     if (arena != NULL) arena_slot_set(arena, 0, 1, kind);
     return arena;
 }
 
 void arena_unmap_large(struct arena *arena)
 {
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE);
     arena->slots[0].kind = SLOT_FREE;
     keep(arena);
 }
@@ -176,6 +182,7 @@ void arena_unmap_large(struct arena *arena)
 static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
+    ASSERT(arena->mapping != 0 && size != 0);
     if (new > old) return false;
     pagemap_clear(arena->base + new, old - new);
     if (pages_resize(arena->base, arena->mapping, size)) return true;
@@ -198,11 +205,13 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
         return false;
     }
     arena->base = place;
+    ASSERT(pagemap_find(place) == arena && pagemap_find(place + size - 1) == arena);
     return true;
 }
 
 bool arena_try_remap(struct arena *arena, size_t size, bool may_move, size_t *room)
 {
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
     size = align_up(size, PAGE);
     if (size > arena->mapping && !arena_has_room(size - arena->mapping, room)) return false;
     gate_enter(&arenas.gate);

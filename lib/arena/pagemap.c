@@ -18,6 +18,7 @@ static struct pagemap_leaf *make_leaf(_Atomic(struct pagemap_leaf *) *root)
 
 static _Atomic(struct arena *) *pagemap_entry(uintptr_t address)
 {
+    ASSERT(address >> PAGEMAP_ADDRESS_BITS == 0);
     _Atomic(struct pagemap_leaf *) *root = &pagemap_root[address >> (PAGEMAP_SHIFT + PAGEMAP_LEAF_BITS)];
     struct pagemap_leaf *leaf = atomic_load_explicit(root, memory_order_acquire);
     if (leaf == NULL) leaf = make_leaf(root);
@@ -27,6 +28,7 @@ static _Atomic(struct arena *) *pagemap_entry(uintptr_t address)
 
 void pagemap_clear(const char *start, size_t size)
 {
+    ASSERT((uintptr_t)start % STEP == 0);
     for (size_t at = 0; at < size; at += STEP)
         if (pagemap_find(start + at) != NULL)
             atomic_store_explicit(pagemap_entry((uintptr_t)start + at), NULL, memory_order_relaxed);
@@ -34,6 +36,7 @@ void pagemap_clear(const char *start, size_t size)
 
 void pagemap_clear_of(const char *start, size_t size, struct arena *arena)
 {
+    ASSERT((uintptr_t)start % STEP == 0 && arena != NULL);
     for (size_t at = 0; at < size; at += STEP) {
         struct arena *there = arena;
         atomic_compare_exchange_strong(pagemap_entry((uintptr_t)start + at), &there, NULL);
@@ -42,6 +45,7 @@ void pagemap_clear_of(const char *start, size_t size, struct arena *arena)
 
 bool pagemap_enter(const char *start, size_t size, struct arena *arena)
 {
+    ASSERT((uintptr_t)start % STEP == 0 && arena != NULL);
     for (size_t at = 0; at < size; at += STEP) {
         _Atomic(struct arena *) *entry = pagemap_entry((uintptr_t)start + at);
         if (entry == NULL) {

@@ -14,6 +14,7 @@
 /* The first run of set bits, at most `most` long. */
 static uint64_t first_run(uint64_t bits, size_t most)
 {
+    ASSERT(bits != 0 && most != 0);
     unsigned first = (unsigned)__builtin_ctzll(bits);
     uint64_t from = ~(bits >> first);
     unsigned n = from != 0 ? (unsigned)__builtin_ctzll(from) : 64;
@@ -23,11 +24,13 @@ static uint64_t first_run(uint64_t bits, size_t most)
 /* Gives the memory of claimed dirty slots back; false: the OS would not have it. */
 static bool clean(struct arena *arena, uint64_t mask)
 {
+    ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == mask);
     unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
     if ((atomic_load(&arena->used) & ~mask) != 0)
         arena_no_huge_pages(arena); /* else there is nothing to fill */
     if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) return false;
     atomic_fetch_and(&arena->dirty, ~mask);
+    ASSERT(atomic_load(&arenas.dirty_slots) >= n);
     atomic_fetch_sub_explicit(&arenas.dirty_slots, n, memory_order_relaxed);
     arena_count_held(0, (size_t)n * SUPERBLOCK);
     return true;
@@ -39,6 +42,7 @@ static unsigned purge_run(struct arena *arena, uint64_t mask)
 {
     unsigned slots = 0;
     gate_enter(&arenas.gate);
+    ASSERT(mask != 0 && arena->mapping == 0);
     if (arena_claim(arena, mask)) {
         uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
         if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
@@ -66,6 +70,7 @@ static size_t purge_slots(struct arena *arena, size_t most)
 void arena_refresh(struct superblock *sb)
 {
     const struct arena *arena = pagemap_find(slot_start(sb));
+    ASSERT(arena != NULL && arena->mapping == 0 && sb->kind != SLOT_FREE);
     if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }
 
@@ -85,6 +90,7 @@ static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
  * are gone. */
 static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
 {
+    ASSERT(dirty != 0 && atomic_load(&arena->used) == UINT64_MAX && atomic_load(&arena->heads) == 0);
     unsigned slots = (unsigned)__builtin_popcountll(dirty);
     atomic_store(&arena->dirty, 0);
     if (!arena_destroy_dirty(arena)) {
@@ -105,6 +111,7 @@ static size_t claim_and_unmap(struct arena *arena)
     arena_hint_clear(&arena->group->free, arena, never);
     arena_hint_clear(&arena->group->dirty, arena, never);
     uint64_t dirty = atomic_load(&arena->dirty);
+    ASSERT(atomic_load(&arena->heads) == 0 && arena->mapping == 0);
     if (dirty != 0) return unmap_dirty(arena, dirty);
     arena_destroy(arena, ARENA);
     return 0;
@@ -170,6 +177,7 @@ void arena_wait_for_unused(void)
 
 void arena_purge_if_due(void)
 {
+    ASSERT(lock_rank_is_next(RANK_HEAP_TABLE));
     tell_of_unused();
     uint64_t now = pages_clock(), delay = options.purge_ms;
     uint64_t last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
@@ -229,6 +237,7 @@ static void stay_below_peak(size_t more)
  * was ever held though some is unused, as much as is needed. May they be had? If not, errno is ENOMEM. */
 static COLD bool make_room(size_t more)
 {
+    ASSERT(more != 0);
     stay_below_peak(more);
     if (!arena_is_near(more)) return true;
     if (!arenas.limit_is_known)

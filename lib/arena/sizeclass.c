@@ -19,6 +19,7 @@ _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the
  * next class it is 14. */
 static unsigned fitting(unsigned blocks)
 {
+    ASSERT(blocks >= 1);
     return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
 }
 
@@ -48,6 +49,7 @@ static unsigned fill_sizes(void)
         size = fitting(blocks);
         sizes[++c] = (uint16_t)size;
     }
+    ASSERT(c < CLASSES && sizes[c] == CLASS_SIZE_MAX);
     return c;
 }
 
@@ -55,6 +57,7 @@ static void set_class(unsigned c)
 {
     if (sizes[c] == 0) return;
     uint32_t size = sizes[c], capacity = SUPERBLOCK / size;
+    ASSERT(size % BLOCK_UNIT == 0 && size <= CLASS_SIZE_MAX && capacity >= 2);
     sizeclasses[c] = (struct sizeclass){
         .size = size,
         .capacity = capacity,
@@ -76,6 +79,7 @@ void sizeclass_init(void)
     for (unsigned c = 1; c < CLASSES; c++) set_class(c);
     for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
         while (i * BLOCK_UNIT > sizes[c]) c++;
+        ASSERT(c < CLASS_CHUNK && i * BLOCK_UNIT <= sizes[c]);
         sizeclass_by_units[i] = (uint8_t)c;
     }
 }
@@ -96,6 +100,7 @@ void sizeclass_open_fast(void)
 
 unsigned sizeclass_aligned(size_t alignment, size_t size)
 {
+    ASSERT(is_power_of_two(alignment));
     if (size > CLASS_SIZE_MAX || alignment > CLASS_SIZE_MAX) return 0;
     for (unsigned c = sizeclass_of(size); c < CLASS_CHUNK; c++)
         if (sizes[c] != 0 && sizes[c] % alignment == 0) return c;

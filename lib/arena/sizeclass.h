@@ -61,12 +61,14 @@ void sizeclass_close_fast(void);
 /* The class for size <= CLASS_SIZE_MAX; size 0 is served as 1. */
 static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
 {
+    ASSERT(size <= CLASS_SIZE_MAX);
     return sizeclass_by_units[(size + BLOCK_UNIT - 1) / BLOCK_UNIT];
 }
 
 /* The class of chunks of size bytes, size <= CLASS_SIZE_MAX. */
 static inline unsigned sizeclass_of_chunk(size_t size)
 {
+    ASSERT(size <= CLASS_SIZE_MAX);
     return CLASS_CHUNK + (size > 8 * KIB) + (size > 16 * KIB);
 }
 

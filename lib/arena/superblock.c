@@ -23,10 +23,13 @@ void superblock_init(void)
      * negative number next to nothing. */
     uint64_t last = 0x80 + (mixed & 0xff) % 0x30, before = 0x80 | (mixed >> 8 & 0x7f);
     superblock_cookie = last << 56 | before << 48 | (mixed >> 16 & 0xffffffff) << 16;
+    ASSERT((superblock_cookie & 0xffff) == 0 && superblock_cookie >> 60 >= 8);
 }
 
 void superblock_format(struct superblock *sb, unsigned class)
 {
+    ASSERT(class != 0 && class < CLASSES && sizeclasses[class].size != 0);
+    ASSERT(!list_holds(&sb->link));
     sb->class = (uint8_t) class;
     sb->inverse = sb->kind == SLOT_BLOCKS ? sizeclasses[class].inverse : 0;
     sb->group = GROUP_EMPTY;
@@ -37,17 +40,20 @@ void superblock_format(struct superblock *sb, unsigned class)
 
 void superblock_serve(struct superblock *sb, unsigned class)
 {
+    ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
     sb->kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
     superblock_format(sb, class);
 }
 
 unsigned superblock_group_of(const struct superblock *sb, uint64_t word)
 {
+    ASSERT(word_free(word) <= superblock_class(sb)->capacity);
     return (unsigned)((uint64_t)word_free(word) * GROUP_EMPTY * superblock_class(sb)->capacity_inverse >> 32);
 }
 
 unsigned superblock_regroup_at(const struct superblock *sb, unsigned group)
 {
+    ASSERT(group < GROUPS);
     unsigned capacity = superblock_class(sb)->capacity;
     /* The least count whose group is greater; superblocks of few blocks skip groups. */
     return group >= GROUP_EMPTY ? capacity + 1 : ((group + 1) * capacity + GROUP_EMPTY - 1) / GROUP_EMPTY;
@@ -68,6 +74,8 @@ void *superblock_pop(struct superblock *sb)
     } else {
         return NULL;
     }
+    ASSERT(superblock_has_number(sb, block_number(sb, block)) &&
+           word_free(word) < superblock_class(sb)->capacity);
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
     return block;
 }
@@ -79,7 +87,9 @@ void superblock_written(void *block)
 
 unsigned superblock_push(struct superblock *sb, void *block)
 {
+    ASSERT(superblock_has_number(sb, block_number(sb, block)));
     uint64_t word = word_read(sb);
+    ASSERT(block_number(sb, block) < word_carve(word) && word_free(word) < superblock_class(sb)->capacity);
     block_set_link(block, word_first(word));
     word = (word - word_first(word) + 0x10000) | block_number(sb, block);
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
@@ -103,6 +113,8 @@ static uint64_t chain_pack(const struct chain *chain)
 
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain)
 {
+    ASSERT(chain->count != 0 && superblock_has_number(sb, chain->first) &&
+           superblock_has_number(sb, chain->last));
     uint64_t old = atomic_load_explicit(&sb->pending, memory_order_relaxed);
     struct chain joined;
     uint64_t new;
@@ -111,6 +123,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
         block_set_link(block_at(sb, chain->last), there.first);
         joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
                                 there.count + chain->count};
+        ASSERT(joined.count <= superblock_class(sb)->capacity);
         new = chain_pack(&joined) | (old & ~CHAIN_BITS);
     } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));
@@ -130,11 +143,13 @@ static unsigned pending_step(const struct superblock *sb)
 
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count)
 {
+    ASSERT(count != 0 && after >= count);
     return after % pending_step(sb) < count || superblock_live(sb) == 0;
 }
 
 bool superblock_free_unowned(struct superblock *sb, void *block)
 {
+    ASSERT(sb->role.owner == OWNER_NONE);
     if (!sb->role.sharing_notes) return superblock_push(sb, block) >= sb->role.regroup_at;
     struct chain chain = chain_of_block(sb, block);
     return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
@@ -152,6 +167,7 @@ struct chain superblock_take_pending(struct superblock *sb)
            !atomic_compare_exchange_weak_explicit(&sb->pending, &old, old & ~CHAIN_BITS, memory_order_acquire,
                                                   memory_order_relaxed))
         continue;
+    ASSERT(((old & 0xffff) == 0) == ((old >> 16 & 0xffff) == 0));
     return chain_unpack(old);
 }
 
@@ -163,10 +179,13 @@ unsigned superblock_waiting(const struct superblock *sb)
 void superblock_add_waiting(struct superblock *sb, int n)
 {
     if (n != 0) atomic_fetch_add(&sb->pending, (uint64_t)(int64_t)n << WAITING_SHIFT);
+    ASSERT(superblock_waiting(sb) <= superblock_class(sb)->capacity);
 }
 
 uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct chain *chain)
 {
+    ASSERT(chain->count != 0 && word_free(word) + chain->count <= superblock_class(sb)->capacity);
+    ASSERT(superblock_has_number(sb, chain->first) && superblock_has_number(sb, chain->last));
     block_set_link(block_at(sb, chain->last), word_first(word));
     return (word - word_first(word) + ((uint64_t)chain->count << 16)) | chain->first;
 }
@@ -179,9 +198,11 @@ struct superblock *superblock_take_queued(_Atomic(struct superblock *) *list)
 
 unsigned superblock_absorb(struct superblock *sb)
 {
+    ASSERT(sb->role.owner == OWNER_NONE);
     struct chain chain = superblock_take_pending(sb);
     if (chain.count != 0)
         __atomic_store_n(&sb->word, superblock_spliced(sb, word_read(sb), &chain), __ATOMIC_RELEASE);
+    ASSERT_WALK(superblock_class(sb)->capacity, superblock_is_sound(sb));
     return chain.count;
 }
 
@@ -203,12 +224,14 @@ static bool follow(const struct superblock *sb, unsigned number, unsigned count,
 
 static unsigned uncarved(const struct superblock *sb, uint64_t word)
 {
+    ASSERT(word_carve(word) >= BLOCK_BIAS && word_carve(word) <= SUPERBLOCK + BLOCK_BIAS);
     const struct sizeclass *class = superblock_class(sb);
     return class->capacity - (word_carve(word) - BLOCK_BIAS) / class->size;
 }
 
 bool superblock_has_free(const struct superblock *sb, const void *block)
 {
+    ASSERT(superblock_has_number(sb, block_number(sb, block)));
     uint64_t word = word_read(sb);
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
     bool met = false;
@@ -242,3 +265,26 @@ bool superblock_is_valid(const struct superblock *sb)
     return follow(sb, word_first(word), listed, NULL, &met) &&
            follow(sb, pending.first, pending.count, NULL, &met);
 }
+
+#ifdef REAP_DEBUG
+
+static void look_for_written(const struct superblock *sb, unsigned number, unsigned count)
+{
+    for (; count > 0 && superblock_has_number(sb, number); count--) {
+        char *block = block_at(sb, number);
+        if (!block_looks_free(block)) superblock_written(block);
+        number = block_link(block) & 0xffff;
+    }
+}
+
+bool superblock_is_sound(const struct superblock *sb)
+{
+    uint64_t word = word_read(sb);
+    struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
+    if (uncarved(sb, word) <= word_free(word))
+        look_for_written(sb, word_first(word), word_free(word) - uncarved(sb, word));
+    look_for_written(sb, pending.first, pending.count);
+    return superblock_is_valid(sb);
+}
+
+#endif

@@ -116,7 +116,19 @@ static inline uint64_t block_number(const struct superblock *sb, const void *blo
     return (uint64_t)((const char *)block - sb->origin);
 }
 
-static inline char *block_at(const struct superblock *sb, uint64_t number) { return sb->origin + number; }
+/* Is there a block with this number, carved or not? */
+static inline bool superblock_has_number(const struct superblock *sb, uint64_t number)
+{
+    const struct sizeclass *class = superblock_class(sb);
+    return number != 0 && number <= class->carve_limit &&
+           (uint32_t)(number - BLOCK_BIAS) * class->inverse < class->inverse;
+}
+
+static inline char *block_at(const struct superblock *sb, uint64_t number)
+{
+    ASSERT(number - BLOCK_BIAS < SUPERBLOCK);
+    return sb->origin + number;
+}
 
 static inline void block_set_link(void *block, uint64_t next_number)
 {
@@ -155,6 +167,7 @@ static inline union superblock_role superblock_role(const struct superblock *sb)
 
 static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
 {
+    ASSERT(role.owner == OWNER_NONE || (role.owner == role.heap && role.sharing_notes == 0));
     __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
 }
 
@@ -211,6 +224,7 @@ void superblock_add_waiting(struct superblock *sb, int n);
 /* The chain of one block. */
 static inline struct chain chain_of_block(const struct superblock *sb, const void *block)
 {
+    ASSERT(superblock_has_number(sb, block_number(sb, block)));
     unsigned number = (unsigned)block_number(sb, block);
     return (struct chain){number, number, 1};
 }
@@ -231,6 +245,7 @@ struct superblock *superblock_take_queued(_Atomic(struct superblock *) *list);
  * found it queued before, and left it at that, has pushed what the caller will now find pending. */
 static inline struct superblock *superblock_unqueue(struct superblock *sb)
 {
+    ASSERT(sb->queued != 0);
     struct superblock *next = sb->queued_next;
     atomic_exchange(&sb->queued, 0);
     return next;
@@ -241,5 +256,9 @@ unsigned superblock_live(const struct superblock *sb);
 
 /* For a unowned superblock: do the invariants above hold? */
 bool superblock_is_valid(const struct superblock *sb);
+
+/* The same for assertions: what a program has written into a free block ends it with the line that malloc has
+ * for that. Debug builds only. */
+bool superblock_is_sound(const struct superblock *sb);
 
 #endif

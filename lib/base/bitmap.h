@@ -7,11 +7,9 @@
 #ifndef BITMAP_H
 #define BITMAP_H
 
-#include <assert.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
+
+#include "base/base.h"
 
 static inline bool bitmap_get(const uint64_t *map, size_t i)
 {
@@ -36,6 +34,7 @@ static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)
     uint64_t mask = ~(uint64_t)0 << (from % 64);
     for (; i < last; i++, mask = ~(uint64_t)0) map[i] &= ~mask;
     map[i] &= ~(mask & ~(uint64_t)0 >> (63 - (end - 1) % 64));
+    ASSERT(!bitmap_get(map, from) && !bitmap_get(map, end - 1));
 }
 
 /* The first set bit in [from, end); end when there is none. */
@@ -49,6 +48,7 @@ static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
         word = map[i];
     }
     size_t found = i * 64 + (size_t)__builtin_ctzll(word);
+    ASSERT(found >= from && bitmap_get(map, found));
     return found < end ? found : end;
 }
 
@@ -62,6 +62,7 @@ static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t be
         word = map[--i];
     }
     size_t found = i * 64 + 63 - (size_t)__builtin_clzll(word);
+    ASSERT(found <= from);
     return found >= begin ? found : SIZE_MAX;
 }
 

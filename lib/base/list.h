@@ -28,6 +28,8 @@ static inline bool list_holds(const struct list_node *node) { return node->at !=
 
 static inline void list_push(struct list *list, struct list_node *node)
 {
+    ASSERT(!list_holds(node) && node->next == NULL);
+    ASSERT(list->first == NULL || list->first->at == &list->first);
     node->next = list->first;
     node->at = &list->first;
     if (node->next != NULL) node->next->at = &node->next;
@@ -36,6 +38,8 @@ static inline void list_push(struct list *list, struct list_node *node)
 
 static inline void list_remove(struct list_node *node)
 {
+    ASSERT(list_holds(node) && *node->at == node);
+    ASSERT(node->next == NULL || node->next->at == &node->next);
     *node->at = node->next;
     if (node->next != NULL) node->next->at = node->at;
     node->next = NULL;

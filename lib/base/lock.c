@@ -34,6 +34,110 @@ void lock_sleep(_Atomic uint32_t *word, uint32_t value) { futex(word, FUTEX_WAIT
 
 void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 1, ANYBODY); }
 
+/* --- ranks: debug builds ------------------------------------------------------------------------ */
+
+#ifdef REAP_DEBUG
+
+__thread struct lock_ranks lock_ranks;
+
+/* A signal handler has forked while its thread was within a lock. From then on the call that it interrupted
+ * gives back what the child's handlers have set free, and nobody knows who has what. */
+static _Atomic bool are_lost;
+
+bool lock_ranks_are_lost(void) { return atomic_load_explicit(&are_lost, memory_order_relaxed); }
+
+static const void *me(void) { return lock_ranks.me != NULL ? lock_ranks.me : &lock_depth; }
+
+static uint32_t holder_me(void) { return (uint32_t)((uintptr_t)me() >> 4); }
+
+static uint32_t holder_of(const struct lock *lock)
+{
+    return atomic_load_explicit(&lock->holder, memory_order_relaxed);
+}
+
+static void set_holder(struct lock *lock, uint32_t holder)
+{
+    atomic_store_explicit(&lock->holder, holder, memory_order_relaxed);
+}
+
+bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == holder_me() || lock_ranks_are_lost(); }
+
+bool lock_is_not_mine(const struct lock *lock)
+{
+    return holder_of(lock) != holder_me() || lock_ranks_are_lost();
+}
+
+/* Shared reaps are taken in the program's order. */
+bool lock_rank_is_next(enum lock_rank rank)
+{
+    if (rank == RANK_NONE || lock_ranks_are_lost()) return true;
+    for (unsigned r = rank == RANK_SHARED_REAP ? rank + 1u : rank; r < RANKS; r++)
+        if (lock_ranks.held[r] != 0) return false;
+    return true;
+}
+
+/* A handler that interrupts this leaves the number as it found it. */
+void lock_note_rank(enum lock_rank rank, int n)
+{
+    ASSERT(rank < RANKS && (n > 0 || lock_ranks.held[rank] != 0 || lock_ranks_are_lost()));
+    lock_ranks.held[rank] = (uint8_t)(lock_ranks.held[rank] + n);
+}
+
+void lock_note_taken(struct lock *lock)
+{
+    ASSERT(holder_of(lock) == 0 || lock_ranks_are_lost());
+    set_holder(lock, holder_me());
+    lock_note_rank((enum lock_rank)lock->rank, 1);
+}
+
+void lock_note_given(struct lock *lock)
+{
+    set_holder(lock, 0);
+    lock_note_rank((enum lock_rank)lock->rank, -1);
+}
+
+/* A fork takes all locks, of one rank too: it keeps an order of its own, and holds them in nobody's name. */
+static __thread unsigned fork_rank;
+
+static void begin_ranks_of_fork(void)
+{
+    fork_rank = 0;
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        if (lock_ranks.held[rank] != 0 || lock_depth != 0) atomic_store(&are_lost, true);
+}
+
+static void note_taken_by_fork(struct lock *lock)
+{
+    ASSERT(lock->rank >= fork_rank);
+    fork_rank = lock->rank;
+    lock_note_given(lock);
+}
+
+static void note_left_by_fork(struct lock *lock) { lock_note_taken(lock); }
+
+static void note_passing(const struct gate *gate, int n)
+{
+    lock_note_rank((enum lock_rank)gate->closers.rank, n);
+}
+
+static void note_reset(struct lock *lock)
+{
+    if (holder_of(lock) == holder_me()) atomic_store(&are_lost, true);
+    set_holder(lock, 0);
+}
+
+#else
+
+static void begin_ranks_of_fork(void) {}
+static void note_taken_by_fork(struct lock *lock) { (void)lock; }
+static void note_left_by_fork(struct lock *lock) { (void)lock; }
+static void note_passing(const struct gate *gate, int n) { (void)gate, (void)n; }
+static void note_reset(struct lock *lock) { (void)lock; }
+
+#endif
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
 /* Takes the lock with the given state if it becomes free soon. Looks ever less often: who has the lock and
  * wants it again soon does its work in its own cache meanwhile. */
 static bool spin(struct lock *lock, uint32_t state)
@@ -51,7 +155,10 @@ static bool spin(struct lock *lock, uint32_t state)
 bool lock_try_for_a_while(struct lock *lock)
 {
     lock_count(1);
-    if (lock_is_got(lock) || spin(lock, LOCK_HELD)) return true;
+    if (lock_is_got(lock) || spin(lock, LOCK_HELD)) {
+        lock_note_taken(lock);
+        return true;
+    }
     lock_count(-1);
     return false;
 }
@@ -99,6 +206,7 @@ void lock_wait(struct lock *lock)
     else if (!spin(lock, LOCK_HELD))
         sleep_until_taken(lock);
     errno = saved;
+    ASSERT(atomic_load(&lock->state) == LOCK_HELD || atomic_load(&lock->state) == LOCK_WANTED);
 }
 
 /* An impatient one that does not sleep yet sees what the state is before it does. */
@@ -120,6 +228,7 @@ __thread unsigned lock_depth;
 
 void lock_fork_begin(void)
 {
+    begin_ranks_of_fork();
     if (lock_depth != 0) lock_depth |= CAUGHT;
 }
 
@@ -137,6 +246,7 @@ void lock_for_fork(struct lock *lock)
             else
                 sched_yield();
     }
+    note_taken_by_fork(lock);
     lock->forker = &lock_depth;
 }
 
@@ -144,12 +254,14 @@ void lock_after_fork(struct lock *lock)
 {
     if (lock->forker != &lock_depth) return;
     lock->forker = NULL;
+    note_left_by_fork(lock);
     lock_give(lock);
 }
 
 /* One that the interrupted call holds is free too: nobody else is here, and it is given back all the same. */
 void lock_reset(struct lock *lock)
 {
+    note_reset(lock);
     if (lock->forker == &lock_depth) lock_count(-1);
     lock->forker = NULL;
     atomic_store_explicit(&lock->impatient, 0, memory_order_relaxed);
@@ -167,6 +279,7 @@ static void leave(struct gate *gate)
 /* Either this sees the gate closed, or who closes it sees this passing. */
 void gate_enter(struct gate *gate)
 {
+    lock_assert_next(&gate->closers);
     lock_count(LOCK_GATE);
     while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
         uint32_t closed = 1;
@@ -174,10 +287,12 @@ void gate_enter(struct gate *gate)
         atomic_compare_exchange_strong(&gate->closed, &closed, 2);
         lock_sleep(&gate->closed, 2);
     }
+    note_passing(gate, 1);
 }
 
 void gate_leave(struct gate *gate)
 {
+    note_passing(gate, -1);
     leave(gate);
     lock_count(-LOCK_GATE);
 }
@@ -186,6 +301,7 @@ void gate_close(struct gate *gate)
 {
     uint32_t passing;
     lock_take(&gate->closers);
+    ASSERT(atomic_load(&gate->closed) == 0);
     atomic_store(&gate->closed, 1);
     while ((passing = atomic_load(&gate->passing)) != 0) lock_sleep(&gate->passing, passing);
 }
@@ -197,6 +313,7 @@ static void open_closed(struct gate *gate)
 
 void gate_open(struct gate *gate)
 {
+    ASSERT(lock_is_mine(&gate->closers) && atomic_load(&gate->closed) != 0);
     open_closed(gate);
     lock_give(&gate->closers);
 }
@@ -205,6 +322,7 @@ void gate_close_for_fork(struct gate *gate)
 {
     if ((lock_depth & CAUGHT) == 0) {
         gate_close(gate);
+        note_taken_by_fork(&gate->closers);
         gate->closers.forker = &lock_depth;
         return;
     }

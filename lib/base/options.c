@@ -65,7 +65,8 @@ static bool is_path(const char *text, size_t size)
     return size > 0;
 }
 
-/* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning. */
+/* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning; and where the
+ * name of a file goes that is given in the place of a number (0: none may be). */
 static const struct option {
     const char *name;
     size_t at;
@@ -73,24 +74,34 @@ static const struct option {
     bool (*is_text)(const char *text, size_t size);
     unsigned min, max, preset;
     const char *meaning;
+    size_t file_at;
 } table[] = {
-    {"stats", AT(stats), NULL, NULL, 0, 1, 0, "report on standard error at exit"},
-    {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses"},
-    {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO, "locked: no restartable sequences"},
-    {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how contended locks wait"},
-    {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU"},
-    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)"},
-    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
-    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "delay before unused memory goes back to the OS"},
-    {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0, "a thread of ours gives it back"},
-    {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings"},
+    {"stats", AT(stats), NULL, NULL, 0, 1, 0,
+     "report at exit on standard error, or at the end of FILE (%p: process, *.json: JSON)",
+     AT(stats_file)},
+    {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses", 0},
+    {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO,
+     "locked: heaps have locks, no restartable sequences", 0},
+    {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how a thread waits for a lock", 0},
+    {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU", 0},
+    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
+    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
+    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "milliseconds that unused memory is kept", 0},
+    {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0,
+     "1: a thread of the library gives unused memory back", 0},
+    {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings", 0},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
-     "near the cgroup's limit"},
-    {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a file for a line on each reap that begins and ends"},
-    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "a line at exit for each reap not destroyed"},
-    {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "each object of a reap from malloc"},
-    {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap"},
-    {"harden", AT(harden), NULL, NULL, 0, 1, 0, "red zones, and freed objects looked through"},
+     "what the control group's limit means", 0},
+    {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
+    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
+    {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
+    {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap", 0},
+    {"harden", AT(harden), NULL, NULL, 0, 1, 0,
+     "1: red zones, and freed objects are kept and looked through", 0},
+#ifdef REAP_DEBUG
+    {"walk_steps", AT(walk_steps), NULL, NULL, 0, 1000000, 16,
+     "how much assertions walk through, on average", 0},
+#endif
 };
 
 enum { OPTIONS = sizeof table / sizeof table[0] };
@@ -104,8 +115,11 @@ static const char **text_at(struct options *to, size_t at) { return (const char 
 static void preset_all(struct options *to)
 {
     memset(to, 0, sizeof *to);
-    for (unsigned i = 0; i < OPTIONS; i++)
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        ASSERT(table[i].at < sizeof *to && (table[i].words == NULL || table[i].is_text == NULL));
+        ASSERT(table[i].max == 0 || (table[i].min <= table[i].preset && table[i].preset <= table[i].max));
         if (table[i].is_text == NULL) *number_at(to, table[i].at) = table[i].preset;
+    }
 }
 
 /* A text that is a number, of min to max, and nothing else. */
@@ -169,17 +183,44 @@ static bool parse_value(const struct option *option, const char *text, size_t si
         *text_at(to, option->at) = text;
         return true;
     }
-    return number_of(text, size, option->min, option->max, number_at(to, option->at));
+    if (option->file_at != 0 && (memchr(text, '/', size) != NULL || memchr(text, '.', size) != NULL)) {
+        *number_at(to, option->at) = 1;
+        *text_at(to, option->file_at) = text;
+        return true;
+    }
+    if (!number_of(text, size, option->min, option->max, number_at(to, option->at))) return false;
+    if (option->file_at != 0) *text_at(to, option->file_at) = NULL;
+    return true;
 }
 
-/* All names, for who asks; as a complaint, since nothing is set. */
+/* What may be given: words, a text, or a number's bounds; and the default. */
+static size_t show_values(const struct option *option, char *text, size_t size)
+{
+    size_t n = 0;
+    const char *preset = option->is_text == is_path ? "none" : "as the kernel says";
+    for (const struct word *w = option->words; w != NULL && w->name != NULL; w++) {
+        n += report_format(text + n, size - n, "%s%s%s", n != 0 ? "|" : "", w->name, w->max != 0 ? ":N" : "");
+        if (w->value == option->preset) preset = w->name;
+    }
+    if (option->is_text != NULL)
+        n += report_format(text, size, option->is_text == is_path ? "FILE" : "TEXT");
+    else if (option->words == NULL)
+        n += report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
+    if (option->file_at != 0) n += report_format(text + n, size - n, "|FILE");
+    if (option->is_text != NULL || option->words != NULL)
+        return n + report_format(text + n, size - n, " (%s)", preset);
+    return n + report_format(text + n, size - n, " (%u)", option->preset);
+}
+
+/* A line for each option, for those who ask; as a complaint, since nothing is set. */
 static bool help(void)
 {
-    char names[400];
-    size_t n = 0;
-    for (unsigned i = 0; i < OPTIONS; i++)
-        n += report_format(names + n, sizeof names - n, " %s", table[i].name);
-    report_line("REAP_OPTIONS: name=value,... of%s; libreap-malloc(7) has their meaning", names);
+    char values[128];
+    report_line("REAP_OPTIONS=name=value,... of (default in parentheses; libreap-malloc(7) has more):");
+    for (const struct option *option = table; option < table + OPTIONS; option++) {
+        show_values(option, values, sizeof values);
+        report_line("  %s=%s: %s", option->name, values, option->meaning);
+    }
     return false;
 }
 
@@ -232,6 +273,9 @@ void options_read(void)
     for (; e != NULL && *e != NULL && list == NULL; e++)
         if (strncmp(*e, name, sizeof name - 1) == 0 && (*e)[sizeof name - 1] == '=') list = *e + sizeof name;
     if (list != NULL) options_parse(list, &options);
+#ifdef REAP_DEBUG
+    assert_walk_steps = options.walk_steps;
+#endif
 }
 
 bool options_show(unsigned i, char *buffer, size_t size)

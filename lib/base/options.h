@@ -26,6 +26,7 @@ enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
     unsigned stats;       /* 1: report at exit */
+    const char *stats_file; /* where to, up to the next comma; NULL: standard error */
     unsigned heaps;       /* enum option_heaps */
     unsigned dynamic;     /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
     const char *topology; /* as options_topology takes it, up to the next comma; NULL: as the kernel says */
@@ -42,6 +43,9 @@ struct options {
     const char *trace;       /* a file for lines on reaps; up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line for each reap that is there at exit */
     unsigned harden;         /* 1: these, and freed objects of reaps are looked through later */
+#ifdef REAP_DEBUG
+    unsigned walk_steps; /* see ASSERT_WALK in base.h */
+#endif
 };
 
 /* CPUs and cores that topology= gives have numbers below the first, caches below the second. */

@@ -7,9 +7,9 @@
 #ifndef PARSE_H
 #define PARSE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
+
+#include "base/base.h"
 
 /* Reads a decimal number at *text. false where there is none, or none below `limit`; *text is where the
  * digits, or those that were read, end. */
@@ -17,6 +17,7 @@ static inline bool parse_number(const char **text, const char *end, size_t limit
 {
     const char *first = *text;
     size_t n = 0;
+    ASSERT(first <= end);
     for (; *text < end && **text >= '0' && **text <= '9'; ++*text) {
         size_t digit = (size_t)(**text - '0');
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n) || n >= limit)

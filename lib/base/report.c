@@ -102,6 +102,18 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
     return n;
 }
 
+const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    size_t n = report_format(text, REPORT_BYTES, "%zu%s%s", bytes, *what != '\0' ? " " : "", what);
+    unsigned unit = 0;
+    size_t tenths = bytes / 1024 * 10 + bytes % 1024 * 10 / 1024;
+    if (bytes < 10 * 1024) return text;
+    for (; unit < 3 && tenths >= 10240; unit++) tenths /= 1024;
+    report_format(text + n, REPORT_BYTES - n, " (%zu.%zu %s)", tenths / 10, tenths % 10, units[unit]);
+    return text;
+}
+
 static int kept_stderr = -1;
 
 void report_keep_stderr(void) { kept_stderr = small_file_keep(STDERR_FILENO); }

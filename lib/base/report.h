@@ -17,6 +17,10 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
 size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
+/* Formats a number of bytes, with a unit beside from 10 KiB on: "1234567 bytes (1.2 MiB)". Returns text. */
+enum { REPORT_BYTES = 48 };
+const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what);
+
 /* Writes "reap: " and the formatted line to standard error. errno is kept. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

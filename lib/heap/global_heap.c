@@ -20,8 +20,10 @@ struct level {
     unsigned hand;      /* the class that was last to give one up; 0: the empty ones */
 };
 
-static struct level top;
-static struct level near[TOPOLOGY_CACHES]; /* by cache; never touched where there is only one */
+static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
+static struct level near[TOPOLOGY_CACHES] = {
+    /* by cache; never touched where there is only one */
+    [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
 _Atomic(struct superblock *) global_heap_queued;
 
@@ -35,6 +37,7 @@ _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for 
 static struct level *level_here(void)
 {
     if (LIKELY(topology_caches_now() == 1)) return &top;
+    ASSERT(topology_cache(rseq_cpu_now()) < TOPOLOGY_CACHES);
     return &near[topology_cache(rseq_cpu_now())];
 }
 
@@ -76,6 +79,7 @@ static struct level *level_at(unsigned i)
 static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at,
                               unsigned sharing_notes)
 {
+    ASSERT(heap >= HEAP_NONE && sharing_notes <= UINT16_MAX);
     superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
                                                     .heap = (uint16_t)heap,
                                                     .regroup_at = (uint16_t)regroup_at,
@@ -89,6 +93,7 @@ static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 
 static void file_empty(struct level *level, struct superblock *sb)
 {
+    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && !superblock_has_pending(sb));
     if (level == &top) {
         set_role(sb, HEAP_NONE, 0);
         arena_give(sb, 1);
@@ -104,6 +109,8 @@ static void file_empty(struct level *level, struct superblock *sb)
  * back, whose free then does not see that it is the last: so the look at the end. */
 static void file(struct level *level, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&level->lock) && sb->role.owner == OWNER_NONE);
+    ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
     do {
         superblock_absorb(sb);
         if (superblock_group_of(sb, word_read(sb)) == GROUP_EMPTY) {
@@ -114,12 +121,14 @@ static void file(struct level *level, struct superblock *sb)
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
+    ASSERT(group < GROUP_EMPTY);
     bin_add(&level->bins[sb->class], sb, group);
     level->superblocks++;
 }
 
 static void unfile(struct level *level, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&level->lock) && is_on(level, sb) && level->superblocks != 0);
     if (sb->group == GROUP_EMPTY)
         list_remove(&sb->link);
     else
@@ -150,6 +159,7 @@ static bool is_fit(const struct superblock *sb, unsigned id)
 
 static void hold_back(struct level *level, struct superblock *sb)
 {
+    ASSERT(false_sharing_possible(sb->class));
     unfile(level, sb);
     set_role_by_lines(sb, id_of(level), 0, SHARING_NOTES_GLOBAL);
     file(level, sb);
@@ -157,6 +167,7 @@ static void hold_back(struct level *level, struct superblock *sb)
 
 static void file_arrived(struct level *level)
 {
+    ASSERT(lock_is_mine(&level->lock));
     struct list_node *next, *node = atomic_exchange(&level->arrived, NULL);
     for (; node != NULL; node = next) {
         next = node->next;
@@ -170,10 +181,12 @@ static bool lock_soon(struct level *level)
 {
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
     heap_path_in_time(&level->detours);
+    ASSERT(lock_is_mine(&level->lock));
     return true;
 }
 
 static void unlock(struct level *level);
+static bool is_sound(const struct level *level);
 
 static struct superblock *take(struct level *level, unsigned class, unsigned id)
 {
@@ -186,6 +199,7 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
         unfile(level, sb);
         set_role(sb, HEAP_NONE, 0);
     }
+    ASSERT(sb == NULL || (sb->role.owner == OWNER_NONE && !list_holds(&sb->link)));
     unlock(level);
     return sb;
 }
@@ -194,6 +208,7 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
  * that what nobody near asks for goes up. */
 static struct superblock *surplus(struct level *level, size_t keeps)
 {
+    ASSERT(lock_is_mine(&level->lock));
     struct superblock *sb = NULL;
     if (level->superblocks <= keeps) return NULL;
     while (sb == NULL) {
@@ -207,6 +222,7 @@ static struct superblock *surplus(struct level *level, size_t keeps)
 
 static void push_arrival(struct level *level, struct superblock *sb)
 {
+    ASSERT(!list_holds(&sb->link) && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
     struct list_node *first = atomic_load(&level->arrived);
     do sb->link.next = first;
     while (!atomic_compare_exchange_weak(&level->arrived, &first, &sb->link));
@@ -228,6 +244,7 @@ static void settle(struct level *level)
 
 static void unlock(struct level *level)
 {
+    ASSERT_WALK(CLASSES * GROUPS + level->superblocks * 1024, is_sound(level));
     lock_give(&level->lock);
     settle(level);
 }
@@ -277,6 +294,7 @@ static void take_queued(void (*forward)(struct superblock *sb))
 
 void global_heap_give(struct superblock *sb, unsigned id)
 {
+    ASSERT(sb->role.owner == OWNER_NONE && !list_holds(&sb->link) && sb->link.next == NULL);
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
     bool owned = sb->role.sharing_notes == 0 && id < HEAP_NONE;
     false_sharing_forget(sb);
@@ -301,6 +319,7 @@ struct superblock *global_heap_take(unsigned class, unsigned id, void (*forward)
     struct superblock *sb = take(here, class, id);
     if (sb == NULL && here != &top) sb = take(&top, class, id);
     if (sb == NULL) return NULL;
+    ASSERT(sb->role.heap == HEAP_NONE && (sb->class == class || sb->group == GROUP_EMPTY));
     if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
     PROBE(superblock_from_global, sb, class, superblock_live(sb));
     return sb;
@@ -310,6 +329,7 @@ bool global_heap_free(struct superblock *sb, void *block)
 {
     struct level *level = lock_level_of(sb);
     bool here = is_on(level, sb);
+    ASSERT(!here || sb->role.owner == OWNER_NONE);
     if (here && superblock_free_unowned(sb, block)) refile(level, sb);
     unlock(level);
     if (!here) settle_all();
@@ -370,6 +390,29 @@ static bool is_valid(const struct level *level)
         if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
     }
     return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_HEAP_CACHE_MAX);
+}
+
+/* The same under the level's lock, while others allocate. */
+static bool is_sound(const struct level *level)
+{
+#ifdef REAP_DEBUG
+    size_t superblocks = 0;
+    for (unsigned class = 1; class < CLASSES; class ++)
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = level->bins[class].groups[group].first;
+            if ((node != NULL) != (level->bins[class].mask >> group & 1)) return false;
+            for (; node != NULL; node = node->next, superblocks++) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (!is_on(level, sb) || sb->class != class || sb->group != group) return false;
+                if (sb->role.owner != OWNER_NONE || !superblock_is_sound(sb)) return false;
+            }
+        }
+    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) superblocks++;
+    return superblocks == level->superblocks;
+#else
+    (void)level;
+    return true;
+#endif
 }
 
 bool global_heap_is_valid(void)

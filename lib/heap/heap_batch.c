@@ -12,11 +12,15 @@
  * time. At most an eighth of a superblock waits of each class, and MOST blocks: more are cold by the time
  * that they are delivered. */
 enum { MOST = 32 };
-static const uint64_t ADDRESS = HEAP_OUTBOX_CLOSED - 1;
+static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
-static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_OUTBOX_ONE); }
+static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_BATCH_ONE); }
 
-static uint64_t *batch_of(unsigned id, unsigned class) { return &heap_batches[id].of[class]; }
+static uint64_t *batch_of(unsigned id, unsigned class)
+{
+    ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
+    return &heap_batches[id].of[class];
+}
 
 static uint64_t batch_read(unsigned id, unsigned class)
 {
@@ -43,6 +47,7 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
 {
     struct sorted *sorted = &table[((uintptr_t)sb / sizeof *sb) % SORTED];
     struct chain chain = chain_of_block(sb, block);
+    ASSERT(sorted->sb != sb || sorted->chain.count != 0);
     if (sorted->sb != sb) {
         send(sorted);
         *sorted = (struct sorted){sb, chain};
@@ -71,6 +76,7 @@ static struct superblock *superblock_of(void *block, const void *before)
 
 static void deliver(uint64_t word)
 {
+    ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
@@ -88,7 +94,7 @@ static void deliver(uint64_t word)
 static void deliver_class(unsigned id, unsigned class)
 {
     uint64_t word = batch_read(id, class);
-    if (word == 0 || (word & HEAP_OUTBOX_CLOSED) != 0) return;
+    if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return;
     if (rseq_store(id, batch_of(id, class), word, 0) == RSEQ_DONE) deliver(word);
 }
 
@@ -103,7 +109,7 @@ void heap_batch_deliver(void)
 static bool close(uint64_t *batch)
 {
     uint64_t word = __atomic_load_n(batch, __ATOMIC_RELAXED);
-    while (word != 0 && !__atomic_compare_exchange_n(batch, &word, word | HEAP_OUTBOX_CLOSED, false,
+    while (word != 0 && !__atomic_compare_exchange_n(batch, &word, word | HEAP_BATCH_CLOSED, false,
                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return word != 0;
@@ -113,7 +119,8 @@ static bool close(uint64_t *batch)
 static bool take_closed(uint64_t *batch)
 {
     uint64_t word = __atomic_load_n(batch, __ATOMIC_ACQUIRE);
-    if ((word & HEAP_OUTBOX_CLOSED) == 0) return false;
+    if ((word & HEAP_BATCH_CLOSED) == 0) return false;
+    ASSERT((word & ADDRESS) != 0);
     __atomic_store_n(batch, 0, __ATOMIC_RELEASE);
     deliver(word);
     return true;
@@ -170,19 +177,21 @@ void heap_batch_fork_child(void) { taking = false; }
 
 bool heap_batch_put(struct superblock *sb, void *block)
 {
+    ASSERT(cpu.ids != 0 && superblock_has_number(sb, block_number(sb, block)));
     unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
     unsigned most = eighth < MOST ? eighth : MOST;
     for (;;) {
         unsigned id = rseq_id();
         uint64_t word = batch_read(id, class);
-        if ((word & HEAP_OUTBOX_CLOSED) != 0 || most == 0) return false;
+        ASSERT((word & HEAP_BATCH_CLOSED) != 0 || blocks_in(word) <= MOST);
+        if ((word & HEAP_BATCH_CLOSED) != 0 || most == 0) return false;
         if (blocks_in(word) == most) {
             deliver_class(id, class);
             continue;
         }
         block_set_link(block, 0);
         *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
-        uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_OUTBOX_ONE;
+        uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
         if (rseq_store(id, batch_of(id, class), word, put) == RSEQ_DONE) return true;
     }
 }
@@ -192,6 +201,7 @@ void *heap_batch_get(unsigned class)
     void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
     if (block == NULL) return NULL;
     if (!block_looks_free(block)) superblock_written(block);
+    ASSERT(heap_is_block(block, class));
     *(uint64_t *)block = *link_of(block) = 0;
     return block;
 }

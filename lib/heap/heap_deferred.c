@@ -13,6 +13,7 @@ static bool is_on(const struct heap *heap, const struct superblock *sb)
 
 bool heap_collect_queued(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     bool mine = true;
     struct superblock *next, *sb = superblock_take_queued(&heap->queued);
     for (; sb != NULL; sb = next) {
@@ -33,6 +34,7 @@ bool heap_collect_queued(struct heap *heap)
  * the two, one sees the other. */
 COLD void heap_unlocked(struct heap *heap, bool given)
 {
+    ASSERT(lock_is_not_mine(&heap->lock));
     for (;;) {
         if (given) {
             global_heap_settle();
@@ -47,6 +49,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
         heap_collect_queued(heap);
         given = heap->given;
         heap->given = false;
+        ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_lists_are_sound(heap));
         lock_give(&heap->lock);
     }
 }
@@ -55,6 +58,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
  * can have the lock. */
 void heap_defer(struct heap *heap)
 {
+    ASSERT(lock_is_not_mine(&heap->lock));
     atomic_store(&heap->deferred, true);
     if (lock_try(&heap->lock)) heap_unlock(heap);
 }

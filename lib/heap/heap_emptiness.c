@@ -9,6 +9,7 @@
 
 enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     if (!heap_path_is_locked()) return rseq_store(heap->id, at, expected, value);
     __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE); /* the lock keeps all others out */
     return RSEQ_DONE;
@@ -18,6 +19,7 @@ enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint
  * on another CPU that has seen the old one: it is over after the fence, and its count is seen here. */
 static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     if (heap_store(heap, &sb->role.bits, sb->role.bits, role.bits) == RSEQ_DONE) return;
     superblock_set_role(sb, role);
     rseq_fence();
@@ -29,6 +31,7 @@ static void detach(struct heap *heap, struct superblock *sb)
     union superblock_role role = sb->role;
     role.owner = OWNER_NONE;
     change_role(heap, sb, role);
+    ASSERT(sb->role.owner == OWNER_NONE);
 }
 
 static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
@@ -41,6 +44,7 @@ static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 /* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
 static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
 {
+    ASSERT(chain->count != 0 && sb->role.heap == heap->id);
     enum rseq_result result;
     do {
         uint64_t word = word_read(sb);
@@ -53,6 +57,8 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
  * take the fast path from now on. Not if this thread has another id now; then the next look does it. */
 static void own(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(sb->role.sharing_notes != 0 && sb->role.sharing_notes != SHARING_NOTES_GLOBAL &&
+           sb->role.owner == OWNER_NONE);
     union superblock_role role = sb->role, owned = role;
     owned.sharing_notes = 0;
     owned.owner = (uint16_t)heap_owner(heap);
@@ -63,7 +69,9 @@ static void own(struct heap *heap, struct superblock *sb)
 /* A block that is freed while others are between two lists does not see that it was the last that lived. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     struct chain chain = superblock_take_pending(sb);
+    ASSERT(chain.count <= superblock_class(sb)->capacity);
     if (sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
     bool done = chain.count == 0 || splice(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
@@ -77,6 +85,7 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
 
 static void bin_in(struct heap *heap, struct superblock *sb, unsigned group)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && !heap_is_active(heap, sb));
     bin_add(&heap->bins[sb->class], sb, group);
     heap->with[group] |= (uint64_t)1 << sb->class;
     heap->free_eighths += group;
@@ -84,6 +93,8 @@ static void bin_in(struct heap *heap, struct superblock *sb, unsigned group)
 
 void heap_bin_out(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
+    ASSERT(heap->with[sb->group] >> sb->class & 1 && heap->free_eighths >= sb->group);
     struct bin *bin = &heap->bins[sb->class];
     bin_remove(bin, sb);
     if ((bin->mask >> sb->group & 1) == 0) heap->with[sb->group] &= ~((uint64_t)1 << sb->class);
@@ -92,8 +103,10 @@ void heap_bin_out(struct heap *heap, struct superblock *sb)
 
 static void empty_in(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE && !heap_is_active(heap, sb));
     false_sharing_forget(sb);
     superblock_absorb(sb);
+    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing_notes == 0);
     list_push(&heap->empty, &sb->link);
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY;
@@ -103,6 +116,7 @@ struct superblock *heap_empty_out(struct heap *heap)
 {
     struct list_node *node = list_pop(&heap->empty);
     if (node == NULL) return NULL;
+    ASSERT(lock_is_mine(&heap->lock) && heap->free_eighths >= GROUP_EMPTY);
     heap->free_eighths -= GROUP_EMPTY;
     return LIST_ENTRY(node, struct superblock, link);
 }
@@ -112,6 +126,8 @@ struct superblock *heap_empty_out(struct heap *heap)
  * threshold or is seen by the second look. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
+    ASSERT(!list_holds(&sb->link) && sb->link.next == NULL && !heap_is_active(heap, sb));
     unsigned group, at;
     do {
         group = superblock_group_of(sb, word_read(sb));
@@ -144,27 +160,33 @@ static struct superblock *take_emptiest(struct heap *heap)
         heap_bin_out(heap, sb);
         detach(heap, sb);
     }
+    ASSERT(sb == NULL || (sb->role.owner == OWNER_NONE && !list_holds(&sb->link)));
     return sb;
 }
 
 size_t heap_keep_invariant(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
+        ASSERT(heap->superblocks != 0);
         atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
         __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         heap->given = true;
         global_heap_give(sb, heap->id);
     }
+    ASSERT(!heap_holds_too_much(heap) || heap_is_alone() || heap->was_alone);
     return n;
 }
 
 /* One at a time: who has the lock may change hands between. */
 struct superblock *heap_displaced_out(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     struct list_node *node = atomic_load(&heap->displaced);
     while (node != NULL && !atomic_compare_exchange_weak(&heap->displaced, &node, node->next)) continue;
     if (node == NULL) return NULL;
+    ASSERT(LIST_ENTRY(node, struct superblock, link)->role.heap == heap->id);
     node->next = NULL;
     return LIST_ENTRY(node, struct superblock, link);
 }
@@ -178,6 +200,7 @@ void heap_file_displaced(struct heap *heap)
 
 void heap_regroup_locked(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     if (!list_holds(&sb->link) || sb->group == GROUP_EMPTY) return;
     unsigned group = superblock_group_of(sb, word_read(sb));
     if (group <= sb->group) return;
@@ -220,3 +243,37 @@ bool heap_is_valid(void)
         if (!accounts_add_up(heap)) return false;
     return global_heap_is_valid();
 }
+
+#ifdef REAP_DEBUG
+
+/* What sections change meanwhile is left out: words, and which superblock is active. One may be counted twice
+ * that is displaced just now; but then another has come, which `superblocks` counts before. */
+bool heap_lists_are_sound(const struct heap *heap)
+{
+    uint32_t superblocks = 0, eighths = 0;
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        superblocks += heap_active(heap, class) != NULL;
+        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+            const struct list_node *node = heap->bins[class].groups[group].first;
+            bool any = node != NULL;
+            if (any != (heap->with[group] >> class & 1) || any != (heap->bins[class].mask >> group & 1))
+                return false;
+            for (; node != NULL; node = node->next, superblocks++, eighths += group) {
+                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+                if (sb->group != group || sb->class != class || sb->role.heap != heap->id) return false;
+                if (heap_is_active(heap, sb)) return false;
+            }
+        }
+    }
+    for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next, superblocks++) {
+        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+        if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0)
+            return false;
+        eighths += GROUP_EMPTY;
+    }
+    const struct list_node *displaced = atomic_load(&heap->displaced);
+    for (; displaced != NULL; displaced = displaced->next) superblocks++;
+    return superblocks <= heap->superblocks && eighths == heap->free_eighths;
+}
+
+#endif

@@ -30,8 +30,8 @@ struct heap_batches {
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];
 extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
-#define HEAP_OUTBOX_CLOSED ((uint64_t)1 << 48)
-#define HEAP_OUTBOX_ONE ((uint64_t)1 << 49)
+#define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
+#define HEAP_BATCH_ONE ((uint64_t)1 << 49)
 
 #if RSEQ_AVAILABLE
 

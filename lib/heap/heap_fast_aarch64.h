@@ -106,7 +106,7 @@ again:
         "str %[word], [%[t]]\n\t"
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
-        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_OUTBOX_ONE),
+        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
           [cookie] "r"(superblock_cookie)
         : "memory"
         : again, none, written);

@@ -27,6 +27,7 @@ void heap_fork_child(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         lock_reset(&heap->lock);
+        ASSERT(heap->id < IDS_MAX);
         heap->orphan = true;
         heap->visited = 0; /* by threads of the parent */
     }

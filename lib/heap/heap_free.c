@@ -17,6 +17,7 @@ static void free_locked(struct superblock *sb, void *block)
             continue;
         }
         bool due = superblock_free_unowned(sb, block);
+        ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);
         if (due && sb->role.sharing_notes) heap_collect(heap, sb);
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
@@ -28,6 +29,7 @@ static void free_locked(struct superblock *sb, void *block)
 
 void heap_free_slow(struct superblock *sb, void *block)
 {
+    ASSERT(superblock_has_number(sb, block_number(sb, block)));
     if (heap_path_is_locked()) {
         free_locked(sb, block);
         return;
@@ -45,6 +47,7 @@ void heap_free_slow(struct superblock *sb, void *block)
 /* The heap is locked, and visited. */
 static bool has_free_block(struct heap *heap, struct superblock *sb, void *block)
 {
+    ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
     unsigned owner = sb->role.owner;
     if (owner != OWNER_NONE) {
         superblock_set_owner(sb, OWNER_NONE);
@@ -72,6 +75,7 @@ bool heap_block_is_free(struct superblock *sb, void *block)
         struct heap *heap = heap_get(id);
         heap_visit(heap);
         lock_take(&heap->lock);
+        ASSERT(heap->id == id);
         bool is_here = superblock_role(sb).heap == id;
         bool has = is_here && has_free_block(heap, sb, block);
         heap_unlock(heap);

@@ -21,6 +21,7 @@
 #ifndef HEAP_INTERNAL_H
 #define HEAP_INTERNAL_H
 
+#include "arena/arena.h"
 #include "base/lock.h"
 #include "heap/bin.h"
 #include "heap/heap.h"
@@ -53,6 +54,7 @@ struct heap {
 
 static inline struct superblock **heap_slot(const struct heap *heap, unsigned class)
 {
+    ASSERT(class != 0 && class < CLASSES && heap->id < IDS_MAX);
     return &heap_rows[heap->id].active[class];
 }
 
@@ -69,6 +71,7 @@ static inline bool heap_is_active(const struct heap *heap, const struct superblo
 
 static inline void superblock_set_regroup_at(struct superblock *sb, unsigned count)
 {
+    ASSERT(count <= UINT16_MAX);
     union superblock_role role = sb->role;
     role.regroup_at = (uint16_t)count;
     superblock_set_role(sb, role);
@@ -84,6 +87,15 @@ static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
 static inline unsigned heap_owner(const struct heap *heap)
 {
     return heap_path_is_locked() ? OWNER_NONE : heap->id;
+}
+
+/* For assertions: is it the start of a block of the class? */
+static inline bool heap_is_block(const void *block, unsigned class)
+{
+    struct arena *arena = pagemap_find(block);
+    if (arena == NULL || arena->mapping != 0) return false;
+    const struct superblock *sb = arena_slot(arena, block);
+    return sb->class == class && superblock_has_number(sb, block_number(sb, block));
 }
 
 /* --- heap_policy.c --------------------------------------------------------------------------------- */
@@ -148,6 +160,9 @@ void heap_file_displaced(struct heap *heap);
 /* Takes one that was displaced off their list, or NULL. */
 struct superblock *heap_displaced_out(struct heap *heap);
 
+/* Are the heap's lists as its accounts say, as far as others leave them alone? Debug builds only. */
+bool heap_lists_are_sound(const struct heap *heap);
+
 bool heap_holds_too_much(const struct heap *heap);
 size_t heap_keep_invariant(struct heap *heap); /* how many superblocks it gave for that */
 
@@ -194,6 +209,8 @@ bool heap_collect_queued(struct heap *heap);
 void heap_unlocked(struct heap *heap, bool given);
 static inline void heap_unlock(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
+    ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_lists_are_sound(heap));
     bool given = heap->given;
     if (UNLIKELY(given)) heap->given = false;
     lock_give(&heap->lock);

@@ -16,6 +16,7 @@ _Static_assert((int)TOPOLOGY_CPUS <= (int)IDS_MAX, "a core's number is a heap's 
 
 static unsigned use(unsigned id)
 {
+    ASSERT(id < IDS_MAX);
     heap_of_thread = (uint16_t)(id + 1);
     return id;
 }
@@ -37,6 +38,7 @@ static unsigned dealt_for(unsigned allocations)
         use(next_in_turn());
         left = allocations;
     }
+    ASSERT(left != 0 && heap_of_thread != 0);
     left--;
     return heap_of_thread - 1u;
 }
@@ -64,6 +66,7 @@ static void make_owners(unsigned end)
 /* Takes an id that nobody has, or whose thread has ended; *ended tells which. */
 static bool take(unsigned id, bool *ended)
 {
+    ASSERT(options.heaps == HEAPS_THREAD && id < IDS_MAX);
     int result = pthread_mutex_trylock(&owners[id]);
     *ended = result == EOWNERDEAD;
     if (*ended) pthread_mutex_consistent(&owners[id]);
@@ -78,6 +81,7 @@ static unsigned claim(void)
         if (!take(id, &ended)) continue;
         unsigned seen = atomic_load(&used);
         while (seen <= id && !atomic_compare_exchange_weak(&used, &seen, id + 1)) continue;
+        ASSERT(atomic_load(&used) > id);
         return id;
     }
     return COMMON;

@@ -8,6 +8,7 @@ static volatile uint8_t heap_queue_mark = 1;
 
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
+    ASSERT(sb->queued != 0);
     struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
     do sb->queued_next = first;
     while (
@@ -19,6 +20,7 @@ void heap_enqueue(struct superblock *sb)
     uint8_t mark = heap_queue_mark;
     if (atomic_load(&sb->queued) == mark || atomic_exchange(&sb->queued, mark) == mark) return;
     unsigned id = superblock_role(sb).heap;
+    ASSERT(id >= HEAP_NONE || heap_get(id) != NULL);
     push(id < HEAP_NONE ? &heap_get(id)->queued : &global_heap_queued, sb);
     if (heap_queue_mark != mark)
         atomic_store(&sb->queued, heap_queue_mark); /* a handler has forked between */
@@ -33,6 +35,7 @@ void heap_enqueue_onward(struct superblock *sb)
 
 void heap_make_pending(struct superblock *sb, const struct chain *chain)
 {
+    ASSERT(chain->count != 0);
     if (superblock_pending_is_due(sb, superblock_put_pending(sb, chain), chain->count)) heap_enqueue(sb);
 }
 

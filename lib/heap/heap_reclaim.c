@@ -9,6 +9,7 @@
  * kernel's. */
 void heap_visit(struct heap *heap)
 {
+    ASSERT(lock_is_not_mine(&heap->lock));
     if (heap_path_is_locked()) return;
     atomic_fetch_add(&heap->visited, 1);
     rseq_fence();
@@ -23,6 +24,8 @@ void heap_visit_ends(struct heap *heap)
  * rseq_fence. From now on it is on its way. */
 static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->superblocks != 0);
+    ASSERT(cpu.ids == 0 || heap->visited != 0 || list_holds(&sb->link));
     union superblock_role role = sb->role;
     if (heap_is_active(heap, sb))
         __atomic_store_n(heap_slot(heap, sb->class), NULL, __ATOMIC_RELEASE);
@@ -33,12 +36,14 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     superblock_set_role(sb, role);
     atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+    ASSERT(!heap_is_active(heap, sb));
     list_push(pulled, &sb->link);
 }
 
 /* Without a lock: the fence is the kernel's. */
 static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
+    ASSERT(lock_is_not_mine(&heap->lock));
     size_t n = 0;
     if (!list_is_empty(pulled)) heap_path_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
@@ -50,6 +55,7 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
 /* Every superblock of a heap that is locked, and visited. */
 static void pull_all(struct heap *heap, struct list *pulled)
 {
+    ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
     struct superblock *sb;
     while ((sb = heap_displaced_out(heap)) != NULL) pull(heap, sb, pulled);
     for (unsigned class = 1; class < CLASSES; class ++) {
@@ -57,6 +63,7 @@ static void pull_all(struct heap *heap, struct list *pulled)
         while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
     }
     while ((sb = heap_empty_out(heap)) != NULL) pull(heap, sb, pulled);
+    ASSERT(heap->free_eighths == 0 && list_is_empty(&heap->empty));
 }
 
 static size_t give_all(struct heap *heap)
@@ -76,6 +83,7 @@ static size_t give_all(struct heap *heap)
  * displaced is not to be had. True: it is worth it, and the heap is not visited. */
 static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited, struct list *pulled)
 {
+    ASSERT(!list_holds(&sb->link) && sb->role.heap == heap->id);
     if (!heap_is_active(heap, sb)) {
         heap_enqueue_onward(sb);
         return false;
@@ -92,6 +100,7 @@ static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited
  */
 static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     bool left = false;
     struct superblock *next, *sb = superblock_take_queued(&heap->queued);
     for (; sb != NULL; sb = next) {

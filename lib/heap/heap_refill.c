@@ -13,6 +13,8 @@
  * heap_collect sees which of them may go. */
 static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
 {
+    ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
+    ASSERT(notes == 0 || false_sharing_possible(sb->class));
     atomic_fetch_add_explicit(&heap->superblocks, 1, memory_order_relaxed);
     superblock_set_role(
         sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
@@ -43,6 +45,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     if (clean) arena_touch(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
+    ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
     return adopt(heap, sb, 0);
 }
 
@@ -51,6 +54,7 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
 {
     struct superblock *sb = global_heap_take(class, heap->id, heap_enqueue);
     if (sb == NULL) return NULL;
+    ASSERT(sb->class == class && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
     bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
     unsigned notes = needs_notes ? false_sharing_begin(sb) : 0;
     if (needs_notes && notes == 0) {
@@ -80,6 +84,7 @@ static bool has_free(const struct superblock *sb)
 /* Leaves one that is in no row and on no list to who has the lock. */
 static void displace(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(sb->role.heap == heap->id && !list_holds(&sb->link) && sb->link.next == NULL);
     struct list_node *first = atomic_load(&heap->displaced);
     do sb->link.next = first;
     while (!atomic_compare_exchange_weak(&heap->displaced, &first, &sb->link));
@@ -90,6 +95,7 @@ static void displace(struct heap *heap, struct superblock *sb)
  * up. That one, or else the new one, is to be filed. */
 static void place_locked(struct heap *heap, struct superblock *sb)
 {
+    ASSERT(sb->role.heap == heap->id && lock_is_not_mine(&heap->lock));
     lock_take(&heap->lock);
     struct superblock *old = heap_active(heap, sb->class), *rest = sb;
     bool wanted = old == NULL || !has_free(old);
@@ -105,6 +111,7 @@ static void place_locked(struct heap *heap, struct superblock *sb)
 static void place(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
+    ASSERT(old != sb && sb->role.heap == heap->id);
     enum rseq_result result = RSEQ_CHANGED;
     if (!heap_path_is_locked() && (old == NULL || !has_free(old)))
         result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
@@ -130,6 +137,7 @@ enum refill {
  * for what was freed into it meanwhile. */
 static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
+    ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* it may be old, displaced since */
     superblock_set_regroup_at(sb, HEAP_NEVER);
     enum rseq_result result =
         heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
@@ -145,10 +153,12 @@ static struct superblock *choose(struct heap *heap, unsigned class)
     struct superblock *sb = bin_fullest(&heap->bins[class], 1);
     if (sb != NULL) {
         heap_bin_out(heap, sb);
+        ASSERT(sb->class == class);
         return sb;
     }
     sb = heap_empty_out(heap);
     if (sb == NULL) return NULL;
+    ASSERT(sb->role.owner == OWNER_NONE && superblock_live(sb) == 0);
     atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
     superblock_serve(sb, class);
     return adopt(heap, sb, 0);
@@ -156,6 +166,7 @@ static struct superblock *choose(struct heap *heap, unsigned class)
 
 static enum refill refill(struct heap *heap, unsigned class)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     struct superblock *old = heap_active(heap, class);
     if (old != NULL) {
         if (!has_free(old) && !heap_collect(heap, old)) return RETRY;
@@ -193,6 +204,7 @@ static enum refill from_heap(struct heap *heap, unsigned class, void **block)
         result = refill(heap, class);
         if (result == REFILLED) *block = pop_active(heap, class);
     }
+    ASSERT(*block == NULL || heap_is_block(*block, class));
     heap_unlock(heap);
     return result;
 }
@@ -200,6 +212,7 @@ static enum refill from_heap(struct heap *heap, unsigned class, void **block)
 /* From elsewhere; no lock is held meanwhile. */
 static enum refill from_elsewhere(struct heap *heap, unsigned class)
 {
+    ASSERT(lock_is_not_mine(&heap->lock));
     gate_enter(&heap_transit);
     struct superblock *sb = obtain(heap, class);
     if (sb != NULL) place(heap, sb);
@@ -210,6 +223,7 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
 
 void *heap_malloc_slow(unsigned class)
 {
+    ASSERT(class != 0 && class < CLASSES && sizeclasses[class].size != 0);
     void *block = !heap_path_is_locked() ? heap_batch_get(class) : NULL;
     if (block == NULL && !heap_path_is_locked()) block = heap_carve(class);
     struct heap *heap = NULL;
@@ -221,6 +235,7 @@ void *heap_malloc_slow(unsigned class)
         result = from_elsewhere(heap, class);
         if (result == REFILLED && !heap_path_is_locked()) block = pop_active(heap, class);
     }
+    ASSERT(block == NULL || heap_is_block(block, class));
     if (block == NULL)
         errno = ENOMEM;
     else if (heap_path_is_locked())

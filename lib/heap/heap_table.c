@@ -12,8 +12,8 @@
 
 _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
 _Alignas(64) struct heap_batches heap_batches[IDS_MAX];
-struct lock heap_table_lock;
-struct gate heap_transit;
+struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
+struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT);
 
 static _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
@@ -51,7 +51,9 @@ static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memor
 
 static struct heap *enter_heap(unsigned id, struct heap *memory)
 {
+    ASSERT(lock_is_mine(&heap_table_lock) && atomic_load(&heap_table[id]) == NULL);
     memory->id = (uint16_t)id;
+    LOCK_SET_RANK(&memory->lock, RANK_HEAP);
     if (heap_is_alone()) {
         heap_next(0)->was_alone = true;
         arena_begin_sharing();
@@ -66,6 +68,7 @@ static struct heap *enter_heap(unsigned id, struct heap *memory)
  * thread of the same id. */
 static COLD struct heap *heap_create(unsigned id)
 {
+    ASSERT(id < IDS_MAX);
     int saved = errno;
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
     struct heap *memory = memory_for_heap();
@@ -84,6 +87,7 @@ static COLD struct heap *heap_create(unsigned id)
 
 struct heap *heap_get(unsigned id)
 {
+    ASSERT(id < IDS_MAX);
     struct heap *heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
     return LIKELY(heap != NULL) ? heap : heap_create(id);
 }
@@ -94,6 +98,7 @@ struct heap *heap_next(unsigned id)
     struct heap *heap = NULL;
     for (; heap == NULL && id < made; id++)
         heap = atomic_load_explicit(&heap_table[id], memory_order_acquire);
+    ASSERT(heap == NULL || heap->id + 1u == id);
     return heap;
 }
 
@@ -110,6 +115,7 @@ bool heap_lock_soon(struct heap *heap)
     if (!heap_path_lock_soon(&heap->lock, &heap->detours, HEAP_DETOURS)) return false;
     if (heap->orphan) heap->orphan = false;
     heap_path_in_time(&heap->detours);
+    ASSERT(lock_is_mine(&heap->lock));
     return true;
 }
 

@@ -26,6 +26,7 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
     hoard_start();
     void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
     if (chunk != NULL && got != NULL) *got = large_size(pagemap_find(chunk), chunk);
+    ASSERT(chunk == NULL || got == NULL || *got >= size);
     PROBE(chunk_alloc, chunk, size);
     return chunk;
 }
@@ -35,6 +36,7 @@ void chunk_free(void *chunk)
     PROBE(chunk_free, chunk);
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
+    ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
         heap_path_free(sb, chunk);
         return;
@@ -48,6 +50,7 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
 {
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
+    ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (arena->mapping == 0 && sb->kind == SLOT_CHUNKS) {
         *got = superblock_class(sb)->size;
         return size <= *got;

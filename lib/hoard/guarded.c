@@ -104,6 +104,8 @@ static bool is_filled(const char *at, size_t size, int byte)
 /* Does something with each zone of an object of so many bytes; false: it was false for one. */
 static bool each_zone(const struct apart *apart, size_t size, bool (*fn)(char *at, size_t size))
 {
+    ASSERT(apart->node.start >= (uintptr_t)apart->block &&
+           apart->node.start + size <= apart->node.end + zone);
     char *object = object_of(apart), *end = object + size;
     bool done = object == apart->block || fn(apart->block, (size_t)(object - apart->block));
     return fn(end, (size_t)((char *)apart->node.end + zone - end)) && done;
@@ -145,6 +147,7 @@ void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held)
     apart->node.chunk = apart->header;
     if (zone != 0) each_zone(apart, size, fill);
     guarded_map_add(&apart->node);
+    ASSERT(apart->node.start % alignment == 0 && apart->header == (char *)apart);
     *object = block + before;
     *held = before + size + zone;
     return apart->header;
@@ -154,6 +157,7 @@ void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held)
  * does not have. */
 static void set_size(struct apart *apart, size_t size)
 {
+    ASSERT(size <= guarded_room(apart) || zone == 0);
     if (size > apart->size) __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
     if (zone != 0) each_zone(apart, size, fill);
     __atomic_store_n(&apart->size, size, __ATOMIC_RELEASE);
@@ -253,6 +257,7 @@ static void give_up_more_than(size_t count, size_t bytes)
 void guarded_free(void *header)
 {
     struct apart *apart = header;
+    ASSERT(!apart->node.dead);
     size_t room = guarded_room(header), kept = keep && room <= KEPT_MAX / 4 ? room : 0;
     if (kept) {
         if (watched) sanitizer_show(object_of(apart), room);

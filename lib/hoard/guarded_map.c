@@ -8,7 +8,7 @@ static struct {
     struct guarded_node *root;
     struct guarded_node *oldest, *youngest; /* of the dead */
     size_t dead, kept;                    /* how many, and their bytes */
-} map;
+} map = {.lock = LOCK_OF_RANK(RANK_GUARDED)};
 
 static uint64_t priority(const struct guarded_node *node)
 {
@@ -30,6 +30,7 @@ static struct guarded_node **before(uintptr_t address)
 static void split(struct guarded_node *tree, uintptr_t address, struct guarded_node **left,
                   struct guarded_node **right)
 {
+    ASSERT(lock_is_mine(&map.lock));
     while (tree) {
         if (tree->start < address) {
             *left = tree;
@@ -47,6 +48,7 @@ static void split(struct guarded_node *tree, uintptr_t address, struct guarded_n
 /* Takes a node out: its subtrees become one in its place. */
 static void take_out(struct guarded_node **link)
 {
+    ASSERT(lock_is_mine(&map.lock) && *link);
     struct guarded_node *left = (*link)->left, *right = (*link)->right;
     while (left && right) {
         if (priority(left) > priority(right)) {
@@ -64,11 +66,14 @@ static void take_out(struct guarded_node **link)
 
 static void insert(struct guarded_node *node)
 {
+    ASSERT(node->start <= node->end);
     struct guarded_node **link = &map.root;
     while (*link && priority(*link) >= priority(node))
         link = node->start < (*link)->start ? &(*link)->left : &(*link)->right;
     split(*link, node->start, &node->left, &node->right);
     *link = node;
+    ASSERT(!node->left || (node->left->start < node->start && priority(node->left) <= priority(node)));
+    ASSERT(!node->right || (node->right->start >= node->start && priority(node->right) <= priority(node)));
 }
 
 void guarded_map_add(struct guarded_node *node)
@@ -82,6 +87,7 @@ void guarded_map_add(struct guarded_node *node)
 
 void guarded_map_bury(struct guarded_node *node, size_t kept)
 {
+    ASSERT(!node->dead);
     lock_take(&map.lock);
     node->dead = true;
     node->kept = kept;
@@ -91,6 +97,7 @@ void guarded_map_bury(struct guarded_node *node, size_t kept)
     else
         map.oldest = node;
     map.youngest = node;
+    ASSERT((map.oldest != NULL) == (map.youngest != NULL));
     map.dead++;
     map.kept += kept;
     lock_give(&map.lock);
@@ -101,6 +108,7 @@ struct guarded_node *guarded_map_exhume(size_t count, size_t bytes)
     lock_take(&map.lock);
     struct guarded_node *node = map.dead > count || map.kept > bytes ? map.oldest : NULL;
     if (node) {
+        ASSERT(node->dead && map.dead != 0 && map.kept >= node->kept);
         map.oldest = node->next;
         if (!map.oldest) map.youngest = NULL;
         map.dead--;

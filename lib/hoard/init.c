@@ -85,6 +85,7 @@ static bool libc_is_up(void)
 
 static void report_at_exit(void)
 {
+    if (usage_file_write()) return;
     report_end();
     usage_report(NULL);
 }
@@ -103,6 +104,7 @@ static void start_late(void)
     atomic_store(&purge_thread_is_due, options.purge_thread != 0 || !registered);
     if (!options.stats) return;
     report_keep_stderr();
+    usage_file_start();
     atexit(report_at_exit);
 }
 

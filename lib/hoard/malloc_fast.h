@@ -40,6 +40,7 @@ static inline void *hoard_no_memory(void)
 
 static ALWAYS_INLINE void *hoard_block(unsigned class)
 {
+    ASSERT(class != 0 && class < CLASSES);
     void *block = heap_path_pop(class);
     return LIKELY(block != NULL) ? block : hoard_block_slow(class);
 }

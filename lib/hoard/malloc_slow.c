@@ -25,6 +25,7 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
     hoard_start_due();
     if (size > SIZE_LIMIT) return hoard_no_memory();
+    ASSERT(size > CLASS_SIZE_MAX || alignment > BLOCK_UNIT);
     hoard_make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
     if (object != NULL) return object;
@@ -34,6 +35,7 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 
 void *hoard_block_slow(unsigned class)
 {
+    ASSERT(class != 0 && class < CLASSES);
     hoard_start_due();
     void *block = heap_malloc_slow(class);
     if (block != NULL) return block;
@@ -98,6 +100,7 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
 
 void *hoard_aligned(size_t alignment, size_t size, const void *caller)
 {
+    ASSERT(is_power_of_two(alignment));
     if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
     hoard_start();
     if (is_redirected(caller)) return from_reap(alignment, size);

@@ -12,6 +12,7 @@ static const struct superblock *head_of(struct arena *arena, const void *pointer
 
 void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got)
 {
+    ASSERT(arena != NULL);
     const struct superblock *head = head_of(arena, pointer);
     if (head->kind != SLOT_SPAN_CHUNK) return NULL;
     char *chunk = slot_start(head);

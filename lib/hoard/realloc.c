@@ -34,6 +34,7 @@ static bool fits(size_t size, size_t usable) { return size <= usable && size >= 
 /* A new block, a copy, and the old one freed. */
 static void *replace(void *block, size_t usable, size_t size, const char *call)
 {
+    ASSERT(usable != 0);
     void *moved = hoard_malloc_fast(size);
     if (moved == NULL) return NULL;
     memcpy(moved, block, size < usable ? size : usable);
@@ -52,6 +53,7 @@ static void *realloc_block(void *block, size_t size, size_t usable, const char *
 static void *realloc_large(struct arena *arena, void *object, size_t size, const char *call)
 {
     size_t now = large_size(arena, object);
+    ASSERT(large_starts_at(arena, object) && now != 0);
     if (size > now) hoard_make_room_near_limit(size - now);
     if (large_resize(arena, object, size)) return object;
     void *moved = large_move(arena, object, size);

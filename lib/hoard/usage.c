@@ -43,14 +43,6 @@ void usage_fill(struct hoard_stats *stats)
         if (arena->base != NULL) stats->live_bytes += small_bytes(arena);
 }
 
-static void line(FILE *out, const char *text)
-{
-    if (out != NULL)
-        fprintf(out, "reap: %s\n", text);
-    else
-        report_line("%s", text);
-}
-
 static void options_line(char *text, size_t size)
 {
     size_t n = report_format(text, size, "options");
@@ -59,23 +51,34 @@ static void options_line(char *text, size_t size)
         n += report_format(text + n, size - n, " %s", item);
 }
 
-void usage_report(FILE *out)
+void usage_lines(void (*line)(const char *text, void *to), void *to)
 {
     struct hoard_stats s;
-    char text[512];
+    char text[512], live[REPORT_BYTES], large[REPORT_BYTES], held[REPORT_BYTES], peak[REPORT_BYTES];
     usage_fill(&s);
     report_format(text, sizeof text, "path %s: %s", s.path, cpu.reason);
-    line(out, text);
+    line(text, to);
     options_line(text, sizeof text);
-    line(out, text);
-    report_format(text, sizeof text, "live %zu bytes (%zu in large objects), held %zu, peak held %zu",
-                  s.live_bytes, s.large_bytes, s.held_bytes, s.peak_held_bytes);
-    line(out, text);
+    line(text, to);
+    report_format(text, sizeof text, "live %s, in large objects %s, held %s, peak held %s",
+                  report_bytes(live, s.live_bytes, "bytes"), report_bytes(large, s.large_bytes, ""),
+                  report_bytes(held, s.held_bytes, ""), report_bytes(peak, s.peak_held_bytes, ""));
+    line(text, to);
     report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps,
                   s.superblocks, s.global_superblocks);
-    line(out, text);
+    line(text, to);
     report_format(text, sizeof text, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
                   (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,
                   (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
-    line(out, text);
+    line(text, to);
 }
+
+static void to_stream(const char *text, void *out) { fprintf(out, "reap: %s\n", text); }
+
+static void to_stderr(const char *text, void *none)
+{
+    (void)none;
+    report_line("%s", text);
+}
+
+void usage_report(FILE *out) { usage_lines(out != NULL ? to_stream : to_stderr, out); }

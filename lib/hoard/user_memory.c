@@ -22,11 +22,23 @@ static struct {
     unsigned pieces;
     _Atomic unsigned version; /* odd while the table changes */
     struct run at[RUNS];
-} table;
+} table = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
+
+/* For assertions. */
+static bool are_sorted(void)
+{
+    for (unsigned i = 0; i < table.count; i++) {
+        const struct run *run = &table.at[i];
+        if (run->start >= run->end || run->piece > run->start || run->end > run->piece_end) return false;
+        if (i > 0 && table.at[i - 1].end > run->start) return false;
+    }
+    return table.pieces <= user_memory_any;
+}
 
 static void begin_change(void)
 {
     lock_take(&table.lock);
+    ASSERT(table.count <= RUNS && table.pieces <= USER_MEMORY_MAX);
     atomic_store_explicit(&table.version, table.version | 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
@@ -39,12 +51,14 @@ static void make_even(void)
 static void end_change(void)
 {
     make_even();
+    ASSERT_WALK(table.count, are_sorted());
     lock_give(&table.lock);
 }
 
 /* The first run that ends behind an address; count when there is none. */
 static unsigned search(uintptr_t address, unsigned count)
 {
+    ASSERT(count <= RUNS);
     unsigned low = 0, high = count;
     while (low < high) {
         unsigned middle = (low + high) / 2;
@@ -60,6 +74,7 @@ static unsigned search(uintptr_t address, unsigned count)
 
 static void set(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
 {
+    ASSERT(i < RUNS && start < end && piece <= start && end <= piece_end);
     atomic_store_explicit(&table.at[i].start, start, memory_order_relaxed);
     atomic_store_explicit(&table.at[i].end, end, memory_order_relaxed);
     atomic_store_explicit(&table.at[i].piece, piece, memory_order_relaxed);
@@ -74,6 +89,7 @@ static void copy(unsigned to, unsigned from)
 
 static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
 {
+    ASSERT(lock_is_mine(&table.lock) && table.count < RUNS && i <= table.count);
     for (unsigned k = table.count; k > i; k--) copy(k, k - 1);
     set(i, start, end, piece, piece_end);
     atomic_store_explicit(&table.count, table.count + 1, memory_order_relaxed);
@@ -82,6 +98,7 @@ static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, 
 static void drop(unsigned i)
 {
     unsigned count = table.count;
+    ASSERT(i < count && lock_is_mine(&table.lock));
     for (unsigned k = i + 1; k < count; k++) copy(k - 1, k);
     atomic_store_explicit(&table.count, count - 1, memory_order_relaxed);
 }
@@ -97,6 +114,7 @@ static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
 /* In the run i, or before it. */
 static void enter(unsigned i, uintptr_t start, uintptr_t end)
 {
+    ASSERT(start < end && i <= table.count);
     const struct run *run = &table.at[i];
     bool within = i < table.count && run->start < end;
     uintptr_t outer = run->piece, outer_end = run->piece_end, before = run->start, behind = run->end;
@@ -111,6 +129,8 @@ static void enter(unsigned i, uintptr_t start, uintptr_t end)
 
 int user_memory_add(void *at, size_t size)
 {
+    ASSERT(at != NULL && size != 0 && (uintptr_t)at % USER_MEMORY_ALIGN == 0 &&
+           size % USER_MEMORY_ALIGN == 0);
     uintptr_t start = (uintptr_t)at, end = start + size;
     begin_change();
     unsigned i = search(start, table.count);
@@ -148,6 +168,7 @@ static bool join(unsigned i)
 static void leave(uintptr_t piece)
 {
     unsigned i = search(piece, table.count), outer = outer_of(i, table.at[i].piece_end);
+    ASSERT(i < table.count && table.at[i].piece == piece && outer < table.count);
     uintptr_t end = table.at[i].piece_end, around = table.at[outer].piece,
               around_end = table.at[outer].piece_end;
     while (i < table.count && table.at[i].start <= end) {
@@ -165,6 +186,7 @@ static void leave(uintptr_t piece)
 void user_memory_remove(const void *start)
 {
     begin_change();
+    ASSERT(table.pieces != 0 && user_memory_any != 0);
     leave((uintptr_t)start);
     table.pieces--;
     atomic_fetch_sub_explicit(&user_memory_any, 1, memory_order_relaxed);

@@ -25,6 +25,7 @@ static bool metadata_map(struct metadata *before)
 void *metadata_alloc(size_t size)
 {
     size = align_up(size, 64);
+    ASSERT(size != 0);
     if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map(align_up(size, PAGE), PAGE);
     for (;;) {
         struct metadata *now = atomic_load_explicit(&metadata, memory_order_acquire);

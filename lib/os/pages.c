@@ -42,6 +42,7 @@ static void release(struct piece *piece)
 
 static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
 {
+    ASSERT(piece->state == PIECE_BUSY && piece->size != 0);
     bool is_behind = piece->start + piece->size == start;
     if (piece->is_dirty != is_dirty || (!is_behind && start + size != piece->start)) return false;
     if (!is_behind) piece->start = start;
@@ -52,6 +53,7 @@ static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
 /* More than there is room for is lost: addresses, mostly no memory. */
 static void stick(char *start, size_t size, bool is_dirty)
 {
+    ASSERT(size != 0);
     bool done = false;
     for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
         if (!seize(&stuck[i], PIECE_THERE)) continue;
@@ -72,9 +74,11 @@ static void stick(char *start, size_t size, bool is_dirty)
 /* From a piece that this thread has. */
 static char *take_from(struct piece *piece, size_t size, size_t alignment)
 {
+    ASSERT(piece->state == PIECE_BUSY);
     char *start = (char *)align_up((uintptr_t)piece->start, alignment);
     size_t before = (size_t)(start - piece->start), all = piece->size;
     if (start < piece->start || before > all || all - before < size) return NULL;
+    ASSERT(((uintptr_t)start & (alignment - 1)) == 0);
     piece->size = before;
     if (before == 0) atomic_fetch_sub_explicit(&stuck_count, 1, memory_order_relaxed);
     if (all - before != size) stick(start + size, all - before - size, piece->is_dirty);
@@ -99,6 +103,7 @@ static COLD char *take_stuck(size_t size, size_t alignment)
 
 static void *map_aligned(size_t size, size_t alignment)
 {
+    ASSERT(is_power_of_two(alignment) && size % PAGE == 0 && alignment >= PAGE);
     /* The kernel mostly puts a mapping below the last one: often aligned by itself. */
     char *start = map(NULL, size);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
@@ -111,6 +116,7 @@ static void *map_aligned(size_t size, size_t alignment)
     size_t before = (size_t)(aligned - start);
     if (before != 0) pages_unmap(start, before);
     pages_unmap(aligned + size, alignment - before);
+    ASSERT(((uintptr_t)aligned & (alignment - 1)) == 0 && before < alignment);
     return aligned;
 }
 
@@ -149,6 +155,7 @@ uint64_t pages_touch(void *start)
 
 bool pages_try_unmap(void *start, size_t size)
 {
+    ASSERT(start != NULL && (uintptr_t)start % PAGE == 0 && size % PAGE == 0);
     int saved = errno;
     bool done = munmap(start, size) == 0;
     errno = saved;
@@ -164,6 +171,7 @@ void pages_unmap(void *start, size_t size)
 
 bool pages_purge(void *start, size_t size)
 {
+    ASSERT((uintptr_t)start % PAGE == 0 && size % PAGE == 0);
     int saved = errno;
     bool done = madvise(start, size, MADV_DONTNEED) == 0;
     errno = saved;
@@ -172,6 +180,7 @@ bool pages_purge(void *start, size_t size)
 
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 {
+    ASSERT(start != place && (uintptr_t)place % PAGE == 0 && new_size % PAGE == 0);
     if (mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
     if (errno == EPERM || errno == ENOSYS)
         pages_unmap(place, new_size); /* a sandbox's word: nothing was done */
@@ -180,6 +189,7 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 
 bool pages_resize(void *start, size_t old_size, size_t new_size)
 {
+    ASSERT((uintptr_t)start % PAGE == 0 && new_size % PAGE == 0);
     int saved = errno;
     bool done = mremap(start, old_size, new_size, 0) != MAP_FAILED;
     errno = saved;

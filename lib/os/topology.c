@@ -34,6 +34,7 @@ unsigned topology_cache(unsigned cpu)
 
 static void note(unsigned cpu, unsigned core, unsigned cache)
 {
+    ASSERT(cpu < TOPOLOGY_CPUS && cache < TOPOLOGY_CACHES);
     core_of[cpu] = (uint16_t)(core + 1);
     cache_of[cpu] = (uint8_t)cache;
     if (cache >= topology_caches) topology_caches = cache + 1;
@@ -84,6 +85,7 @@ static bool read_last_cache(unsigned cpu, struct topology_cpus *cpus)
 
 static unsigned next_of(const struct topology_cpus *cpus, unsigned from)
 {
+    ASSERT(from <= TOPOLOGY_CPUS);
     return (unsigned)bitmap_next(cpus->bits, from, TOPOLOGY_CPUS);
 }
 

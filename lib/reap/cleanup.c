@@ -6,6 +6,7 @@
 
 static void retire(struct reap *reap, struct reap_cleanup *cleanup)
 {
+    ASSERT(cleanup != reap->spare_cleanups && cleanup != reap->cleanups);
     cleanup->next = reap->spare_cleanups;
     reap->spare_cleanups = cleanup;
 }
@@ -18,6 +19,7 @@ bool reap_cleanup_add(struct reap *reap, void (*fn)(void *arg), void *arg)
     else
         cleanup = reap_alloc_record(reap, sizeof *cleanup);
     if (!cleanup) return false;
+    ASSERT(!reap->cleanups || reap->cleanups->depth <= reap_depth(reap));
     *cleanup = (struct reap_cleanup){.next = reap->cleanups, .fn = fn, .arg = arg, .depth = reap_depth(reap)};
     reap->cleanups = cleanup;
     return true;
@@ -40,6 +42,7 @@ bool reap_cleanup_run_latest(struct reap *reap, unsigned depth)
     struct reap_cleanup *cleanup = reap->cleanups;
     if (!cleanup || cleanup->depth < depth) return false;
     struct reap_cleanup call = *cleanup;
+    ASSERT(call.fn != NULL);
     reap->cleanups = cleanup->next;
     retire(reap, cleanup);
     call.fn(call.arg);

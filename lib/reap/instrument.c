@@ -35,6 +35,7 @@ static void set_size(const void *object, size_t size)
 /* Its name is looked at where the reap's own thread comes by, at the latest before the object is freed. */
 void reap_instrument_alloc(struct reap *reap, void *object, size_t size, bool zeroed)
 {
+    ASSERT(reap_instrumented && object);
     sanitizer_alloc(pool_of(reap), object, size, zeroed);
     void *header = header_of(object);
     if (!header) return;
@@ -44,6 +45,7 @@ void reap_instrument_alloc(struct reap *reap, void *object, size_t size, bool ze
 
 void reap_instrument_free(struct reap *reap, void *object, size_t bytes)
 {
+    ASSERT(reap_instrumented && object);
     sanitizer_free(pool_of(reap), object, bytes);
     void *header = header_of(object);
     if (header) guarded_note(header, reap_handle(reap), reap_name_text(reap));

@@ -18,6 +18,7 @@
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
+#include "reap/validate.h"
 #include "region/region.h"
 
 /* --- creating -------------------------------------------------------------------------------- */
@@ -58,7 +59,7 @@ static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
 
 static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
 {
-    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cradle(parent) : NULL);
+    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(parent) : NULL);
     *handle = reap;
     if (LIKELY(reap != NULL)) attach(reap, parent);
     return reap;
@@ -209,6 +210,7 @@ static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, boo
  * ask. */
 static void set_going(struct reap *reap, unsigned depth)
 {
+    ASSERT(depth <= UINT16_MAX);
     reap->flags |= REAP_ENDING;
     reap->ending_in = reap_tree_generation;
     reap->going_to = (uint16_t)depth;
@@ -231,6 +233,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 /* Ends one reap that has no children any more. */
 static ALIGNED void end_one(struct reap *reap, const char *call)
 {
+    ASSERT(!reap->children && !reap->cleanups);
     struct reap *parent = reap->parent;
     if (parent) reap_region_learn(reap);
     if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED)))
@@ -238,6 +241,7 @@ static ALIGNED void end_one(struct reap *reap, const char *call)
     reap_tree_remove(reap);
     reap_region_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
+    ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
     if (first->is_users || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
 }
 
@@ -256,6 +260,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     if (LIKELY(!reap_tree_has_children(reap) && !reap->cleanups)) return;
     for (;;) {
         while ((child = reap_tree_newest(reap, reap == top ? depth : 0)) != NULL) {
+            ASSERT(child->parent == reap && child != top);
             check_may_end(child, call, false);
             set_going(reap, reap == top ? depth : 0);
             reap = child;
@@ -263,6 +268,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
         if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
+        ASSERT(parent && !reap->children);
         end_one(reap, call);
         reap = parent;
     }
@@ -284,6 +290,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     check_going(reap, "reapRewind");
     if (UNLIKELY(reap_instrumented)) reap_instrument_check(reap, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
+    ASSERT(reap_tree_newest(reap, to.depth) == NULL || reap->flags & REAP_ENDING);
     reap_alloc_take_remote(reap);
     reap_mark_rewind(reap, &to);
     reap_quota_freed(reap);
@@ -308,12 +315,14 @@ static NOINLINE void clear_special(struct reap *reap)
 
 static ALWAYS_INLINE void clear(struct reap *reap)
 {
+    ASSERT_SOUND(reap);
     check_may_end(reap, "reapFreeAll", true);
     empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
+    ASSERT(!(reap->flags & REAP_MARKED) && !reap->cleanups);
 }
 
 static NOINLINE void clear_shared(void **handle)
@@ -356,6 +365,7 @@ static NOINLINE void empty_whole(struct reap *reap, void **handle)
 /* The handle may lie in the reap itself: it is cleared before that goes. */
 static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
 {
+    ASSERT_SOUND(reap);
     check_may_end(reap, "reapDestroy", false);
     if (UNLIKELY(reap->children || reap->cleanups))
         empty_whole(reap, handle);

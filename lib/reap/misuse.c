@@ -16,7 +16,8 @@ bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != N
 /* What a pointer to freed memory is to a call: freeing it again has a name. */
 static const char *freed(const char *call)
 {
-    bool frees = strcmp(call, "reapFree") == 0 || strcmp(call, "free") == 0;
+    bool frees =
+        strcmp(call, "reapFree") == 0 || strcmp(call, "reapFreeAny") == 0 || strcmp(call, "free") == 0;
     return frees ? "freed twice" : "not a live object";
 }
 

@@ -8,6 +8,7 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
+#include "reap/validate.h"
 #include "region/reap_free.h"
 
 enum {
@@ -38,6 +39,7 @@ static struct reap_quota_notice *take_notice(void)
 
 static void end_notice(void)
 {
+    ASSERT(notice == NULL || notice->taken);
     running_frame = NULL;
     if (notice != NULL) notice->taken = false;
     notice = NULL;
@@ -55,6 +57,7 @@ static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 /* Each limiter has two of them. */
 static _Atomic(size_t) *account(struct reap *limiter, bool slack)
 {
+    ASSERT(limiter->flags & REAP_LIMITED && limiter->share.bytes != 0);
     return slack ? &limiter->share.slack : &limiter->share.left;
 }
 
@@ -88,6 +91,7 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
 
 bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
+    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
     if (!draw(reap->share.limiter, NULL, false, bytes)) return true;
     errno = ENOMEM;
     return false;
@@ -100,6 +104,8 @@ void reap_quota_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.lim
 void reap_quota_open(struct reap *reap)
 {
     struct reap_share *share = &reap->share;
+    ASSERT(reap->flags & REAP_LIMITED);
+    ASSERT(!share->from || (size_t)(reap->bump - share->from) <= share->room);
     if (share->from) share->room -= (size_t)(reap->bump - share->from);
     share->from = NULL;
     reap_choose_mode(reap);
@@ -108,8 +114,10 @@ void reap_quota_open(struct reap *reap)
 void reap_quota_close(struct reap *reap)
 {
     struct reap_share *share = &reap->share;
+    ASSERT(reap->flags & REAP_LIMITED && share->room <= share->drawn);
     share->from = reap->bump;
     if ((size_t)(reap->end - reap->bump) > share->room) reap->end = reap->bump + share->room;
+    ASSERT(reap->bump <= reap->end && reap->end <= reap->bump_max);
 }
 
 /* A share of what its limiters have for rooms; nothing when there are many sharers already. */
@@ -122,11 +130,13 @@ static void take_extra(struct reap_share *share)
     }
     extra = whole_units(extra);
     if (extra && !draw(share->limiter, NULL, true, extra)) share->extra = extra;
+    ASSERT(share->extra % REAP_UNIT == 0 && share->room <= share->drawn);
 }
 
 /* Draws for bytes, and for room besides when there is some; the limiter that has too little, or NULL. */
 static struct reap *draw_for(struct reap_share *share, size_t bytes)
 {
+    ASSERT(bytes > share->room);
     if (!share->extra) take_extra(share);
     size_t missing = bytes - share->room, room = whole_units(share->extra / 2);
     struct reap *met = draw(share->limiter, NULL, false, missing + room);
@@ -134,6 +144,7 @@ static struct reap *draw_for(struct reap_share *share, size_t bytes)
     if (met) return met;
     share->drawn += missing + room;
     share->room += missing + room;
+    ASSERT(share->room >= bytes && share->drawn >= share->room);
     return NULL;
 }
 
@@ -169,6 +180,7 @@ static bool is_pending(const void *object)
 static void begin_notice(const char *frame, const struct reap *asking, const struct reap *met,
                          const void *object, const struct reap *from)
 {
+    ASSERT(running_frame == NULL && notice == NULL);
     running_frame = frame;
     notice = take_notice();
     if (notice == NULL) return;
@@ -203,6 +215,7 @@ static void check_done(struct noted done, const void *object)
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
                             const struct reap *from)
 {
+    ASSERT(!reap->share.from && reap->flags & REAP_LIMITED);
     void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
     see_jump(__builtin_frame_address(0));
     if (!met->share.fn || running_frame != NULL) return false;
@@ -253,6 +266,7 @@ static bool refuse(const struct reap *met, size_t asked)
 
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
+    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
     struct reap_share *share = &reap->share;
     struct reap *met = share->room < bytes ? draw_for(share, bytes) : NULL;
     if (met && notify(reap, met, asked, object, reap)) {
@@ -260,6 +274,7 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
         met = share->room < bytes ? draw_for(share, bytes) : NULL;
     }
     if (met) return refuse(met, asked);
+    ASSERT(share->room >= bytes);
     share->room -= bytes;
     return true;
 }
@@ -267,10 +282,13 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
 /* Half of the extra stays, so that one object that comes and goes does not draw each time. */
 void reap_quota_give(struct reap *reap, size_t bytes)
 {
+    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
     struct reap_share *share = &reap->share;
     share->room += bytes;
+    ASSERT(share->room <= share->drawn);
     if (share->room <= share->extra) return;
     size_t surplus = share->room - whole_units(share->extra / 2);
+    ASSERT(surplus <= share->room && surplus <= share->drawn);
     share->room -= surplus;
     share->drawn -= surplus;
     atomic_signal_fence(memory_order_release);
@@ -282,6 +300,7 @@ void reap_quota_give(struct reap *reap, size_t bytes)
 static void retire(struct reap_share *share, bool all)
 {
     size_t bytes = all ? share->drawn : share->room, extra = share->extra;
+    ASSERT(share->drawn >= bytes && share->limiter);
     share->drawn -= bytes;
     share->room = share->extra = 0;
     atomic_signal_fence(memory_order_release);
@@ -294,6 +313,7 @@ static void retire(struct reap_share *share, bool all)
 /* Nothing drawn yet. */
 static void join(struct reap *reap, struct reap *limiter)
 {
+    ASSERT(!(reap->flags & REAP_LIMITED));
     struct reap_share *share = &reap->share;
     share->limiter = limiter;
     share->above = NULL;
@@ -305,6 +325,7 @@ static void join(struct reap *reap, struct reap *limiter)
 
 void reap_quota_begin(struct reap *reap, const struct reap *parent)
 {
+    ASSERT(parent->flags & REAP_LIMITED && parent->share.limiter);
     join(reap, parent->share.limiter);
     reap_quota_close(reap);
 }
@@ -312,6 +333,7 @@ void reap_quota_begin(struct reap *reap, const struct reap *parent)
 /* So much is left when reaps below have drawn for bytes alone. */
 static void set_account(struct reap *reap, size_t bytes)
 {
+    ASSERT(whole_units(reap->share.bytes) >= bytes);
     struct reap_share *share = &reap->share;
     atomic_store_explicit(&share->left, whole_units(share->bytes) - bytes, memory_order_relaxed);
     atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
@@ -320,12 +342,24 @@ static void set_account(struct reap *reap, size_t bytes)
 /* In the child of a fork threads are missing that may have been about to draw, or to give back. */
 void reap_quota_end(struct reap *reap)
 {
+    ASSERT(reap->flags & REAP_LIMITED && reap->share.limiter);
     see_jump(__builtin_frame_address(0));
     reap_chunk_adopt(reap);
     retire(&reap->share, true);
     if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_account(reap, 0);
     reap_choose_mode(reap);
     reap_quota_close(reap);
+}
+
+size_t reap_quota_left(const struct reap *reap)
+{
+    size_t least = SIZE_MAX;
+    if (!(reap->flags & REAP_LIMITED)) return least;
+    for (const struct reap *limiter = reap->share.limiter; limiter; limiter = limiter->share.above) {
+        size_t left = atomic_load_explicit(&limiter->share.left, memory_order_relaxed);
+        if (left < least) least = left;
+    }
+    return least;
 }
 
 size_t reap_quota_of(const struct reap *reap) { return reap->flags & REAP_LIMITED ? reap->share.bytes : 0; }
@@ -359,6 +393,7 @@ static size_t squeeze(struct reap *top)
 /* No limit any more, at its own or above. */
 static void leave(struct reap *reap)
 {
+    ASSERT(!reap->share.limiter && !reap->share.bytes);
     reap_quota_open(reap);
     reap->flags &= (uint8_t)~REAP_LIMITED;
 }
@@ -388,6 +423,7 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
 /* A reap's own limit begins: it stands between the reaps below and what was their limiter. */
 static void add(struct reap *reap)
 {
+    ASSERT(!reap_quota_of(reap));
     struct reap *above = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
     relink(reap, above, reap);
     reap->share.above = above;
@@ -399,11 +435,13 @@ static void remove_own(struct reap *reap)
     struct reap *above = reap->share.above;
     reap->share.bytes = 0;
     reap->share.above = NULL;
+    ASSERT(above != reap);
     relink(reap, reap, above);
 }
 
 bool reap_quota_set(struct reap *reap, size_t bytes)
 {
+    ASSERT_SOUND(reap);
     see_jump(__builtin_frame_address(0));
     size_t live = squeeze(reap);
     if (!bytes) {
@@ -446,6 +484,7 @@ static struct reap *draw_passing(const struct reap *from, const struct reap *to,
 
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
 {
+    ASSERT(from != to && bytes % REAP_UNIT == 0);
     struct reap *met = draw_passing(from, to, bytes);
     if (met) {
         reap_quota_open(to);
@@ -463,6 +502,7 @@ void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(from);
     if (first) from->share.drawn -= bytes;
+    ASSERT(bytes % REAP_UNIT == 0);
     atomic_signal_fence(memory_order_release);
     undraw(first, common(first, first_limiter(to)), false, bytes);
 }

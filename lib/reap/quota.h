@@ -46,6 +46,9 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
 /* Bytes are free again. The reap is open. */
 void reap_quota_give(struct reap *reap, size_t bytes);
 
+/* The bytes that no limit of a reap would refuse just now, or fewer. */
+size_t reap_quota_left(const struct reap *reap);
+
 /* Lowers the end of what may be bumped to where the room ends. */
 void reap_quota_close(struct reap *reap);
 

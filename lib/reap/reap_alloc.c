@@ -8,6 +8,7 @@
 #include "reap/instrument.h"
 #include "reap/misuse.h"
 #include "reap/quota.h"
+#include "reap/validate.h"
 #include "region/drain.h"
 #include "region/reap_free.h"
 
@@ -28,6 +29,7 @@ static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
             continue;
         }
         words[1] = 0; /* not reap_pending() any more */
+        ASSERT((uintptr_t)words % REAP_UNIT == 0);
         if (!reap_free_fast(reap, words) && !reap_free_last(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
@@ -62,7 +64,9 @@ static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - r
 
 static void *bump(struct reap *reap, size_t units)
 {
+    ASSERT(reap->current && units != 0 && units <= hole(reap));
     char *object = reap->bump;
+    ASSERT(!bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     reap_mark_start(reap, object);
     char *end = object + units * REAP_UNIT;
     __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
@@ -77,6 +81,7 @@ static NOINLINE void *grow(struct reap *reap, size_t units)
     void *object = reap_free_take_last(reap, units);
     if (object) return object;
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
+    ASSERT(!chunk || chunk != reap->current);
     if (!chunk) return NULL;
     if (chunk->end_unit - chunk->first - units >= hole(reap)) {
         reap_free_leave_hole(reap);
@@ -92,6 +97,7 @@ static NOINLINE void *grow(struct reap *reap, size_t units)
 
 static void *record(struct reap *reap, size_t size)
 {
+    ASSERT(size != 0 && size <= REAP_LARGE);
     void *record = reap_chunk_record(reap, size);
     if (record) return record;
     struct reap_chunk *chunk = reap_chunk_new(reap, reap_units(size));
@@ -117,6 +123,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size);
     struct reap_chunk *chunk = reap_chunk_whole(reap, alignment, units, zeroed);
     if (!chunk) return NULL;
+    ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
     reap_chunk_hold(reap, chunk);
     return reap_address(chunk, chunk->first);
 }
@@ -165,6 +172,7 @@ static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void
 static void end_more(struct reap *reap, size_t bytes)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
+    ASSERT(!reap->share.from);
     reap_quota_give(reap, bytes);
     reap_quota_close(reap);
 }
@@ -174,6 +182,7 @@ static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(siz
 
 static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
 {
+    ASSERT(reap->flags & REAP_SPECIAL);
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
     void *object = allocate_any(reap, size, zeroed);
     end_more(reap, object ? 0 : cost(size));
@@ -182,6 +191,7 @@ static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed
 
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
+    ASSERT_SOUND(reap);
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
     return allocate(reap, size, zeroed);
@@ -189,6 +199,7 @@ void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 
 void *reap_alloc(struct reap *reap, size_t size)
 {
+    ASSERT_SOUND(reap);
     bool zeroed;
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, &zeroed);
@@ -202,6 +213,7 @@ static void *trim(struct reap *reap, void *object, size_t have, size_t alignment
     size_t unit = reap_unit(chunk, object), step = alignment / REAP_UNIT;
     size_t base = (uintptr_t)chunk / REAP_UNIT;
     size_t aligned = (base + unit + step - 1) / step * step - base;
+    ASSERT(aligned >= unit && aligned + units <= unit + have);
     if (aligned + units < unit + have) reap_free_block(reap, chunk, aligned + units, unit + have);
     if (aligned > unit) {
         bitmap_set(chunk->starts, aligned);
@@ -212,6 +224,7 @@ static void *trim(struct reap *reap, void *object, size_t have, size_t alignment
 
 static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
 {
+    ASSERT(is_power_of_two(alignment));
     bool zeroed;
     size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
     bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
@@ -223,6 +236,7 @@ static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
 
 void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 {
+    ASSERT_SOUND(reap);
     if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
     take_some_remote(reap);
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
@@ -235,6 +249,7 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 
 static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE);
     reap_chunk_adopt(reap); /* it may be one of these */
     reap_chunk_release(reap, chunk);
     reap_free_settle(reap);
@@ -242,6 +257,8 @@ static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 
 static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first &&
+           end <= chunk->end_unit);
     if (UNLIKELY(chunk->kind == REAP_WHOLE))
         release_whole(reap, chunk);
     else
@@ -260,6 +277,8 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
+    ASSERT_SOUND(reap);
+    ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
     size_t unit = reap_unit(chunk, object);
     if (UNLIKELY(reap->flags & REAP_SPECIAL))
         free_special(reap, chunk, object);
@@ -272,6 +291,7 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     bool zeroed;
     void *copy = allocate_any(reap, size, &zeroed);
     if (!copy) return NULL;
+    ASSERT(copy != object && have != 0);
     watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
@@ -299,6 +319,7 @@ static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t un
  * needs, and one that became small, moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
+    ASSERT(reap_address(chunk, chunk->first) == object);
     size_t have = chunk->end_unit - chunk->first, held = chunk->size;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
@@ -340,6 +361,8 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
 
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
+    ASSERT_SOUND(reap);
+    ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
     return resize(reap, chunk, object, size);
@@ -349,10 +372,12 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
 
 static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
+    ASSERT(from != to && chunk->owner == from);
     reap_chunk_adopt(from); /* it may be one of these */
     size_t bytes = (chunk->end_unit - chunk->first) * REAP_UNIT;
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);
+    ASSERT(chunk->owner == to && reap_chunk_is_live(chunk));
     reap_free_settle(from);
     if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, object, bytes, true);
     return object;
@@ -378,6 +403,9 @@ static bool has_hoards_chunks(const struct reap *reap)
 
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
+    ASSERT(from != to && chunk->owner == from && reap_is_object(chunk, object));
+    ASSERT_SOUND(from);
+    ASSERT_SOUND(to);
     size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_take_remote(to);
     reap_quota_touch(object);

@@ -29,8 +29,11 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
     }
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return slow(with, size);
     char *object = reap->bump;
+    ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap);
     reap_mark_start(reap, object);
+    ASSERT(bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     char *end = object + (last | (REAP_UNIT - 1)) + 1;
+    ASSERT(end <= reap->end);
     __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
     return object;
 }

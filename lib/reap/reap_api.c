@@ -74,6 +74,7 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
 {
+    ASSERT(object);
     return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
 }
 

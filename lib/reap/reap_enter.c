@@ -24,6 +24,7 @@ bool reap_is_entered(struct reap *reap)
 
 static void begin(struct reap *reap)
 {
+    ASSERT(!(reap->flags & REAP_ENTERED));
     reap->flags |= REAP_ENTERED;
     reap->entered_in = reap_tree_generation;
     reap->entered = 0;
@@ -38,15 +39,18 @@ static void enter_shared(struct reap *reap, const char *call)
     if (shared_entered++ > 0) return;
     if (!reap_is_entered(reap)) begin(reap);
     reap->entered++;
+    ASSERT(reap_is_shared(reap) && reap->flags & REAP_ENTERED);
     shared_outer = redirect_reap;
     redirect_reap = reap;
 }
 
 static void leave_shared(struct reap *shared)
 {
+    ASSERT(shared_entered != 0);
     if (--shared_entered > 0) return;
     reap_shared_hold_again(shared);
     HELD struct reap *reap = shared;
+    ASSERT(reap->entered != 0 && shared_outer != shared);
     if (--reap->entered == 0) reap->flags &= (uint8_t)~REAP_ENTERED;
     redirect_reap = shared_outer;
 }
@@ -61,6 +65,7 @@ static void enter(struct reap *reap, const char *call)
         report_misuse(call, reap, "reap is entered, and not the innermost");
     }
     reap->entered++;
+    ASSERT(reap->flags & REAP_ENTERED && redirect_reap == reap && reap->outer != reap);
 }
 
 static void enter_any(void **handle, const char *call)
@@ -106,6 +111,7 @@ void reapLeave(void)
         leave_shared(reap);
         return;
     }
+    ASSERT(reap->entered != 0 && reap->flags & REAP_ENTERED);
     if (--reap->entered > 0) return;
     reap->flags &= (uint8_t)~REAP_ENTERED;
     redirect_reap = reap->outer;

@@ -8,6 +8,7 @@
 #include "reap/quota.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
+#include "reap/validate.h"
 #include "region/reap_free.h"
 
 /* Numbers of one thread's marks; another thread's begin elsewhere, so nobody has to wait for a number. */
@@ -43,6 +44,7 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
  * on it with the new one. */
 static void set_depth(struct reap *reap, unsigned depth)
 {
+    ASSERT(depth <= UINT16_MAX);
     reap_tree_lock(reap);
     for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
         child->born = (uint16_t)depth;
@@ -57,14 +59,17 @@ void reap_mark_forget_all(struct reap *reap) { set_depth(reap, 0); }
 
 void reap_mark_open(struct reap *reap, reap_mark *mark)
 {
+    ASSERT_SOUND(reap);
     struct reap_chunk *chunk = reap->current;
     unsigned depth = reap_depth(reap);
     if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
+    ASSERT(!chunk || chunk->owner == reap);
     *mark = (reap_mark){.reap = reap, .chunk = chunk, .number = next_number()};
     mark->depth = (uint16_t)(depth + 1);
     mark->outer = depth ? reap->mark : 0;
     if (chunk) {
         mark->unit = reap_unit(chunk, reap->bump);
+        ASSERT(mark->unit >= chunk->first && mark->unit <= chunk->end_unit);
         bool pinned = chunk->pinned & REAP_PIN_MARK;
         size_t before = pinned ? reap_chunk_mark(chunk) : 0;
         mark->pinned = (uint16_t)(before >> 32 << 1 | pinned);
@@ -103,6 +108,7 @@ static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_
 /* Nothing is left in the current chunk: emptied first, because the hole bounds its last block. */
 static void leave_current(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk == reap->current && chunk != reap_first_chunk(reap));
     if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first);
     reap_free_unwind(reap, chunk, chunk->first);
     reap_shrink_begin(chunk);
@@ -114,6 +120,7 @@ static void leave_current(struct reap *reap, struct reap_chunk *chunk)
 /* A chunk with records stays, all of it free. */
 static void empty_chunk(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
 {
+    ASSERT(chunk->pinned & REAP_PIN_RECORDS && chunk->owner == reap);
     chunk->pinned = REAP_PIN_RECORDS;
     chunk->depth = (uint16_t)depth;
     reap_free_unwind(reap, chunk, chunk->first);
@@ -125,6 +132,7 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
     if (reap->current && reap->current->depth >= depth) leave_current(reap, reap->current);
     for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth >= depth; chunk = next) {
         next = chunk->next;
+        ASSERT(chunk->owner == reap && chunk != reap->current);
         if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first);
         if (chunk->pinned & REAP_PIN_RECORDS)
             empty_chunk(reap, chunk, depth);
@@ -136,6 +144,7 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
 /* The bump pointer goes back to the mark, from wherever it is. */
 static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
+    ASSERT(chunk->owner == reap && unit >= chunk->first && unit <= reap_chunk_top(reap, chunk));
     if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, unit);
     size_t top = reap_free_unlist(reap, chunk, unit);
     reap_chunk_note_high(chunk, top);
@@ -149,6 +158,7 @@ static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 
 void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 {
+    ASSERT_SOUND(reap);
     bool limited = reap->flags & REAP_LIMITED;
     if (limited) reap_quota_open(reap);
     size_t before = limited ? reap_chunk_live_bytes(reap) : 0;
@@ -158,6 +168,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     set_depth(reap, mark->depth);
     reap_region_mode(reap);
     if (!limited) return;
+    ASSERT(before >= reap_chunk_live_bytes(reap));
     reap_quota_give(reap, before - reap_chunk_live_bytes(reap));
     reap_quota_close(reap);
 }
@@ -176,6 +187,7 @@ static void lower_chunks(struct reap *reap, unsigned depth)
 {
     for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth > depth; chunk = next) {
         next = chunk->next;
+        ASSERT(chunk->owner == reap);
         chunk->depth = (uint16_t)depth;
         if (!(chunk->pinned & REAP_PIN_MARK)) continue;
         chunk->pinned &= REAP_PIN_RECORDS;
@@ -186,6 +198,7 @@ static void lower_chunks(struct reap *reap, unsigned depth)
 static void leave_chunk(struct reap *reap, const reap_mark *mark)
 {
     struct reap_chunk *chunk = mark->chunk;
+    ASSERT(chunk->pinned & REAP_PIN_MARK);
     reap_chunk_set_mark(chunk, (size_t)(mark->pinned >> 1) << 32 | mark->floor);
     if (!mark->pinned) chunk->pinned &= REAP_PIN_RECORDS;
     reap_free_unmark(reap, chunk);
@@ -193,6 +206,8 @@ static void leave_chunk(struct reap *reap, const reap_mark *mark)
 
 void reap_mark_close(struct reap *reap, const reap_mark *mark)
 {
+    ASSERT_SOUND(reap);
+    ASSERT(mark->depth >= 1 && mark->depth <= reap_depth(reap));
     unsigned outside = mark->depth - 1u;
     reap_open(reap);
     lower_functions(reap, outside);

@@ -13,7 +13,7 @@ static struct {
     struct lock lock;
     struct list list;
     _Atomic(bool) closed; /* the gate: a fork is under way */
-} faces;
+} faces = {.lock = LOCK_OF_RANK(RANK_FACES)};
 
 static uintptr_t face_tag(const struct reap_face *face)
 {
@@ -27,8 +27,14 @@ static const void *this_thread(void) { return &lock_depth; }
 void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
+    ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
+           reap->tag == reap_tag(reap));
     assert(face == reap_face(reap));
-    *face = (struct reap_face){.self = face, .tables = reap->tables, .tag = face_tag(face), .reap = reap};
+    *face = (struct reap_face){.self = face,
+                               .tables = reap->tables,
+                               .tag = face_tag(face),
+                               .reap = reap,
+                               .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
     lock_take(&faces.lock);
@@ -43,6 +49,7 @@ static bool is_held(const struct reap_face *face)
 
 static void give(struct reap_face *face)
 {
+    ASSERT(is_held(face) && lock_is_mine(&face->lock));
     atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);
     lock_give(&face->lock);
 }
@@ -50,11 +57,12 @@ static void give(struct reap_face *face)
 void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
+    ASSERT(face->tag == face_tag(face) && face->reap == reap);
     lock_take(&faces.lock);
     list_remove(&face->node);
     lock_give(&faces.lock);
     face->tag = 0;
-    face->self = face; /* as in reap_first_destroy */
+    face->self = face; /* as in reap_region_destroy */
     if (is_held(face)) give(face);
 }
 
@@ -81,12 +89,14 @@ static void take(struct reap_face *face)
         lock_take(&face->lock);
     }
     atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+    ASSERT(lock_is_mine(&face->lock));
 }
 
 static void hold(struct reap_face *face)
 {
     if (!is_held(face)) take(face);
     face->depth++;
+    ASSERT(face->depth != 0 && is_held(face));
 }
 
 static struct reap_face *face_of(void *handle, const char *call)
@@ -95,6 +105,7 @@ static struct reap_face *face_of(void *handle, const char *call)
     bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
     bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
+    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
     return face;
 }
 
@@ -131,6 +142,7 @@ void reap_shared_hold_again(struct reap *reap) { hold(reap_face(reap)); }
 void reap_shared_let_go(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
+    ASSERT(is_held(face) && face->depth != 0);
     if (--face->depth == 0) give(face);
 }
 

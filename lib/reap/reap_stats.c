@@ -48,6 +48,7 @@ typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk
 
 static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
 {
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk));
     stats->live_bytes += reap_chunk_live_units(reap, chunk) * REAP_UNIT;
     stats->live_objects += count_objects(chunk, reap_chunk_top(reap, chunk));
     stats->chunks++;
@@ -162,6 +163,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     while (more && result == 0) {
         struct place here = next;
         size_t end = reap_block_end(reap, here.chunk, here.unit);
+        ASSERT(reap_is_object(here.chunk, reap_address(here.chunk, here.unit)) && end > here.unit);
         next.unit = end;
         more = find_object(reap, &next);
         void *object = reap_address(here.chunk, here.unit);
@@ -230,9 +232,11 @@ static void say_left(const struct view *view)
 {
     const char *above = view->above;
     report_end();
-    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu bytes, %zu held", view->name,
+    char live[REPORT_BYTES], held[REPORT_BYTES];
+    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %s, %s", view->name,
                 *view->name ? " " : "", view->handle, *above ? " below " : "", above,
-                view->stats.live_objects, view->stats.live_bytes, view->stats.chunk_bytes);
+                view->stats.live_objects, report_bytes(live, view->stats.live_bytes, "bytes"),
+                report_bytes(held, view->stats.chunk_bytes, "held"));
 }
 
 /* out NULL: as one that is left at exit. */
@@ -245,9 +249,11 @@ static void print_view(const struct view *view, int depth, FILE *out)
     }
     fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
     if (depth > DEEP) fprintf(out, "[%d] ", depth);
-    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most\n", view->name,
+    char limit[40] = "";
+    if (stats->limit) report_format(limit, sizeof limit, ", limit %zu", stats->limit);
+    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most%s\n", view->name,
             *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
-            stats->chunk_bytes, stats->peak_chunk_bytes);
+            stats->chunk_bytes, stats->peak_chunk_bytes, limit);
 }
 
 /* The tree below top in preorder, newest children first, without recursion. */

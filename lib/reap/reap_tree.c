@@ -14,6 +14,7 @@ unsigned reap_tree_generation = 1;
 static void mend(struct reap *parent)
 {
     struct reap *prev = NULL;
+    ASSERT(parent->lock == reap_tree_generation);
     for (struct reap *child = parent->children; child; prev = child, child = child->next) child->prev = prev;
 }
 
@@ -38,6 +39,7 @@ struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
 {
     if (reap->children) return reap->children;
     while (reap != top && !reap->next) reap = reap->parent;
+    ASSERT(reap == top || reap->next->parent == reap->parent);
     return reap == top ? NULL : reap->next;
 }
 
@@ -46,6 +48,7 @@ struct reap *reap_tree_newest(struct reap *parent, unsigned depth)
     if (!reap_tree_has_children(parent)) return NULL;
     reap_tree_lock(parent);
     struct reap *newest = parent->children;
+    ASSERT(!newest || newest->parent == parent);
     if (newest && newest->born < depth) newest = NULL;
     reap_tree_unlock(parent);
     return newest;
@@ -69,6 +72,7 @@ void reap_tree_adopt_end(void) { reap_tree_unlock(&adopters); }
 
 void reap_tree_adopt(struct reap *reap, struct reap *parent)
 {
+    ASSERT(adopters.lock != 0 && !(parent && reap_tree_is_below(parent, reap)));
     reap_tree_remove(reap);
     reap->next = reap->prev = NULL;
     reap->born = 0;

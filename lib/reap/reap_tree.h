@@ -22,6 +22,7 @@
 
 #include <sys/single_threaded.h>
 
+#include "base/lock.h"
 #include "region/reap_chunk.h"
 
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
@@ -29,10 +30,18 @@ extern unsigned reap_tree_generation; /* of the process: raised in the child of 
 /* Takes a lock that is not free: waits, or takes over what a fork left behind. */
 void reap_tree_wait(struct reap *parent);
 
+/* The lock of those who adopt is nobody's, who has no tag. */
+static inline enum lock_rank reap_tree_rank(const struct reap *parent)
+{
+    return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;
+}
+
 /* A process with one thread needs no atomic instruction. */
 static inline void reap_tree_lock(struct reap *parent)
 {
     unsigned unlocked = 0, generation = reap_tree_generation;
+    ASSERT(lock_rank_is_next(reap_tree_rank(parent)));
+    lock_note_rank(reap_tree_rank(parent), 1);
     if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
         atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
     else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
@@ -42,6 +51,8 @@ static inline void reap_tree_lock(struct reap *parent)
 
 static inline void reap_tree_unlock(struct reap *parent)
 {
+    ASSERT(parent->lock == reap_tree_generation || lock_ranks_are_lost());
+    lock_note_rank(reap_tree_rank(parent), -1);
     atomic_store_explicit(&parent->lock, 0, memory_order_release);
 }
 
@@ -49,12 +60,14 @@ static inline void reap_tree_unlock(struct reap *parent)
  * it is born at their depth, which changes under the lock (reap_mark.c). */
 static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
+    ASSERT(child != parent && child->tag != 0);
     child->parent = parent;
     if (!parent) return 0;
     reap_tree_lock(parent);
     unsigned flags = parent->flags;
     if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
     struct reap *head = parent->children;
+    ASSERT(head != child && (!head || head->parent == parent));
     child->next = head;
     if (head) head->prev = child;
     atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
@@ -70,6 +83,8 @@ static inline void reap_tree_remove(struct reap *child)
     if (!parent) return;
     reap_tree_lock(parent);
     struct reap *next = child->next, *prev = child->prev;
+    ASSERT(prev ? prev->next == child : parent->children == child);
+    ASSERT(!next || (next->parent == parent && next->prev == child));
     if (next) next->prev = prev;
     if (prev)
         prev->next = next;
@@ -79,10 +94,11 @@ static inline void reap_tree_remove(struct reap *child)
 }
 
 /* Takes the chunk that the parent keeps for its next child. NULL: none. */
-static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
+static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
 {
     struct reap_chunk *chunk = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
     if (!chunk) return NULL;
+    ASSERT(!reap_chunk_is_live(chunk));
     if (!__libc_single_threaded)
         return atomic_exchange_explicit(&parent->cached_child, NULL, memory_order_acquire);
     atomic_store_explicit(&parent->cached_child, NULL, memory_order_relaxed);
@@ -95,6 +111,7 @@ static inline struct reap_chunk *reap_tree_take_cradle(struct reap *parent)
 static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
 {
     struct reap_chunk *none = NULL;
+    ASSERT(!reap_chunk_is_live(chunk) && !chunk->is_users);
     if (UNLIKELY(!parent || reap_instrumented || chunk->size != reap_child_size(parent))) return false;
     if (UNLIKELY(parent->flags & REAP_SOURCED) && !chunk_source_is_hoard(&parent->source)) return false;
     if (atomic_load_explicit(&parent->cached_child, memory_order_relaxed)) return false;

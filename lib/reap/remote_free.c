@@ -2,12 +2,15 @@
 /* remote_free.c: free() and realloc() of a reap's object, from any thread. */
 #include "reap/remote_free.h"
 
+#include "reap.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "base/lock.h"
 #include "base/report.h"
+#include "hoard/guarded_map.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/instrument.h"
@@ -38,6 +41,7 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
     size_t unit = reap_unit(chunk, object);
+    ASSERT(unit >= chunk->first && unit < chunk->end_unit);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
     return behind != 0 && !(behind & 1);
 }
@@ -46,6 +50,7 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
  * frees most. Whatever it is, it is only prefetched. */
 static uintptr_t point_out(struct reap *reap, uintptr_t *words)
 {
+    ASSERT((uintptr_t)words % REAP_UNIT == 0);
     unsigned turn = atomic_load_explicit(&reap->turn, memory_order_relaxed);
     _Atomic(void *) *place = &reap->recent[turn % REAP_AHEAD];
     words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
@@ -56,6 +61,7 @@ static uintptr_t point_out(struct reap *reap, uintptr_t *words)
 
 static void push(const struct reap_chunk *chunk, void *object, const char *call)
 {
+    ASSERT((uintptr_t)object % REAP_UNIT == 0);
     struct reap *reap = chunk->owner;
     uintptr_t *words = object;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
@@ -66,6 +72,7 @@ static void push(const struct reap_chunk *chunk, void *object, const char *call)
 
 static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap && reap_chunk_is_live(chunk));
     struct reap_chunk *head = atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     do chunk->next = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote_chunks, &head, chunk, memory_order_release,
@@ -129,6 +136,7 @@ static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redi
 
 static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 {
+    ASSERT(is_own(chunk));
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     int saved = errno;
     if (is_pending(object)) report_misuse(call, object, "freed twice");
@@ -140,6 +148,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 static void *alloc(void *entered, size_t alignment, size_t size)
 {
     HELD struct reap *reap = entered;
+    ASSERT(entered == redirect_reap && reap->flags & REAP_ENTERED);
     if (UNLIKELY(reap_is_shared(reap))) reap_shared_hold_again(reap);
     return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
 }
@@ -181,6 +190,7 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
     }
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
     if (limited && !reap_quota_draw(reap, bytes)) return NULL;
+    ASSERT(bytes != 0);
     struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);
     if (!whole && limited) reap_quota_undraw(reap, bytes);
     return whole;
@@ -195,12 +205,25 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
+    ASSERT(whole->owner == reap && (whole->end_unit - whole->first) * REAP_UNIT >= size);
     void *copy = reap_address(whole, whole->first);
     if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     push_chunk(reap, whole);
     push(chunk, object, call);
     return copy;
+}
+
+int reapFreeAny(void *object)
+{
+    struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
+    if (chunk) {
+        free_object(chunk, object, "reapFreeAny");
+        return 0;
+    }
+    if (UNLIKELY(object && guarded_map_find_dead(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    errno = ENOENT;
+    return -1;
 }
 
 static size_t usable_size(void *chunk, const void *object, const char *call)

@@ -2,6 +2,7 @@
 /* validate.c: do a reap's equations hold? */
 #include "reap/validate.h"
 
+#include "base/report.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "region/reap_free.h"
@@ -218,3 +219,23 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (why) *why = sums.wrong;
     return !sums.wrong;
 }
+
+#ifdef REAP_DEBUG
+
+bool reap_is_sound(const struct reap *reap)
+{
+    struct sums sums = {0};
+    if (__libc_single_threaded) {
+        reap_is_valid(reap, &sums.wrong);
+    } else {
+        if (reap_is_shared(reap)) check_face(reap, &sums);
+        if (!sums.wrong) check_hole(reap, &sums);
+        if (!sums.wrong) check_chunks(reap, &sums);
+        if (!sums.wrong) check_freelists(reap, &sums);
+        if (!sums.wrong) check_near(reap, &sums);
+    }
+    if (sums.wrong) report_line("of the reap %p does not hold: %s", (const void *)reap, sums.wrong);
+    return !sums.wrong;
+}
+
+#endif

@@ -18,6 +18,7 @@ static void *no_memory(void)
 /* The source's own mallocs are not to ask the reap that asks the source. */
 static void *call_take(const struct chunk_source *backing, size_t size)
 {
+    ASSERT(backing->take && size != 0);
     struct redirect_pause pause = redirect_pause();
     void *chunk = backing->take(size, backing->arg);
     redirect_resume(pause);
@@ -26,6 +27,7 @@ static void *call_take(const struct chunk_source *backing, size_t size)
 
 static void call_give(const struct chunk_source *backing, void *chunk, size_t size)
 {
+    ASSERT(backing->give);
     struct redirect_pause pause = redirect_pause();
     backing->give(chunk, size, backing->arg);
     redirect_resume(pause);
@@ -39,6 +41,7 @@ static void *take_from_source(const struct chunk_source *backing, size_t size, s
     if ((uintptr_t)chunk % REAP_SOURCE_ALIGN)
         report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
     *got = size;
+    ASSERT(size % REAP_SOURCE_ALIGN == 0);
     int error = user_memory_add(chunk, size);
     if (error == 0) return chunk;
     if (error == EINVAL) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
@@ -55,6 +58,7 @@ void *chunk_source_take(const struct chunk_source *backing, size_t size, size_t 
 
 void chunk_source_give(const struct chunk_source *backing, void *chunk, size_t size)
 {
+    ASSERT(!chunk_source_is_hoard(backing));
     user_memory_remove(chunk);
     if (chunk != backing->buffer) call_give(backing, chunk, size);
 }

@@ -16,6 +16,7 @@ static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
 /* A chunk's free units, the hole among them. */
 static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
+    ASSERT(chunk->kind == REAP_REGULAR && chunk->live_units <= chunk->end_unit - chunk->first);
     return chunk->end_unit - chunk->first - chunk->live_units + hole_in(reap, chunk);
 }
 
@@ -48,6 +49,7 @@ bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk)
 /* Drains a chunk whose blocks are on no free list any more. */
 static void drain_unlisted(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && !chunk->draining && chunk->frees);
     reap_chunk_forget_sweep(chunk);
     chunk->draining = true;
     chunk->sweep_below = 1;
@@ -56,6 +58,7 @@ static void drain_unlisted(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_drain_begin(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk != reap->current && !chunk->pinned);
     size_t top = chunk->end_unit;
     for (size_t unit = chunk->first; (unit = bitmap_next(chunk->frees, unit, top)) < top; unit++)
         reap_freelists_unlink(reap, reap_address(chunk, unit), reap_block_end(reap, chunk, unit) - unit);
@@ -65,6 +68,7 @@ void reap_drain_begin(struct reap *reap, struct reap_chunk *chunk)
 /* Where the first live block behind a free one starts. */
 static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t top)
 {
+    ASSERT(reap_is_free(chunk, unit) && unit < top);
     size_t i = unit / 64;
     uint64_t live = chunk->starts[i] & ~chunk->frees[i] & ~(uint64_t)0 << (unit % 64);
     while (!live) {
@@ -77,6 +81,7 @@ static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t top)
 /* The free blocks of a draining chunk, joined, are for use again. */
 void reap_drain_end(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->draining && reap->draining != 0 && !reap_chunk_is_to_sweep(chunk));
     size_t top = reap_chunk_top(reap, chunk), unit = chunk->first;
     while ((unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = next_live(chunk, unit, top);
@@ -96,6 +101,7 @@ bool reap_drain_end_one(struct reap *reap)
     if (LIKELY(reap->draining == 0) || reap->flags & REAP_MARKED) return false;
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
         if (chunk->draining && (!best || free_units(reap, chunk) > free_units(reap, best))) best = chunk;
+    ASSERT(best != NULL);
     reap_drain_end(reap, best);
     reap->reuse_any = false;
     return true;
@@ -108,6 +114,7 @@ bool reap_drain_part_is_free(const struct reap *reap, unsigned part)
         if (!is_in_use(c)) continue;
         all += c->end_unit - c->first;
         free += free_units(reap, c);
+        ASSERT(free <= all);
     }
     return free >= all / part;
 }

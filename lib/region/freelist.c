@@ -4,7 +4,9 @@
 
 NOINLINE void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t size)
 {
+    ASSERT(reap->freelists_used >> reap_freelist(reap_units(size)) & 1);
     reap->freelists_used &= ~((uint64_t)1 << reap_freelist(reap_units(size)));
+    ASSERT(reap_tables_of(reap)->freelists[reap_freelist(reap_units(size))] == NULL);
     if (!reap->freelists_used) reap_region_mode(reap);
     return block;
 }

@@ -31,6 +31,7 @@ static inline void reap_choose_mode(struct reap *reap)
 /* The free list for a block of so many units. */
 static inline size_t reap_freelist(size_t units)
 {
+    ASSERT(units != 0);
     if (LIKELY(units <= REAP_EXACT_LISTS)) return units - 1;
     size_t log = 63 - (size_t)__builtin_clzll(units);
     size_t list = REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
@@ -42,7 +43,9 @@ static inline size_t reap_freelist(size_t units)
 static inline void reap_freelist_link(struct reap *reap, struct reap_tables *tables, struct reap_block *block,
                                       size_t list)
 {
+    ASSERT(list < REAP_FREELISTS && tables == reap_tables_of(reap) && (uintptr_t)block % REAP_UNIT == 0);
     struct reap_block *head = tables->freelists[list];
+    ASSERT((head != NULL) == (reap->freelists_used >> list & 1) && head != block);
     block->next = head;
     if (LIKELY(head != NULL))
         head->prev = block;
@@ -54,6 +57,8 @@ static inline void reap_freelist_link(struct reap *reap, struct reap_tables *tab
 
 static inline void reap_freelist_push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
+    ASSERT(chunk->owner == reap && unit >= chunk->first && unit + units <= reap_chunk_top(reap, chunk));
+    ASSERT(bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
     struct reap_block *block = reap_address(chunk, unit);
     if (units > REAP_EXACT_LISTS) block->units = units;
     reap_freelist_link(reap, reap_tables_of(reap), block, reap_freelist(units));
@@ -67,6 +72,8 @@ static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *b
 {
     size_t list = reap_freelist(units);
     struct reap_tables *tables = reap_tables_of(reap);
+    ASSERT(reap->freelists_used >> list & 1 && tables->freelists[list] != NULL);
+    ASSERT(list < REAP_EXACT_LISTS || block->units == units);
     if (tables->freelists[list] == block) {
         tables->freelists[list] = block->next;
         if (!block->next) reap_freelist_emptied(reap, block, units * REAP_UNIT);
@@ -81,10 +88,12 @@ static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *b
 static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit,
                                            size_t end)
 {
+    ASSERT(unit < end && bitmap_get(chunk->starts, unit) && reap_is_free(chunk, unit));
     if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
     bitmap_clear(chunk->frees, unit);
     bitmap_clear(chunk->starts, unit);
     chunk->live_units += end - unit;
+    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
 }
 
 /* --- runs of free blocks --- */
@@ -92,6 +101,7 @@ static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk 
 /* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
 static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
 {
+    ASSERT(top <= chunk->end_unit);
     while (end < top && bitmap_get(chunk->frees, end)) {
         size_t next = reap_block_end(reap, chunk, end);
         reap_freelists_dissolve(reap, chunk, end, next);

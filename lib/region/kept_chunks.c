@@ -31,6 +31,7 @@ static void hide(struct reap_chunk *chunk)
 
 void kept_chunks_add(struct reap_chunk *chunk)
 {
+    ASSERT(!reap_chunk_is_live(chunk) && !chunk->is_users);
     if (chunk->size > KEPT_SIZE) {
         give(chunk);
         return;

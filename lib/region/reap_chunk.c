@@ -23,6 +23,7 @@ struct reap_tables reap_no_tables = {.cache_last = REAP_CHUNK_CACHE - 1,
 static void hold(struct reap *reap, size_t size)
 {
     reap->held += size;
+    ASSERT(reap->held >= size);
     if (reap->held > reap->peak) reap->peak = reap->held;
 }
 
@@ -36,6 +37,7 @@ void reap_tables_begin(struct reap *reap)
 {
     if (reap->tables != &reap_no_tables) return;
     struct reap_tables *tables = reap_tables_of(reap);
+    ASSERT(tables != &reap_no_tables);
     if (tables == &reap->own) tables->cache_last = REAP_CHUNK_CACHE - 1;
     if (!reap->freelists_used) memset(tables->freelists, 0, sizeof tables->freelists);
     chunk_cache_reset(tables);
@@ -44,6 +46,7 @@ void reap_tables_begin(struct reap *reap)
 
 void reap_tables_give_back(struct reap *reap)
 {
+    ASSERT(reap->flags & REAP_BIG_TABLES && reap->held >= reap_wide_size(reap));
     reap->held -= reap_wide_size(reap);
     reap->flags &= (uint8_t)~REAP_BIG_TABLES;
     hoard_free(reap->big);
@@ -55,6 +58,7 @@ static NOINLINE void grow_tables(struct reap *reap)
 {
     struct reap_tables *old = reap->tables, *wide;
     size_t n = (old->cache_last + 1) * 4, size = reap_tables_size(n);
+    ASSERT(old != &reap_no_tables && is_power_of_two(old->cache_last + 1));
     if (n > REAP_CHUNK_CACHE_MAX || size > reap->held / 64 || reap->flags & REAP_SOURCED) return;
     int saved = errno;
     wide = hoard_malloc(size);
@@ -66,6 +70,7 @@ static NOINLINE void grow_tables(struct reap *reap)
     reap_tables_end(reap);
     reap->tables = reap->big = wide;
     reap->flags |= REAP_BIG_TABLES;
+    ASSERT(is_power_of_two(wide->cache_last + 1) && n <= REAP_CHUNK_CACHE_MAX);
     hold(reap, size);
 }
 
@@ -78,6 +83,7 @@ struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer)
     if (UNLIKELY(reap->flags & REAP_SPECIAL) || chunk->kind != REAP_REGULAR) return chunk;
     reap_tables_begin(reap);
     if (*reap_cached_chunk(reap->tables, pointer) != &no_chunk) grow_tables(reap);
+    ASSERT((uintptr_t)pointer - (uintptr_t)chunk < chunk->size);
     return *reap_cached_chunk(reap->tables, pointer) = chunk;
 }
 
@@ -115,6 +121,7 @@ static NOINLINE void give_users(struct reap_chunk *chunk)
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
+    ASSERT(!reap_chunk_is_live(chunk) && chunk->size != 0);
     if (UNLIKELY(kept_chunks_on) && !chunk->is_users) {
         kept_chunks_add(chunk);
         return;
@@ -129,6 +136,8 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
 /* Puts a chunk on the reap's list. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));
+    ASSERT(reap->chunks == NULL || (reap->chunks->prev == NULL && reap->chunks->owner == reap));
     chunk->depth = reap_depth(reap);
     chunk->prev = NULL;
     chunk->next = reap->chunks;
@@ -139,6 +148,8 @@ static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 
 static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->prev ? chunk->prev->next == chunk : reap->chunks == chunk);
+    ASSERT(!chunk->next || chunk->next->prev == chunk);
     if (chunk->next) chunk->next->prev = chunk->prev;
     if (chunk->prev)
         chunk->prev->next = chunk->next;
@@ -149,6 +160,7 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
 /* The reap's own tables again, where the wider ones are too much for what is left. */
 static void narrow(struct reap *reap)
 {
+    ASSERT(reap->flags & REAP_BIG_TABLES);
     memcpy(reap->own.freelists, reap->big->freelists, sizeof reap->own.freelists);
     reap_tables_end(reap);
     reap->tables = &reap_no_tables;
@@ -157,6 +169,9 @@ static void narrow(struct reap *reap)
 
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk != reap_first_chunk(reap));
+    ASSERT(!list_holds(&chunk->to_sweep) && !(chunk->pinned & REAP_PIN_RECORDS));
+    ASSERT(reap->held >= chunk->size && reap->draining >= chunk->draining);
     if (chunk == reap->current) {
         reap->current = NULL;
         reap->bump = reap->end = reap->bump_max = NULL;
@@ -177,6 +192,7 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
     for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
         struct reap_chunk *chunk = *link;
         if (chunk->end_unit - chunk->first < units) continue;
+        ASSERT(chunk->kind == REAP_SPARE && reap->spare_bytes >= chunk->size);
         *link = chunk->next;
         reap->spare_bytes -= (uint32_t)chunk->size;
         return chunk;
@@ -207,6 +223,7 @@ static size_t next_size(const struct reap *reap)
     size_t have = carved_bytes(reap, 2 * max);
     if (size > max) size = max;
     while (size < max && size <= have / 2) size *= 2;
+    ASSERT(is_power_of_two(size) && size <= max);
     return size;
 }
 
@@ -216,6 +233,7 @@ static size_t least_size(size_t units)
     size_t size = REAP_FIRST_SIZE;
     if (units > PTRDIFF_MAX / 2 / REAP_UNIT) return PTRDIFF_MAX;
     while (size < REAP_HEADER + 2 * reap_guarded_size(size) + units * REAP_UNIT) size *= 2;
+    ASSERT(is_power_of_two(size));
     return size;
 }
 
@@ -226,6 +244,7 @@ static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_
     struct reap_chunk *chunk = UNLIKELY(backed) ? chunk_source_take(&reap->source, size, got, zeroed)
                                                 : chunk_alloc(size, got, zeroed);
     if (chunk) chunk->is_users = backed && !chunk_source_is_hoard(&reap->source);
+    ASSERT(!chunk || *got >= size);
     return chunk;
 }
 
@@ -237,6 +256,8 @@ void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
     chunk->shared = reap_is_shared(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
+    ASSERT_WALK(reap_bitmap_size(chunk->size) / 8,
+                bitmap_next(chunk->starts, 0, chunk->end_unit) == chunk->end_unit);
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
@@ -252,6 +273,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         hold(reap, size);
     }
     reap_chunk_start(reap, chunk, zeroed);
+    ASSERT(chunk->end_unit - chunk->first >= units);
     return chunk;
 }
 
@@ -269,6 +291,7 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     chunk->end_unit = chunk->first + units;
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
+    ASSERT(reap_address(chunk, chunk->first) == object);
     return chunk;
 }
 
@@ -297,6 +320,8 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     chunk->live_units = units;
     chunk->tag = reap_chunk_tag(chunk);
     if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
+    ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 &&
+           chunk->end_unit <= size / REAP_UNIT);
     return chunk;
 }
 
@@ -308,6 +333,7 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == from && from != to && chunk->kind == REAP_WHOLE && from->held >= chunk->size);
     reap_chunk_forget(from, chunk);
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
@@ -327,6 +353,7 @@ static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE && reap->held >= chunk->size);
     size_t size;
     if (units > PTRDIFF_MAX / REAP_UNIT - (chunk->is_users ? 0 : chunk->first)) return false;
     bool done = chunk->is_users ? fits(chunk, units, &size)
@@ -335,6 +362,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     hold(reap, size);
     chunk->size = size;
     if (!done) return false;
+    ASSERT(reap_chunk_is_apart(chunk) || (chunk->first + units) * REAP_UNIT <= size);
     chunk->end_unit = chunk->first + units;
     chunk->live_units = units;
     return true;
@@ -345,6 +373,7 @@ void reap_chunk_adopt_all(struct reap *reap)
     struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);
     while (chunk) {
         struct reap_chunk *next = chunk->next;
+        ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
         reap_chunk_hold(reap, chunk);
         if (reap->flags & REAP_LIMITED) reap->share.drawn += chunk->live_units * REAP_UNIT;
         chunk = next;
@@ -353,7 +382,9 @@ void reap_chunk_adopt_all(struct reap *reap)
 
 void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && !chunk->frees);
     uint64_t *frees = chunk->starts + reap_guarded_size(chunk->size) / sizeof(uint64_t);
+    ASSERT((char *)frees + reap_bitmap_size(chunk->size) <= (char *)reap_address(chunk, chunk->first));
     memset(frees, 0, reap_bitmap_size(chunk->size));
     __atomic_store_n(&chunk->frees, frees, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     chunk->fast_free_end = chunk->size / REAP_UNIT;
@@ -364,6 +395,7 @@ void *reap_chunk_record(struct reap *reap, size_t size)
 {
     size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
     if ((size_t)(reap->bump_max - reap->bump) < size) return NULL;
+    ASSERT(reap->current->live_units >= size / REAP_UNIT);
     bool region = reap->end == reap->bump_max;
     reap->bump_max -= size;
     reap->current->end_unit -= size / REAP_UNIT;
@@ -371,5 +403,7 @@ void *reap_chunk_record(struct reap *reap, size_t size)
     reap->current->pinned |= REAP_PIN_RECORDS;
     if (region) reap->end = reap->bump_max;
     if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->bump_max, size);
+    ASSERT(reap->bump_max >= reap->bump &&
+           reap->bump_max == (char *)reap_address(reap->current, reap->current->end_unit));
     return reap->bump_max;
 }

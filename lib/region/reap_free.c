@@ -19,6 +19,7 @@ enum {
  * blocks before it. */
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
+    ASSERT(chunk == reap->current && unit >= reap_chunk_floor(chunk) && unit <= reap_chunk_top(reap, chunk));
     size_t from = reap_unit(chunk, reap->bump);
     reap_chunk_note_high(chunk, from);
     reap_shrink_begin(chunk);
@@ -30,6 +31,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
         unit = start;
     }
     reap->bump = reap_address(chunk, unit);
+    ASSERT(unit >= chunk->first && bitmap_next(chunk->starts, unit, chunk->end_unit) == chunk->end_unit);
     reap_shrink_end(chunk);
     reap_choose_mode(reap);
 }
@@ -40,6 +42,7 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
     if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
     size_t start = bitmap_previous(chunk->starts, unit - 1, chunk->first);
     size_t end = reap_freelists_join(reap, chunk, unit, top);
+    ASSERT(start >= chunk->first && reap_is_free(chunk, start) && end > unit);
     reap_freelists_unlink(reap, reap_address(chunk, start), unit - start);
     chunk->live_units -= end - unit;
     reap_freelist_push(reap, chunk, start, end - start);
@@ -50,6 +53,7 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
  * free blocks touch. */
 static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->frees && !chunk->draining && reap_chunk_is_to_sweep(chunk));
     size_t top = reap_chunk_top(reap, chunk);
     uint64_t carry = 0;
     reap_chunk_forget_sweep(chunk);
@@ -87,6 +91,7 @@ struct fit {
 
 static struct fit fit_of(struct reap_block *block, size_t list)
 {
+    ASSERT(list < REAP_EXACT_LISTS || reap_freelist(block->units) == list);
     return (struct fit){block, list < REAP_EXACT_LISTS ? list + 1 : block->units};
 }
 
@@ -106,6 +111,7 @@ static struct fit find(struct reap *reap, size_t units, bool any)
     if (!used)
         return (struct fit){NULL, 0}; /* of 0 ctz may be anything, and compilers conclude that it is none */
     list = (size_t)__builtin_ctzll(used);
+    ASSERT(lists[list] != NULL && fit_of(lists[list], list).units >= units);
     return fit_of(lists[list], list);
 }
 
@@ -129,6 +135,7 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
         sweep(reap, LIST_ENTRY(reap->to_sweep.first, struct reap_chunk, to_sweep));
         fit = find(reap, units, false);
     }
+    ASSERT(!fit.block || fit.units >= units);
     return fit;
 }
 
@@ -150,6 +157,7 @@ static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, si
     for (size_t unit = end - units; n > 0; n--, unit -= units) {
         bitmap_set(chunk->starts, unit);
         bitmap_set(chunk->frees, unit);
+        ASSERT(unit >= chunk->first && unit + units <= chunk->end_unit);
         reap_freelist_push(reap, chunk, unit, units);
     }
 }
@@ -161,7 +169,9 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     struct reap_block *block = fit.block;
     struct reap_chunk *chunk = reap_chunk_find(reap, block);
     size_t unit = reap_unit(chunk, block), have = fit.units;
+    ASSERT(chunk != NULL && have >= units && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     size_t n = more(reap, units, have - units), rest = have - units * (n + 1);
+    ASSERT(units * (n + 1) + rest == have);
     if (rest > 0 && reap_freelist(rest) == reap_freelist(have)) {
         block->units = rest;
     } else {
@@ -174,11 +184,13 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     cut_free(reap, chunk, unit + have, units, n);
     bitmap_set(chunk->starts, unit + rest);
     chunk->live_units += units;
+    ASSERT(!reap_is_free(chunk, unit + rest) && chunk->live_units <= chunk->end_unit - chunk->first);
     return reap_address(chunk, unit + rest);
 }
 
 void *reap_free_take(struct reap *reap, size_t units)
 {
+    ASSERT(units != 0 && !(reap->flags & REAP_MARKED));
     struct fit fit = find(reap, units, false);
     if (!fit.block) fit = find_swept(reap, units);
     if (!fit.block && is_frugal(reap)) fit = find(reap, units, true);
@@ -208,6 +220,7 @@ static NOINLINE void *take_joined(struct reap *reap, size_t units)
         if (object) return object;
         drained++;
     }
+    ASSERT(reap->draining == 0);
     reap->patience = (uint16_t)(drained / 8 < UINT16_MAX ? drained / 8 : UINT16_MAX);
     return NULL;
 }
@@ -242,6 +255,7 @@ void reap_free_settle(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
     if (reap->bump != reap_address(chunk, chunk->first)) return;
+    ASSERT(chunk->live_units == chunk->end_unit - chunk->first);
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
     reap_chunk_forget_sweep(chunk);
@@ -256,11 +270,13 @@ static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)
     }
     chunk->sweep_below = 0; /* nobody is to look at it meanwhile */
     if (chunk == reap->current) reap_free_leave_hole(reap);
+    ASSERT(chunk != reap->current && !chunk->pinned);
     reap_drain_begin(reap, chunk);
 }
 
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && chunk->frees);
     size_t step = chunk->size / REAP_UNIT / 16;
     if (!reap_chunk_is_to_sweep(chunk) && !chunk->draining) list_push(&reap->to_sweep, &chunk->to_sweep);
     if (chunk->live_units > 0 && !chunk->draining && reap_drain_is_due(reap, chunk)) drain_chunk(reap, chunk);
@@ -285,7 +301,9 @@ static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR);
     size_t top = reap_chunk_top(reap, chunk);
+    ASSERT(unit >= chunk->first && unit < end && end <= top && !reap_is_free(chunk, unit));
     if (end == top && chunk == reap->current && unit >= reap_chunk_floor(chunk)) {
         bump_back(reap, chunk, unit);
         if (reap->bump == reap_address(chunk, chunk->first)) reap_free_settle(reap);
@@ -301,6 +319,7 @@ void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra)
 {
+    ASSERT(extra != 0 && chunk->kind == REAP_REGULAR && end <= reap_chunk_top(reap, chunk));
     size_t top = reap_chunk_top(reap, chunk), after = end;
     bool is_older = chunk->pinned & REAP_PIN_MARK && end <= reap_chunk_mark(chunk);
     if (is_older) return false; /* it would grow across a mark */
@@ -332,6 +351,7 @@ void reap_free_leave_hole(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
     size_t unit = reap_unit(chunk, reap->bump), units = chunk->end_unit - unit;
+    ASSERT(unit >= chunk->first && unit <= chunk->end_unit);
     bool is_block = units != 0 && !is_short_end(chunk, unit);
     reap_shrink_begin(chunk);
     if (is_block) {
@@ -343,6 +363,7 @@ void reap_free_leave_hole(struct reap *reap)
     reap->current = NULL;
     reap->bump = reap->end = reap->bump_max = NULL;
     reap_shrink_end(chunk);
+    ASSERT(!reap->current && !reap->bump && !reap->bump_max);
     if (is_block) reap_free_block(reap, chunk, unit, chunk->end_unit); /* which may give the chunk back */
 }
 
@@ -350,11 +371,13 @@ void reap_free_leave_hole(struct reap *reap)
 
 size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
+    ASSERT(from >= chunk->first && chunk->kind == REAP_REGULAR);
     size_t top = reap_chunk_top(reap, chunk), unit = from;
     while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = reap_block_end(reap, chunk, unit);
         if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
         chunk->live_units += end - unit;
+        ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
         unit = end;
     }
     return top;
@@ -362,6 +385,7 @@ size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from
 
 void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top)
 {
+    ASSERT(from >= chunk->first && top <= chunk->end_unit);
     bitmap_clear_range(chunk->starts, from, top);
     if (chunk->frees) bitmap_clear_range(chunk->frees, from, top);
 }
@@ -373,6 +397,7 @@ void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from)
 
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk != reap_first_chunk(reap) && chunk != reap->current);
     if (chunk->kind == REAP_REGULAR) {
         reap_free_unwind(reap, chunk, chunk->first);
         reap_chunk_forget_sweep(chunk);
@@ -382,6 +407,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
 {
+    ASSERT(chunk->owner == reap);
     if (chunk == reap->current)
         bump_back(reap, chunk, reap_chunk_top(reap, chunk));
     else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0)

@@ -52,9 +52,11 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
     struct reap_chunk *chunk = *reap_cached_chunk(tables, block);
     size_t unit = reap_unit(chunk, block);
     if (unit >= chunk->fast_free_end) return NULL;
+    ASSERT(chunk->owner == reap && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     struct reap_block *next = block->next;
     tables->freelists[list] = next;
     chunk->live_units += list + 1;
+    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
     bitmap_half *frees = bitmap_half_of(chunk->frees, unit);
     *frees = bitmap_half_clear(*frees, unit);
     return LIKELY(next != NULL) ? block : reap_freelist_emptied(reap, block, size);
@@ -77,6 +79,7 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
  * bump pointer, so that chunk is not emptied by another. */
 static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
+    ASSERT(chunk->live_units >= units && units != 0);
     if (UNLIKELY((chunk->live_units -= units) < chunk->sweep_below)) reap_free_rest(reap, chunk);
 }
 
@@ -93,8 +96,10 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
     uint32_t behind = (uint32_t)(window >> 1);
     if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) return false;
+    ASSERT(chunk->owner == reap && unit >= chunk->first && chunk->kind == REAP_REGULAR);
     *half = bitmap_half_set(frees, unit);
     unsigned list = (unsigned)__builtin_ctz(behind);
+    ASSERT(unit + list + 1 <= reap_chunk_top(reap, chunk));
     if (LIKELY(!chunk->draining)) reap_freelist_link(reap, tables, object, list); /* else it is on no list */
     reap_free_count(reap, chunk, list + 1);
     return true;
@@ -112,6 +117,7 @@ static inline bool reap_free_last(struct reap *reap, void *object)
     if (reap->flags & REAP_SPECIAL || unit <= (ptrdiff_t)chunk->first) return false;
     if ((bitmap_window(chunk->starts, (size_t)unit) & UINT32_MAX) != 1) return false;
     if (reap_is_free(chunk, bitmap_previous(chunk->starts, (size_t)unit - 1, chunk->first))) return false;
+    ASSERT(chunk->owner == reap && (size_t)unit + units == reap_chunk_top(reap, chunk));
     reap_chunk_note_high(chunk, (size_t)unit + units);
     reap_shrink_begin(chunk);
     bitmap_clear(chunk->starts, (size_t)unit);

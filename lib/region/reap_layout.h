@@ -24,6 +24,7 @@ static inline size_t reap_guarded_size(size_t chunk_size)
 static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size,
                                        size_t starts)
 {
+    ASSERT(size % 1024 == 0 && starts >= REAP_HEADER && starts % sizeof(uint64_t) == 0);
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
     memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* to the line's end, in one */
@@ -32,6 +33,7 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
     chunk->end_unit = size / REAP_UNIT;
     chunk->live_units = chunk->end_unit - chunk->first;
+    ASSERT(chunk->first < chunk->end_unit);
     chunk->high_water = 0;
     chunk->floor_high = 0;
     chunk->sweep_below = SIZE_MAX;

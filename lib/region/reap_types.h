@@ -320,12 +320,14 @@ static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_c
 /* The units of a chunk in live objects. */
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
+    ASSERT(chunk->live_units >= chunk->end_unit - reap_chunk_top(reap, chunk));
     return chunk->live_units - (chunk->end_unit - reap_chunk_top(reap, chunk));
 }
 
 /* The unit of a chunk's last mark. */
 static inline size_t reap_chunk_mark(const struct reap_chunk *chunk)
 {
+    ASSERT(chunk->pinned & REAP_PIN_MARK);
     return (size_t)chunk->floor_high << 32 | chunk->floor;
 }
 
@@ -346,6 +348,7 @@ static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
 {
     const uint32_t most = ((uint32_t)1 << 22) - 1;
     if (unit > chunk->high_water) chunk->high_water = (unit < most ? (uint32_t)unit : most) & most;
+    ASSERT(unit > most || chunk->high_water >= unit);
 }
 
 /* The reap's open marks. */
@@ -392,6 +395,7 @@ static inline uintptr_t reap_pending(const void *object)
 /* Puts such an object on the list. */
 static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
 {
+    ASSERT(words[1] == reap_pending(words) && reap_link_object(link) == words);
     uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
@@ -409,6 +413,7 @@ static inline struct reap_chunk *reap_chunk_find_cached(const struct reap *reap,
 /* Marks a block's start at bump. The one thing that the fast path does per object. */
 static inline void reap_mark_start(const struct reap *reap, const char *bump)
 {
+    ASSERT((uintptr_t)bump % REAP_UNIT == 0);
     uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
     *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
 }
@@ -418,6 +423,7 @@ static inline void reap_mark_start(const struct reap *reap, const char *bump)
 static inline void reap_shrink_begin(struct reap_chunk *chunk)
 {
     uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
+    ASSERT(shrink_seq % 2 == 0);
     atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
@@ -425,12 +431,14 @@ static inline void reap_shrink_begin(struct reap_chunk *chunk)
 static inline void reap_shrink_end(struct reap_chunk *chunk)
 {
     uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
+    ASSERT(shrink_seq % 2 == 1);
     atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_release);
 }
 
 /* Makes a chunk's units from `from` on the hole. There must be no hole before. */
 static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
+    ASSERT(chunk->owner == reap && from >= chunk->first && from <= chunk->end_unit);
     reap->current = chunk;
     reap->bump = reap_address(chunk, from);
     reap->bump_max = reap_address(chunk, chunk->end_unit);

@@ -24,11 +24,13 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
     reap_zero_starts(chunk, size);
     reap_chunk_bump_in(reap, chunk, chunk->first);
     reap_region_mode(reap);
+    ASSERT(bitmap_next(chunk->starts, 0, chunk->end_unit) == chunk->end_unit);
 }
 
 /* Makes a reap in its first chunk. */
 static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
 {
+    ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_FIRST_SIZE / 4);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     reap_zero_line((char *)reap + 64);
     reap_zero_line((char *)reap + 128);
@@ -48,6 +50,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
         reap->flags = REAP_WATCHED;
         sanitizer_pool_begin(reap);
     }
+    ASSERT(reap_first_chunk(reap) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
     return reap;
 }
 
@@ -93,6 +96,7 @@ ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_c
 
 void reap_region_learn_size(const struct reap *reap)
 {
+    ASSERT(reap->parent && reap->peak >= reap->held);
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
     unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);
@@ -147,6 +151,8 @@ static NOINLINE void end_rest(struct reap *reap)
 
 ALIGNED void reap_region_destroy(struct reap *reap)
 {
+    ASSERT(reap->tag == reap_tag(reap) || reap_is_shared(reap));
+    ASSERT(!reap->children && !reap->cleanups);
     uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
@@ -168,6 +174,7 @@ static void update_keep(struct reap *reap)
     for (const struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next)
         if (chunk->kind == REAP_REGULAR) used += chunk->size;
     if (used > REAP_KEEP_MAX) used = REAP_KEEP_MAX;
+    ASSERT(used <= REAP_KEEP_MAX && reap->keep <= REAP_KEEP_MAX);
     if (used >= reap->keep)
         reap->keep = (uint32_t)used;
     else
@@ -186,6 +193,7 @@ static const struct reap_chunk *too_big(const struct reap *reap)
 /* Makes a chunk of this round a spare, or gives it back. */
 static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool is_too_big)
 {
+    ASSERT(chunk != reap_first_chunk(reap) && chunk->owner == reap && reap->held >= chunk->size);
     if (chunk->kind != REAP_REGULAR || reap->spare_bytes >= reap->keep || is_too_big) {
         reap->held -= chunk->size;
         give_back(chunk);
@@ -194,6 +202,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
     if (UNLIKELY(reap_instrumented))
         sanitizer_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
     chunk->kind = REAP_SPARE;
+    ASSERT(!chunk->is_users || reap->flags & REAP_SOURCED);
     chunk->frees = NULL;
     chunk->fast_free_end = 0;
     chunk->next = reap->spares;
@@ -206,6 +215,7 @@ static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
     struct reap_chunk *lists[] = {reap->chunks, reap_spares(reap)};
     if (!lists[0] && !lists[1]) return;
+    ASSERT(reap->current == NULL || reap->current == reap_first_chunk(reap));
     reap->chunks = reap->spares = NULL;
     reap->spare_bytes = 0;
     for (size_t i = 0; i < 2; i++) {
@@ -244,6 +254,7 @@ static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, 
     reap_chunk_bump_in(reap, chunk, chunk->first);
     reap_choose_mode(reap);
     move_name(reap, reap_chunk_record(reap, size), size);
+    ASSERT(reap->current == chunk && reap->name);
     if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
 
@@ -255,6 +266,7 @@ static size_t size_of_name(const struct reap *reap)
 
 void reap_region_clear(struct reap *reap)
 {
+    ASSERT(!reap->children && !(reap->flags & REAP_MARKED));
     struct reap_chunk *first = reap_first_chunk(reap);
     drop_pending(reap);
     reap_chunk_adopt(reap);

@@ -14,10 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#pragma weak reapCreate
+#pragma weak reapMalloc
 #pragma weak reapName
 #pragma weak reapOf
 #pragma weak reapParent
+#pragma weak reapSetLimit
 #pragma weak reapStats
+#define REAP_NO_INLINE /* the inline part calls the library by a name that is not weak */
 #include "reap.h"
 
 static void expect(int held, const char *what)
@@ -177,6 +181,34 @@ static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
     exit(1);
 }
 
+static unsigned aborts;
+
+static int count_abort(int status)
+{
+    expect(status == APR_ENOMEM, "the abort function is told that there is no memory");
+    aborts++;
+    return -1;
+}
+
+/* As libreap-apr(7) has it: past a limit on a pool's reap its abort function is called, which in httpd ends
+ * the process; so is that of a pool below. A reap of one's own gives NULL, and no function is called. */
+static void limited(apr_pool_t *parent)
+{
+    apr_pool_t *pool, *child;
+    void *own;
+    apr_pool_create_ex(&pool, parent, count_abort, NULL);
+    apr_pool_create(&child, pool);
+    reapCreate(&own, apr_pool_reap(pool));
+    expect(reapSetLimit(&own, 10000) == 0, "a limit on a reap below a pool's");
+    expect(!reapMalloc(&own, 20000) && aborts == 0, "a reap of one's own gives NULL");
+    expect(reapSetLimit(apr_pool_reap(pool), 100000) == 0, "a limit on a pool's reap");
+    expect(apr_palloc(pool, 1000) && aborts == 0, "below the limit");
+    expect(!apr_palloc(pool, 200000) && aborts == 1, "past the limit the pool's abort function is called");
+    expect(!apr_palloc(child, 200000) && aborts == 2, "and in a pool below");
+    expect(!reapMalloc(&own, 20000) && aborts == 2, "and not for a reap of one's own");
+    apr_pool_destroy(pool);
+}
+
 int main(int argc, char **argv)
 {
     apr_pool_t *pool, *other;
@@ -195,6 +227,7 @@ int main(int argc, char **argv)
     texts_in_holes(other);
     reap_of(pool);
     late_child(pool);
+    limited(other);
     lists_of_nodes(apr_pool_allocator_get(pool));
     apr_terminate();
     puts("reaps");

@@ -1,11 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The fast paths of malloc and free have no lock, no atomic read-modify-write, and not many instructions:
-# counted by single steps (bench/steps.c). On the locked path the same count must find atomic ones.
+# counted by single steps (bench/steps.c). On the locked path the same count must find atomic ones. The same holds
+# for reapMalloc and reapFree (bench/steps_reap.c), and shared reaps are those in which atomic ones must be found.
 set -u
 preload=$(realpath "${top_builddir:-.}/.libs/libreap-malloc.so")
 steps=${top_builddir:-.}/bench/steps
+steps_reap=${top_builddir:-.}/bench/steps_reap
 most=64 # instructions of a call, with room for another compiler
+most_reap=96 # and of a reap's in heap mode
 
 REAP_OPTIONS=stats=1 LD_PRELOAD=$preload /bin/true 2>&1 | grep -q 'path rseq' ||
     { echo "skipped: no restartable sequences here"; exit 77; }
@@ -21,13 +24,31 @@ judge() {
         }'
 }
 
-"$steps" "$preload" >fast_path.$$ 2>fast_path.$$.err
+# The same of the reap calls.
+judge_reap() {
+    awk -v most="$1" -v most_heap="$2" '
+        { call = $0; sub(/^[0-9]+ [0-9]+ /, "", call) }
+        call ~ /^reap(Malloc|Free)[ ,]/ && call ~ /, shared$/ { shared++; if ($2 == 0) print call ": nothing atomic" }
+        call ~ /^reapMalloc [0-9]+$/ { bumps++; if ($1 > most) print call ": " $1 " instructions" }
+        call ~ /^(reapMalloc 64, a free block|reapFree, in the middle)$/ {
+            blocks++
+            if ($1 > most_heap) print call ": " $1 " instructions"
+        }
+        call ~ /^reap(Malloc|Free)[ ,]/ && call !~ /, (shared|limited)$/ && $2 > 0 { print call ": " $2 " atomic" }
+        END { if (shared < 8 || bumps != 4 || blocks != 2) print "not all was counted" }'
+}
+
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+"$steps" "$preload" >"$tmp/mallocs"
 status=$?
+"$steps_reap" >"$tmp/reaps"
+status_reap=$?
 locked=$(REAP_OPTIONS=path=locked "$steps" "$preload" | judge some 100000)
-fast=$(judge none $most <fast_path.$$)
-cat fast_path.$$ fast_path.$$.err
-rm -f fast_path.$$ fast_path.$$.err
+fast=$(judge none $most <"$tmp/mallocs")
+reaps=$(judge_reap $most $most_reap <"$tmp/reaps")
+cat "$tmp/mallocs" "$tmp/reaps"
 [ $status != 77 ] || { echo "skipped: no single steps here"; exit 77; }
-[ $status = 0 ] && [ -z "$fast$locked" ] && exit 0
-echo "the fast path: ${fast:-as it must be}; the locked path: ${locked:-as it must be}"
+[ $status = 0 ] && [ $status_reap = 0 ] && [ -z "$fast$locked$reaps" ] && exit 0
+echo "the fast path: ${fast:-as it must be}; the locked path: ${locked:-as it must be}; reaps: ${reaps:-as they must be}"
 exit 1

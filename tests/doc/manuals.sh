@@ -15,12 +15,16 @@ documented() {
     [ "$(echo "$calls" | wc -l)" -ge "$3" ] || wrong "$1 could not be read"
     for call in $calls; do
         grep -q "^\.B.*[ *]$call(" "$srcdir/doc/$4" || wrong "$4 has no synopsis of $call"
-        [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] || wrong "$call.3 does not lead to $4"
+        [ "$call.3" = "$4" ] || [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] ||
+            wrong "$call.3 does not lead to $4"
     done
 }
-documented reap.h 'reap[A-Z][A-Za-z]*' 30 reap.3
+documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
 documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
+
+# `man reap` looks in section 3 before section 7, and opens the page that one should read first.
+[ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
 
 # reap.7 explains every message of misuse that there is a program for.
 sed -n 's/^ *expect(.*, "\([^",]*\).*/\1/p' "$srcdir"/tests/misuse/*.c | sort -u >"$tmp/messages"
@@ -52,7 +56,7 @@ else
     echo "skipped: no groff with macros: whether pages format"
 fi
 if command -v mandoc >/dev/null; then
-    for page in "$srcdir"/doc/reap.[37]; do
+    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3; do
         mandoc -Tlint -W warning "$page" || wrong "$page"
     done
 else

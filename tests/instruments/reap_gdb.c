@@ -45,6 +45,7 @@ int main(void)
     reapCreateWith(&in_buffer, NULL, &options);
     fill(&in_buffer, 5);
     hoard_malloc(100);
+    reapSetLimit(&connection, 1 << 24);
     reapReport(NULL, stdout);
     fflush(stdout);
     stop_here();

@@ -21,10 +21,41 @@ REAP_OPTIONS=leaks=1,stats=1 "$program" 2>"$tmp/said"
 [ "$(grep -c '^reap: at the end of .*reap_leaks, process [0-9][0-9]*$' "$tmp/said")" = 1 ] || { echo "which program?"; bad=1; }
 head -n 1 "$tmp/said" | grep -q '^reap: at the end of ' || { echo "not at first"; bad=1; }
 REAP_OPTIONS=help "$program" 2>"$tmp/said"
-for name in $(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "${srcdir:-.}/lib/base/options.c") 'libreap-malloc(7)'; do
-    grep -qF " $name" "$tmp/said" || { echo "help has no $name"; bad=1; }
+names=$(sed -n 's/^ *{"\([a-z_]*\)", AT(.*/\1/p' "${srcdir:-.}/lib/base/options.c")
+for name in $names; do
+    grep -q "^reap:   $name=[^ ].* ([^)]*): [a-zA-Z0-9]" "$tmp/said" || { echo "help has no $name"; bad=1; }
 done
-[ "$(wc -l <"$tmp/said")" = 1 ] || { cat "$tmp/said"; bad=1; }
+head -n 1 "$tmp/said" | grep -qF 'libreap-malloc(7)' || { echo "help does not name the page"; bad=1; }
+[ "$(wc -l <"$tmp/said")" = $(($(echo "$names" | wc -l) + 1)) ] || { cat "$tmp/said"; bad=1; }
+grep -q '^reap:   heaps=cid|cpu|.*dynamic:N|.* (cid): ' "$tmp/said" || { echo "help: words"; bad=1; }
+grep -q '^reap:   slack=0 to 1024 (4): ' "$tmp/said" || { echo "help: bounds"; bad=1; }
+# stats=FILE: the same lines, or JSON; nothing on standard error; a line where the file cannot be made.
+REAP_OPTIONS=stats=1 "$program" 2>"$tmp/lines"
+REAP_OPTIONS=stats=$tmp/stats,slack=4 "$program" 2>"$tmp/said"
+[ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
+masked() { sed 's/process [0-9]*/process N/; s/[0-9][0-9]* *([0-9.]* .iB)/BYTES/g; s/^\(reap: [hs][el].*\)[0-9].*/\1/' "$1"; }
+[ "$(wc -l <"$tmp/stats")" = 6 ] && [ "$(masked "$tmp/stats" | cut -d ' ' -f 1-3)" = "$(masked "$tmp/lines" | cut -d ' ' -f 1-3)" ] ||
+    { echo "other lines in the file"; cat "$tmp/stats"; bad=1; }
+grep -qE ' held [0-9]+ \([0-9.]+ [KMG]iB\)' "$tmp/stats" || { echo "no units"; bad=1; }
+(REAP_OPTIONS="stats=$tmp/of.%p.json" exec "$program") 2>"$tmp/said" &
+wait $!
+process=$!
+REAP_OPTIONS=stats=$tmp/of.$process.json "$program" 2>>"$tmp/said"
+[ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
+[ "$(wc -l <"$tmp/of.$process.json")" = 2 ] || { echo "not two lines of JSON in of.$process.json"; ls "$tmp"; bad=1; }
+head -n 1 "$tmp/of.$process.json" | grep -q "^{\"program\": \".*reap_leaks\", \"process\": $process, \"path\": \"" ||
+    { echo "whose JSON?"; bad=1; }
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    it = json.loads(line)
+    assert it["options"]["slack"] == "4" and len(it["options"]) == int(sys.argv[2]), it
+    assert 0 < it["live_bytes"] <= it["held_bytes"] <= it["peak_held_bytes"], it
+    assert it["heaps"] >= 1 and it["slow_mallocs"] >= 1 and it["transfers"] >= 0, it
+' "$tmp/of.$process.json" "$(echo "$names" | wc -l)" || { echo "no JSON"; bad=1; }
+fi
+REAP_OPTIONS=stats=$tmp/none/at "$program" 2>"$tmp/said"
+echo "reap: REAP_OPTIONS: stats=$tmp/none/at cannot be written: No such file or directory" | diff - "$tmp/said" || bad=1
 REAP_OPTIONS=stats=0 "$program" 2>"$tmp/said"
 [ ! -s "$tmp/said" ] || { cat "$tmp/said"; bad=1; }
 exit $bad

@@ -40,6 +40,9 @@ struct processor {
     uint32_t id;
     const struct section *section;
     unsigned lock_depth;
+#ifdef REAP_DEBUG
+    struct lock_ranks ranks; /* and its held locks by rank */
+#endif
     greg_t *stopped; /* its registers, if it is */
 };
 
@@ -208,6 +211,11 @@ static void switch_to(struct processor *next)
     last->id = area.rseq_id;
     last->section = area.section;
     last->lock_depth = lock_depth;
+#ifdef REAP_DEBUG
+    last->ranks = lock_ranks;
+    lock_ranks = next->ranks;
+    lock_ranks.me = next == &fast ? next : NULL;
+#endif
     area.rseq_id = next->id;
     area.section = next->section;
     lock_depth = next->lock_depth;

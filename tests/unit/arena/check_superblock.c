@@ -25,7 +25,8 @@ static void setup(void)
 
 static unsigned format(unsigned c)
 {
-    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS};
+    sb = (struct superblock){
+        .origin = memory - BLOCK_BIAS, .role = {.owner = OWNER_NONE}, .kind = SLOT_BLOCKS};
     superblock_format(&sb, c);
     return sizeclasses[c].capacity;
 }

@@ -52,6 +52,8 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"stats=1", AT(stats), 1},
         {"stats=0", AT(stats), 0},
         {"stats", AT(stats), 1}, /* a name alone means 1 */
+        {"stats=/a/file.%p", AT(stats), 1},
+        {"stats=a.file", AT(stats), 1},
         {"heaps=cpu", AT(heaps), HEAPS_CPU},
         {"heaps=cid", AT(heaps), HEAPS_CID},
         {"heaps=core", AT(heaps), HEAPS_CORE},
@@ -266,6 +268,18 @@ START_TEST(formats)
 }
 END_TEST
 
+START_TEST(bytes_have_a_unit_beside_them)
+{
+    char text[REPORT_BYTES];
+    ck_assert_str_eq(report_bytes(text, 10239, "bytes"), "10239 bytes");
+    ck_assert_str_eq(report_bytes(text, 10240, "bytes"), "10240 bytes (10.0 KiB)");
+    ck_assert_str_eq(report_bytes(text, 1048575, ""), "1048575 (1023.9 KiB)");
+    ck_assert_str_eq(report_bytes(text, 1048576, "held"), "1048576 held (1.0 MiB)");
+    ck_assert_str_eq(report_bytes(text, (size_t)5 << 30, ""), "5368709120 (5.0 GiB)");
+    ck_assert_str_eq(report_bytes(text, SIZE_MAX, "bytes"), "18446744073709551615 bytes (16777215.9 TiB)");
+}
+END_TEST
+
 START_TEST(a_buffer_too_small_is_terminated_and_not_overrun)
 {
     for (size_t size = 1; size < 12; size++) {
@@ -377,6 +391,7 @@ int main(void)
     tcase_add_test(parsing, what_was_given_is_shown);
     tcase_add_test(parsing, without_environ_the_kernels_copy_is_read);
     tcase_add_test(reporting, formats);
+    tcase_add_test(reporting, bytes_have_a_unit_beside_them);
     tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
     tcase_add_test(reporting, a_long_line_is_cut_and_stays_one_line);
     tcase_add_test(reporting, misuse_is_one_line_and_abort);

@@ -130,7 +130,12 @@ static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;
 static _Atomic uint32_t worker_id = UINT32_MAX;
 
-static void free_once(void) { heap_free(&sb, memory); }
+/* The block is freed again and again: its superblock must not come to have more of them than it can hold. */
+static void free_once(void)
+{
+    heap_free(&sb, memory);
+    if (superblock_has_pending(&sb)) superblock_take_pending(&sb);
+}
 
 static void carve_once(void) { heap_carve(big_class()); }
 
@@ -164,7 +169,7 @@ static void wait_for_commit(uint64_t before)
 static void set_owner(unsigned id, bool on)
 {
     superblock_set_role(&sb, (union superblock_role){.owner = (uint16_t)(on ? id : OWNER_NONE),
-                                                     .heap = HEAP_NONE,
+                                                     .heap = (uint16_t)(on ? id : HEAP_NONE),
                                                      .regroup_at = UINT16_MAX});
 }
 

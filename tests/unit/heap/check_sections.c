@@ -51,7 +51,7 @@ static void make_superblock(void)
     ck_assert_ptr_nonnull(sb);
     memset(slot_start(sb), 0x5a, SUPERBLOCK);
     superblock_format(sb, CLASS);
-    sb->role = (union superblock_role){.owner = ID, .heap = HEAP_NONE, .regroup_at = HEAP_NEVER};
+    sb->role = (union superblock_role){.owner = ID, .heap = ID, .regroup_at = HEAP_NEVER};
     heap_rows[ID].active[CLASS] = sb;
 }
 
@@ -250,7 +250,7 @@ START_TEST(an_outbox_gives_the_latest_back_and_each_once)
     act_as(OTHER);
     ck_assert_ptr_null(heap_batch_pop(CLASS_64 + 1));
     for (unsigned i = N; i-- > 0;) {
-        ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64] / HEAP_OUTBOX_ONE, i + 1);
+        ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64] / HEAP_BATCH_ONE, i + 1);
         ck_assert_ptr_eq(heap_batch_pop(CLASS_64), blocks[i]);
     }
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], 0);
@@ -262,7 +262,7 @@ START_TEST(a_closed_outbox_gives_nothing)
 {
     void *blocks[2];
     fill_batch(blocks, 2);
-    heap_batches[OTHER].of[CLASS_64] |= HEAP_OUTBOX_CLOSED;
+    heap_batches[OTHER].of[CLASS_64] |= HEAP_BATCH_CLOSED;
     uint64_t word = heap_batches[OTHER].of[CLASS_64];
     ck_assert_ptr_null(heap_batch_pop(CLASS_64));
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], word);

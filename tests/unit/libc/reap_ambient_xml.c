@@ -33,7 +33,7 @@ static void leak(void)
 
 static void quiet(void *context, const char *format, ...) { (void)context, (void)format; }
 
-/* The last error is kept with each use, and is given up inside, as reap(3) has it. */
+/* The last error is kept with each use, and is given up inside, as reapEnter(3) has it. */
 static void fail(void)
 {
     xmlSetGenericErrorFunc(NULL, quiet);

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "support/expect.h"
 #include "region/reap_chunk.h"
+#include "support/expect.h"
 
 /* --- what is no reap ------------------------------------------------------------------------- */
 
@@ -24,7 +24,17 @@ static void vprintf_in(void **reap, const char *format, ...)
     va_end(args);
 }
 
+static int vappend_in(void **reap, reap_builder *builder, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int result = reapVappendf(reap, builder, format, args);
+    va_end(args);
+    return result;
+}
+
 static void *other;
+static reap_builder builder;
 static struct reap_stats stats;
 static reap_mark mark;
 
@@ -49,6 +59,13 @@ static void with_strndup(void **reap) { reapStrndup(reap, "text", 2); }
 static void with_memdup(void **reap) { reapMemdup(reap, "text", 4); }
 static void with_printf(void **reap) { reapPrintf(reap, "text"); }
 static void with_vprintf(void **reap) { vprintf_in(reap, "text"); }
+static void with_append(void **reap) { reapAppend(reap, &builder, "text", 4); }
+static void with_append_string(void **reap) { reapAppendString(reap, &builder, "text"); }
+static void with_appendf(void **reap) { reapAppendf(reap, &builder, "text"); }
+static void with_vappendf(void **reap) { vappend_in(reap, &builder, "text"); }
+static void with_extend(void **reap) { reapExtend(reap, &builder, 10); }
+static void with_finish(void **reap) { reapFinish(reap, &builder); }
+static void with_enter_quietly(void **reap) { reapEnterQuietly(reap); }
 static void with_parent(void **reap) { reapParent(reap); }
 static void with_set_name(void **reap) { reapSetName(reap, "name"); }
 static void with_name(void **reap) { reapName(reap); }
@@ -95,6 +112,13 @@ static const struct {
              {"reapMemdup", with_memdup, 0},
              {"reapPrintf", with_printf, 0},
              {"reapVprintf", with_vprintf, 0},
+             {"reapAppend", with_append, 0},
+             {"reapAppendString", with_append_string, 0},
+             {"reapAppendf", with_appendf, 0},
+             {"reapVappendf", with_vappendf, 0},
+             {"reapExtend", with_extend, 0},
+             {"reapFinish", with_finish, 0},
+             {"reapEnterQuietly", with_enter_quietly, 0},
              {"reapParent", with_parent, 0},
              {"reapSetName", with_set_name, 0},
              {"reapName", with_name, 0},
@@ -225,6 +249,16 @@ static void null_strndup(void **reap) { reapStrndup(reap, OPAQUE((char *)NULL), 
 static void null_memdup(void **reap) { reapMemdup(reap, OPAQUE((void *)NULL), 1); }
 static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL), 0); }
 static void null_vprintf(void **reap) { vprintf_in(reap, OPAQUE((char *)NULL)); }
+static void null_append(void **reap) { reapAppend(reap, &builder, OPAQUE((char *)NULL), 1); }
+static void null_append_to(void **reap) { reapAppend(reap, OPAQUE((reap_builder *)NULL), "text", 4); }
+static void null_append_string(void **reap) { reapAppendString(reap, &builder, OPAQUE((char *)NULL)); }
+static void null_append_string_to(void **reap) { reapAppendString(reap, OPAQUE((reap_builder *)NULL), "t"); }
+static void null_appendf(void **reap) { reapAppendf(reap, &builder, OPAQUE((char *)NULL)); }
+static void null_appendf_to(void **reap) { reapAppendf(reap, OPAQUE((reap_builder *)NULL), "text"); }
+static void null_vappendf(void **reap) { vappend_in(reap, &builder, OPAQUE((char *)NULL)); }
+static void null_vappendf_to(void **reap) { vappend_in(reap, OPAQUE((reap_builder *)NULL), "text"); }
+static void null_extend(void **reap) { reapExtend(reap, OPAQUE((reap_builder *)NULL), 10); }
+static void null_finish(void **reap) { reapFinish(reap, OPAQUE((reap_builder *)NULL)); }
 static void null_of(void **reap) { reapOf(reap, OPAQUE((void **)NULL)); }
 static void null_on_destroy(void **reap) { reapOnDestroy(reap, OPAQUE((void (*)(void *))NULL), NULL); }
 static void null_mark(void **reap) { reapMark(reap, OPAQUE((reap_mark *)NULL)); }
@@ -246,6 +280,16 @@ static const struct {
              {"reapMemdup", null_memdup},
              {"reapPrintf", null_printf},
              {"reapVprintf", null_vprintf},
+             {"reapAppend", null_append},
+             {"reapAppend", null_append_to},
+             {"reapAppendString", null_append_string},
+             {"reapAppendString", null_append_string_to},
+             {"reapAppendf", null_appendf},
+             {"reapAppendf", null_appendf_to},
+             {"reapVappendf", null_vappendf},
+             {"reapVappendf", null_vappendf_to},
+             {"reapExtend", null_extend},
+             {"reapFinish", null_finish},
              {"reapOf", null_of},
              {"reapOnDestroy", null_on_destroy},
              {"reapMark", null_mark},

@@ -113,6 +113,12 @@ START_TEST(the_report_is_a_tree)
     ck_assert_ptr_nonnull(strstr(text, "\n  request "));
     ck_assert_ptr_nonnull(strstr(text, ": 1 objects, 112 bytes, 1 chunks, 8192 held"));
     ck_assert_ptr_nonnull(strstr(text, "\n    0x"));
+    ck_assert_ptr_null(strstr(text, "limit"));
+    reapSetLimit(&child, 5000);
+    reapReport(&child, out);
+    fflush(out);
+    ck_assert_ptr_nonnull(strstr(text, " at most, limit 5000\n  0x"));
+    ck_assert_int_eq(reapSetLimit(&child, 0), 0);
     fclose(out);
     size_t one = strlen(text);
     free(text);

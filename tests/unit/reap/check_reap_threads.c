@@ -2,6 +2,7 @@
 /* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
 #include "support/check_reap.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,6 +17,8 @@
 #include "region/reap_chunk.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
+
+static _Atomic bool reported;
 
 /* --- children of one parent ------------------------------------------------------------------ */
 
@@ -45,9 +48,62 @@ START_TEST(threads_make_children_of_one_parent)
 }
 END_TEST
 
-/* --- a report of all meanwhile --------------------------------------------------------------- */
+/* --- objects that any thread frees ------------------------------------------------------------ */
 
-static _Atomic bool reported;
+enum { BATCH = 500 };
+
+static void *objects[BATCH];
+
+static void *free_batch(void *unused)
+{
+    for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(objects[i]), 0);
+    return unused;
+}
+
+static void *new_batch(void *shared)
+{
+    void *reap;
+    if (shared)
+        reap = new_shared(NULL, 0);
+    else
+        reapCreate(&reap, NULL);
+    for (int i = 0; i < BATCH; i++) objects[i] = reapMalloc(&reap, i % 50 ? (size_t)i : 50000);
+    return reap;
+}
+
+/* The reap's own thread goes on meanwhile; and itself frees what it has not entered, and what it has. */
+START_TEST(any_thread_frees_an_object)
+{
+    for (int round = 0; round < 20; round++) {
+        pthread_t thread;
+        void *reap = new_batch(_i ? &reap : NULL);
+        ck_assert_int_eq(pthread_create(&thread, NULL, free_batch, NULL), 0);
+        for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
+        pthread_join(thread, NULL);
+        reapEnterQuietly(&reap);
+        ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
+        reapLeave();
+        ck_assert_int_eq(reapSetLimit(&reap, 0), 0); /* which takes in what was freed */
+        ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+        reapDestroy(&reap);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_reaps_stays)
+{
+    void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        errno = 0;
+        ck_assert_int_eq(reapFreeAny(none[i]), -1);
+        ck_assert_int_eq(errno, ENOENT);
+    }
+    hoard_free(none[2]);
+    free(none[3]);
+}
+END_TEST
+
+/* --- a report of all meanwhile --------------------------------------------------------------- */
 
 /* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
 static void *make_trees(void *unused)
@@ -282,6 +338,8 @@ int main(void)
     TCase *tests = tcase_create("threads");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, threads_make_children_of_one_parent);
+    tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
+    tcase_add_test(tests, what_is_no_reaps_stays);
     tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
     tcase_add_test(tests, reaps_go_from_thread_to_thread);
     tcase_add_test(tests, a_fork_between_two_instructions);

@@ -380,6 +380,111 @@ static void test_entered()
     }));
 }
 
+// --- the allocator without state -----------------------------------------------------------------
+
+template <class T> using vector = std::vector<T, reap::allocator<T>>;
+using string = std::basic_string<char, std::char_traits<char>, reap::allocator<char>>;
+using map = std::map<int, string, std::less<int>, reap::allocator<std::pair<const int, string>>>;
+
+static_assert(std::is_empty_v<reap::allocator<int>> && sizeof(vector<int>) == sizeof(std::vector<int>));
+static_assert(std::allocator_traits<reap::allocator<int>>::is_always_equal::value);
+static_assert(std::is_nothrow_move_assignable_v<vector<int>> && std::is_nothrow_move_assignable_v<map>);
+static_assert(std::is_convertible_v<reap::allocator<int>, reap::allocator<double>>);
+
+static map fill()
+{
+    map filled;
+    for (int i = 0; i < 100; i++) filled.emplace(i, string(50, char('a' + i % 26)));
+    return filled;
+}
+
+static void test_allocator_takes()
+{
+    reap::resource outer, inner(outer.handle());
+    vector<int> none(100, 7);
+    void *owner;
+    EXPECT(reapOf(none.data(), &owner) == -1);
+    reap::scope in_outer(outer.handle());
+    EXPECT(reapEntered() == *outer.handle());
+    vector<int> numbers(100, 7);
+    EXPECT(is_in(numbers.data(), outer));
+    {
+        reap::scope in_inner(inner.handle());
+        string text(100, 't');
+        map table = fill();
+        EXPECT(is_in(text.data(), inner) && is_in(&*table.begin(), inner) && is_in(table[7].data(), inner));
+        auto shared = std::allocate_shared<int>(reap::allocator<int>(), 7);
+        EXPECT(is_in(shared.get(), inner));
+        numbers.resize(1000); // from the inner one; what it had goes back to the outer
+        EXPECT(is_in(numbers.data(), inner) && live_objects(outer) == 0);
+        numbers = vector<int>();
+        EXPECT(live_objects(inner) > 200);
+    }
+    EXPECT(live_objects(inner) == 0);
+    struct alignas(256) wide {
+        char bytes[256];
+    };
+    vector<wide> aligned(3);
+    EXPECT(is_in(aligned.data(), outer) && reinterpret_cast<std::uintptr_t>(aligned.data()) % 256 == 0);
+}
+
+// From a reap to outside and back: nothing is copied, and each block goes back to where it came from.
+static void test_allocator_moves()
+{
+    reap::resource memory;
+    map outside = fill(), inside;
+    void *owner;
+    {
+        reap::scope scope(memory.handle());
+        inside = fill();
+    }
+    auto *first = &*inside.begin(), *other = &*outside.begin();
+    std::swap(inside, outside);
+    EXPECT(&*outside.begin() == first && &*inside.begin() == other);
+    EXPECT(is_in(first, memory) && reapOf(other, &owner) == -1);
+    inside = std::move(outside);
+    EXPECT(&*inside.begin() == first && inside == fill());
+    map copy = inside; // nobody is in the reap now
+    EXPECT(reapOf(&*copy.begin(), &owner) == -1 && copy == inside);
+    {
+        reap::scope scope(memory.handle());
+        copy.clear(); // malloc's memory, from within
+    }
+    EXPECT(live_objects(memory) == 200);
+    std::thread([taken = std::move(inside)]() mutable { taken.clear(); }).join();
+    EXPECT(reapSetLimit(memory.handle(), 0) == 0 && live_objects(memory) == 0);
+}
+
+static void test_allocator_fails()
+{
+    reap::options options;
+    options.limit = 1000;
+    reap::resource memory(options);
+    EXPECT(throws<std::bad_alloc>([] { (void)reap::allocator<int>().allocate(OPAQUE(SIZE_MAX / 2)); }));
+    reap::scope scope(memory.handle());
+    vector<int> numbers(100);
+    EXPECT(throws<std::bad_alloc>([&] { numbers.resize(1000); }) && numbers.size() == 100);
+    EXPECT(throws<std::bad_alloc>([] { (void)reap::allocator<int>().allocate(OPAQUE(SIZE_MAX / 2)); }));
+    EXPECT(throws<std::bad_alloc>([] { (void)reap::allocator<int>().allocate(OPAQUE(SIZE_MAX / 4 + 2)); }));
+    errno = 7;
+    numbers = vector<int>();
+    reap::allocator<int>().deallocate(std::allocator<int>().allocate(1), 1);
+    EXPECT(errno == 7 && live_objects(memory) == 0);
+}
+
+// Builders, and handles by value and by type, as C++ sees them.
+static void test_calls_of_c()
+{
+    reap::resource memory;
+    reap_builder line = {};
+    for (int i = 0; i < 3; i++) EXPECT(reapAppendf(memory.handle(), &line, "%d,", i) == 0);
+    EXPECT(std::string(reapFinish(memory.handle(), &line)) == "0,1,2,");
+    reap_t *parent = static_cast<reap_t *>(*memory.handle()), *child = reapNew(parent);
+    EXPECT(reapParent(&child->self) == parent && reapMalloc(&child->self, 10) != nullptr);
+    reapDestroy(&child->self);
+    EXPECT(stats_of(memory.handle()).children == 0);
+}
+
 int main()
 {
     test_alignment();
@@ -396,5 +501,9 @@ int main()
     test_unique();
     test_unwinding();
     test_entered();
+    test_allocator_takes();
+    test_allocator_moves();
+    test_allocator_fails();
+    test_calls_of_c();
     return expect_status();
 }

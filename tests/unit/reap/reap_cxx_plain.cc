@@ -35,6 +35,20 @@ static void test_works()
     EXPECT(ended == 1);
 }
 
+static void test_allocator()
+{
+    reap::resource memory;
+    std::vector<int, reap::allocator<int>> outside(10), inside;
+    {
+        reap::scope scope(memory.handle());
+        inside.assign(1000, 7);
+    }
+    void *owner;
+    EXPECT(reapOf(inside.data(), &owner) == 0 && owner == *memory.handle());
+    std::swap(inside, outside);
+    EXPECT(outside[999] == 7 && reapOf(inside.data(), &owner) == -1);
+}
+
 static void test_ends()
 {
     int out[2], status = 0;
@@ -56,6 +70,7 @@ static void test_ends()
 int main()
 {
     test_works();
+    test_allocator();
     test_ends();
     EXPECT(ended == 2);
     return expect_status();

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_builder.c: an object that grows at its end.
+ *
+ * The object's room doubles, so that n bytes in small pieces cost O(n). Resizing keeps an object in its place
+ * while the memory behind it is free, and the last object before the bump pointer always has the hole there.
+ * Near a limit the room grows by no more than the program asks for: the function of reapOnLimit shall not run
+ * for bytes that nobody asked for.
+ */
+#include "reap.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/report.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
+
+enum {
+    ROOM_MIN = 64, /* bytes of the first object */
+    GUESS = 256    /* bytes on the stack for what most formats make */
+};
+
+/* The object that a builder has, or a new one, with so much room. NULL: no memory, and nothing has changed.
+ */
+static char *resize(struct reap *reap, const reap_builder *builder, size_t room, const char *call)
+{
+    if (!builder->data) return reap_alloc_any(reap, room);
+    struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
+    return reap_alloc_resize(reap, chunk, builder->data, room);
+}
+
+/* Twice the room, if limits allow that without a question. */
+static size_t room_to_ask_for(const struct reap *reap, size_t room, size_t need)
+{
+    size_t twice = room < ROOM_MIN ? ROOM_MIN : room <= PTRDIFF_MAX / 2 ? 2 * room : need;
+    return need < twice && twice - room <= reap_quota_left(reap) ? twice : need;
+}
+
+static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, const char *call)
+{
+    HELD struct reap *reap = reap_hold(handle, call);
+    size_t room = room_to_ask_for(reap, builder->data ? builder->room : 0, need);
+    char *data = resize(reap, builder, room, call);
+    if (!data && room > need) data = resize(reap, builder, room = need, call);
+    if (!data) return false;
+    builder->data = data;
+    builder->room = room;
+    return true;
+}
+
+/* Checks what each call is given, and has room for n bytes more and the zero behind them. */
+static bool begin(void **handle, reap_builder *builder, size_t n, const char *call)
+{
+    size_t need;
+    reap_check(handle, call);
+    REAP_NOT_NULL(builder, call);
+    if (UNLIKELY(builder->data && builder->length >= builder->room))
+        report_misuse(call, builder, "not a builder");
+    if (!builder->data) builder->length = 0;
+    if (UNLIKELY(__builtin_add_overflow(builder->length, n, &need) || need >= PTRDIFF_MAX)) {
+        errno = ENOMEM;
+        return false;
+    }
+    return LIKELY(builder->data && need < builder->room) || grow(handle, builder, need + 1, call);
+}
+
+/* n more bytes of the object, which the caller fills. */
+static char *extend(reap_builder *builder, size_t n)
+{
+    char *bytes = builder->data + builder->length;
+    builder->length += n;
+    builder->data[builder->length] = '\0';
+    return bytes;
+}
+
+/* The bytes may be the object's own, which moves perhaps. */
+static int append(void **handle, reap_builder *builder, const void *bytes, size_t n, const char *call)
+{
+    REAP_NOT_NULL(builder, call);
+    size_t offset = (uintptr_t)bytes - (uintptr_t)builder->data;
+    bool is_own = builder->data && offset <= builder->length;
+    if (!begin(handle, builder, n, call)) return -1;
+    const char *from = is_own ? builder->data + offset : bytes;
+    if (n) memmove(builder->data + builder->length, from, n);
+    extend(builder, n);
+    return 0;
+}
+
+int reapAppend(void **handle, reap_builder *builder, const void *bytes, size_t n)
+{
+    if (n) REAP_NOT_NULL(bytes, "reapAppend");
+    return append(handle, builder, bytes, n, "reapAppend");
+}
+
+int reapAppendString(void **handle, reap_builder *builder, const char *s)
+{
+    REAP_NOT_NULL(s, "reapAppendString");
+    return append(handle, builder, s, strlen(s), "reapAppendString");
+}
+
+void *reapExtend(void **handle, reap_builder *builder, size_t n)
+{
+    return begin(handle, builder, n, "reapExtend") ? extend(builder, n) : NULL;
+}
+
+/* Most texts fit the guess and are formatted once. */
+static int print(void **handle, reap_builder *builder, const char *format, va_list args, const char *call)
+{
+    char guess[GUESS];
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(guess, sizeof guess, format, args);
+    bool done = length >= 0 && begin(handle, builder, (size_t)length, call);
+    if (done && length < GUESS)
+        memcpy(builder->data + builder->length, guess, (size_t)length);
+    else if (done)
+        vsnprintf(builder->data + builder->length, (size_t)length + 1, format, again);
+    va_end(again);
+    if (done) extend(builder, (size_t)length);
+    return done ? 0 : -1;
+}
+
+int reapVappendf(void **handle, reap_builder *builder, const char *format, va_list args)
+{
+    reap_check(handle, "reapVappendf");
+    REAP_NOT_NULL(format, "reapVappendf");
+    return print(handle, builder, format, args, "reapVappendf");
+}
+
+int reapAppendf(void **handle, reap_builder *builder, const char *format, ...)
+{
+    reap_check(handle, "reapAppendf");
+    REAP_NOT_NULL(format, "reapAppendf");
+    va_list args;
+    va_start(args, format);
+    int result = print(handle, builder, format, args, "reapAppendf");
+    va_end(args);
+    return result;
+}
+
+/* What is too much goes back; if that takes memory and there is none, it stays. */
+static char *trim(void **handle, const reap_builder *builder)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapFinish");
+    int saved = errno;
+    char *data = resize(reap, builder, builder->length + 1, "reapFinish");
+    errno = saved;
+    return data ? data : builder->data;
+}
+
+char *reapFinish(void **handle, reap_builder *builder)
+{
+    if (!begin(handle, builder, 0, "reapFinish")) return NULL;
+    extend(builder, 0);
+    char *data = trim(handle, builder);
+    *builder = (reap_builder){NULL, 0, 0};
+    return data;
+}
