@@ -4,6 +4,7 @@
 #include "base/probe.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
 
 #include <sched.h>
 
@@ -21,7 +22,8 @@ static void free_locked(struct superblock *sb, void *block)
         if (due && sb->role.sharing_notes) heap_collect(heap, sb);
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
-        if (superblock_live(sb) == 0 && heap_is_active(heap, sb) && heap != heap_mine()) heap_enqueue(sb);
+        bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
+        if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb); /* a thread may have an id and no heap yet */
         heap_unlock(heap);
         return;
     }

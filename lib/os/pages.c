@@ -171,7 +171,6 @@ void pages_unmap(void *start, size_t size)
 
 bool pages_purge(void *start, size_t size)
 {
-    ASSERT((uintptr_t)start % PAGE == 0 && size % PAGE == 0);
     int saved = errno;
     bool done = madvise(start, size, MADV_DONTNEED) == 0;
     errno = saved;

@@ -98,7 +98,6 @@ static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
 {
     struct reap_chunk *chunk = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
     if (!chunk) return NULL;
-    ASSERT(!reap_chunk_is_live(chunk));
     if (!__libc_single_threaded)
         return atomic_exchange_explicit(&parent->cached_child, NULL, memory_order_acquire);
     atomic_store_explicit(&parent->cached_child, NULL, memory_order_relaxed);

@@ -60,6 +60,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->to_sweep += reap_chunk_is_to_sweep(chunk);
     sums->draining += chunk->draining;
     HOLDS(sums, !chunk->draining || (!reap_chunk_is_to_sweep(chunk) && chunk != reap->current));
+    HOLDS(sums, chunk->frees || !reap_chunk_is_to_sweep(chunk));
     HOLDS(sums, chunk->fast_free_end == (chunk->frees ? chunk->size / REAP_UNIT : 0));
     check_blocks(reap, chunk, sums);
 }
@@ -225,15 +226,14 @@ bool reap_is_valid(const struct reap *reap, const char **why)
 bool reap_is_sound(const struct reap *reap)
 {
     struct sums sums = {0};
-    if (__libc_single_threaded) {
-        reap_is_valid(reap, &sums.wrong);
-    } else {
-        if (reap_is_shared(reap)) check_face(reap, &sums);
-        if (!sums.wrong) check_hole(reap, &sums);
-        if (!sums.wrong) check_chunks(reap, &sums);
-        if (!sums.wrong) check_freelists(reap, &sums);
-        if (!sums.wrong) check_near(reap, &sums);
-    }
+    if (reap_is_shared(reap)) check_face(reap, &sums);
+    if (!sums.wrong) check_hole(reap, &sums);
+    if (!sums.wrong) check_chunks(reap, &sums);
+    if (!sums.wrong) check_freelists(reap, &sums);
+    if (!sums.wrong) check_near(reap, &sums);
+    if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
+    bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;
+    if (!sums.wrong && reap->flags & REAP_LIMITED && !is_limiter) check_share(reap, &sums);
     if (sums.wrong) report_line("of the reap %p does not hold: %s", (const void *)reap, sums.wrong);
     return !sums.wrong;
 }

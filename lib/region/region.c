@@ -96,7 +96,7 @@ ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_c
 
 void reap_region_learn_size(const struct reap *reap)
 {
-    ASSERT(reap->parent && reap->peak >= reap->held);
+    ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
     unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the library's sources and the random driver (tests/fuzz) into one program: tests/fuzz/fuzz_build.sh KIND OUT, where
-# KIND is plain, delays, ubsan, asan, tsan or libfuzzer. 77: not to be had here.
+# KIND is plain, debug, delays, ubsan, asan, tsan or libfuzzer. 77: not to be had here.
 srcdir=$(cd "${srcdir:-.}" && pwd)
 kind=$1 out=$2
 seen= # of the library alone
@@ -12,6 +12,7 @@ main=$srcdir/tests/fuzz/main.c
 malloc="$srcdir/lib/libc/malloc.c $srcdir/lib/libc/libc_calls.c"
 case $kind in
 plain) ;;
+debug) flags="$flags -DREAP_DEBUG=1" ;; # the library's assertions
 delays) seen='-finstrument-functions' ;;
 ubsan) flags="$flags -fsanitize=undefined -fno-sanitize-recover=undefined" ;;
 asan) own='-fsanitize=address' malloc='' ;;
@@ -19,7 +20,7 @@ tsan) flags="$flags -fsanitize=thread" malloc='' ;;
 libfuzzer)
     cc=${CLANG:-clang} malloc='' main=$srcdir/tests/fuzz/libfuzzer.c
     flags="$flags -fsanitize=fuzzer -DFUZZ_SANITIZED=1" ;;
-*) echo "usage: $0 plain|delays|ubsan|asan|tsan|libfuzzer OUT" >&2; exit 2 ;;
+*) echo "usage: $0 plain|debug|delays|ubsan|asan|tsan|libfuzzer OUT" >&2; exit 2 ;;
 esac
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT

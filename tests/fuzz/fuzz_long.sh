@@ -12,7 +12,7 @@ end=$(($(date +%s) + seconds))
 
 built=plain
 cp "$top_builddir/tests/fuzz/fuzz" "$dir/plain" || exit 99
-for kind in delays ubsan asan tsan libfuzzer; do
+for kind in debug delays ubsan asan tsan libfuzzer; do
     "${SHELL:-/bin/sh}" "$srcdir/tests/fuzz/fuzz_build.sh" $kind "$dir/$kind" && built="$built $kind"
 done
 echo "builds: $built"
@@ -23,7 +23,7 @@ rows() {
         heaps=dynamic:3 heaps=roundrobin heaps=core heaps=single lock=spin,path=locked lock=block,path=locked \
         empty_fraction=1,slack=0 thp=always thp=never \
         purge_ms=0,purge_thread=1 memory_limit=refuse; do
-        for build in plain ubsan asan; do
+        for build in plain debug ubsan asan; do
             for threads in 1 2 4; do echo "$build $threads $options"; done
         done
     done

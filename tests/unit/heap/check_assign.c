@@ -196,6 +196,21 @@ START_TEST(each_living_thread_has_its_own)
 }
 END_TEST
 
+/* A thread for whose heap there was no memory has its id all the same. To make a heap then is malloc's business:
+ * who frees has another heap's lock. */
+START_TEST(a_free_makes_no_heap)
+{
+    use_options("path=locked");
+    void *block = hoard_malloc(20000);
+    ck_assert_uint_eq(heap_totals().heaps, 1);
+    heap_of_thread += 100;
+    hoard_free(block);
+    heap_of_thread -= 100;
+    ck_assert_uint_eq(heap_totals().heaps, 1);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 static sem_t may_go_on, has_come;
 static void *kept[OF_EACH];
 
@@ -358,6 +373,7 @@ int main(void)
     tcase_add_test(core, siblings_share_a_heap);
     tcase_add_loop_test(core, the_core_is_that_of_the_cpu_below, 0, 2);
     tcase_add_test(own, each_living_thread_has_its_own);
+    tcase_add_test(own, a_free_makes_no_heap);
     tcase_add_test(own, an_ended_threads_memory_serves_others);
     tcase_add_test(own, frees_into_a_heap_that_changed_hands);
     tcase_add_test(own, destructors_allocate_from_the_threads_heap);

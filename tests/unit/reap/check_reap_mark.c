@@ -7,6 +7,8 @@ static char order[100];
 
 static void note(void *arg) { strcat(order, arg); }
 
+static void ignore(void *arg) { (void)arg; }
+
 /* --- one mark -------------------------------------------------------------------------------- */
 
 START_TEST(a_rewind_frees_what_came_after)
@@ -244,6 +246,37 @@ START_TEST(records_outlive_a_rewind)
 }
 END_TEST
 
+/* Functions fill a chunk in which nothing was ever freed: it has no second bitmap, and nothing that is free. */
+START_TEST(a_chunk_of_records_alone)
+{
+    struct reap *it = reap; /* not a shared one */
+    reap_mark outer, inner;
+    reapMark(&reap, &outer);
+    while (it->current == reap_first_chunk(it)) reapMalloc(&reap, 100);
+    void *later = reapMalloc(&reap, 100);
+    reapRewind(&reap, &outer);
+    (void)later;
+    while (it->limit - it->bump >= 32) reapMalloc(&reap, 16);
+    ck_assert_int_eq(reapOnDestroy(&reap, ignore, NULL), 0); /* in a chunk of its own */
+    struct reap_chunk *chunk = it->current;
+    ck_assert_ptr_ne(chunk, reap_first_chunk(it));
+    reapMark(&reap, &inner);
+    if ((it->limit - it->bump) % 32 != 0) reapSetName(&reap, "a name"); /* with its header, 16 bytes */
+    while (it->limit - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
+    ck_assert_ptr_eq(it->limit, (char *)reap_address(chunk, chunk->first));
+    while (it->current == chunk) reapOnDestroy(&reap, ignore, NULL);
+    ck_assert(chunk->live_units == 0 && !chunk->frees);
+    reapUnmark(&reap, &inner);
+    reapUnmark(&reap, &outer);
+    assert_valid(reap);
+    void *first = reapMalloc(&reap, 64), *second = reapMalloc(&reap, 64);
+    reapFree(&reap, first);
+    memset(reapMalloc(&reap, 600), 1, 600); /* for which all that is free is joined */
+    reapFree(&reap, second);
+    assert_valid(reap);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = case_create("reap_mark");
@@ -257,5 +290,6 @@ int main(void)
     tcase_add_test(tests, a_clear_closes_all_marks);
     tcase_add_test(tests, marks_and_limits);
     tcase_add_test(tests, records_outlive_a_rewind);
+    tcase_add_test(tests, a_chunk_of_records_alone);
     return run("reap_mark", tests);
 }

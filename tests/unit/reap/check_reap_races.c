@@ -16,6 +16,16 @@
 #include "region/reap_chunk.h"
 #include "support/step.h"
 
+/* A look comes after each instruction, of which a debug build has many more: what is done at each of them is
+ * done there at every STRIDE-th. */
+#ifdef REAP_DEBUG
+#define FEW_STEPS "walk_steps=0"
+enum { STRIDE = 7 };
+#else
+#define FEW_STEPS NULL
+enum { STRIDE = 1 };
+#endif
+
 static void *reap;
 
 /* --- at each instruction --------------------------------------------------------------------- */
@@ -134,7 +144,7 @@ static void change_object(uint64_t *chance)
 
 START_TEST(at_each_instruction)
 {
-    use_path(PATHS - 1, NULL);
+    use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
     step_look = look_at_sizes;
     uint64_t chance = 1 + (uint64_t)_i;
@@ -173,7 +183,14 @@ static void act_once(void)
     const struct reap *it = reap;
     if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
     look_number = 0;
+#ifdef REAP_DEBUG
+    struct lock_ranks mine = lock_ranks;
+    lock_ranks = (struct lock_ranks){.me = &mine};
     act();
+    lock_ranks = mine;
+#else
+    act();
+#endif
 }
 
 static void expect_act(unsigned long at, void (*what)(void))
@@ -200,10 +217,10 @@ static void close_outer(void) { reapUnmark(&reap, &outer); }
 /* The mark is closed at each instruction of reapCreate, then another one is opened: the child is older. */
 START_TEST(a_child_made_while_a_mark_is_closed)
 {
-    use_path(PATHS - 1, NULL);
+    use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
     void *child;
-    for (unsigned long at = 1;; at++) {
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
         reap_mark later;
         reapCreate(&reap, NULL);
         reapCreate(&child, &reap);
@@ -237,9 +254,9 @@ static void destroy_sibling(void)
 /* The child is destroyed at each instruction of reapRewind, which has nothing to do with it. */
 START_TEST(a_child_that_ends_while_its_parent_goes_back)
 {
-    use_path(PATHS - 1, NULL);
+    use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
-    for (unsigned long at = 1;; at += shorter(1, 7)) {
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
         reap_mark mark;
         void *younger;
         reapCreate(&reap, NULL);
