@@ -256,14 +256,14 @@ START_TEST(a_chunk_of_records_alone)
     void *later = reapMalloc(&reap, 100);
     reapRewind(&reap, &outer);
     (void)later;
-    while (it->limit - it->bump >= 32) reapMalloc(&reap, 16);
+    while (it->bump_max - it->bump >= 32) reapMalloc(&reap, 16);
     ck_assert_int_eq(reapOnDestroy(&reap, ignore, NULL), 0); /* in a chunk of its own */
     struct reap_chunk *chunk = it->current;
     ck_assert_ptr_ne(chunk, reap_first_chunk(it));
     reapMark(&reap, &inner);
-    if ((it->limit - it->bump) % 32 != 0) reapSetName(&reap, "a name"); /* with its header, 16 bytes */
-    while (it->limit - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
-    ck_assert_ptr_eq(it->limit, (char *)reap_address(chunk, chunk->first));
+    if ((it->bump_max - it->bump) % 32 != 0) reapSetName(&reap, "a name"); /* with its header, 16 bytes */
+    while (it->bump_max - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
+    ck_assert_ptr_eq(it->bump_max, (char *)reap_address(chunk, chunk->first));
     while (it->current == chunk) reapOnDestroy(&reap, ignore, NULL);
     ck_assert(chunk->live_units == 0 && !chunk->frees);
     reapUnmark(&reap, &inner);
