@@ -3,7 +3,7 @@
 # Cross-builds for aarch64 in ./aarch64, has the restartable sections looked at, and runs under qemu-user what
 # can run there: qemu has no rseq, so that is the locked path, and the sections in check_sections' own area.
 #
-#     aarch64.sh          # as in make check
+#     aarch64.sh          # as in make check-system
 #     aarch64.sh all      # as in make check-aarch64: the slow ones too
 #
 # Not for qemu-user 7.2: check_fork (it asserts in a fork with threads running), check_migrate (floods of

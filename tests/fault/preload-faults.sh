@@ -29,6 +29,7 @@ END
 
 step=1
 [ -n "${REAP_TEST_WORLD:-}" ] || { paths=default step=3; }
+[ -z "${REAP_TEST_SHORT:-}" ] || step=15
 for path in $paths; do
     runs "$path" mmap one "$step" "$programs/faulted"
     runs "$path" mmap on "$step" "$programs/faulted"

@@ -34,8 +34,17 @@ uint64_t random_seed(void)
 unsigned steps_of(unsigned preset)
 {
     const char *given = getenv("REAP_TEST_STEPS");
+    preset = shorter(preset, preset / 8);
     unsigned long steps = given != NULL ? strtoul(given, NULL, 0) : preset;
     return steps < preset ? (unsigned)steps : preset;
+}
+
+bool is_slowed(void) { return getenv("REAP_TEST_STEPS") != NULL; }
+
+unsigned shorter(unsigned full, unsigned brief)
+{
+    const char *is_short = getenv("REAP_TEST_SHORT");
+    return is_short != NULL && *is_short != '\0' ? brief : full;
 }
 
 const char *use_path(int i, const char *more)

@@ -19,8 +19,16 @@
 /* REAP_TEST_SEED, or another one in each run; printed, so that a failure can be repeated. */
 uint64_t random_seed(void);
 
-/* REAP_TEST_STEPS, or the test's own number if that is less: check-valgrind has not the time for all. */
+/* How often a test does what it does by chance: its own number; an eighth of it where time is short; and not
+ * more than REAP_TEST_STEPS, where a tool makes each step slow. */
 unsigned steps_of(unsigned preset);
+
+/* Has a tool the program that it watches do less (REAP_TEST_STEPS)? */
+bool is_slowed(void);
+
+/* One of two numbers. make check sets REAP_TEST_SHORT and takes the second; make check-system, and a program
+ * started by hand, take the first. */
+unsigned shorter(unsigned full, unsigned brief);
 
 static inline uint64_t random_next(uint64_t *state)
 {

@@ -116,7 +116,7 @@ END_TEST
 
 /* --- many short threads ----------------------------------------------------------------------- */
 
-enum { SHORT_THREADS = 20000, AT_ONCE = 4, OF_EACH = 40 };
+enum { AT_ONCE = 4, OF_EACH = 40 };
 
 static void *live_shortly(void *arg)
 {
@@ -134,10 +134,11 @@ START_TEST(short_threads_leave_nothing)
     use_path(_i, NULL);
     static void *blocks[AT_ONCE][OF_EACH];
     size_t early = 0;
+    unsigned many = shorter(20000, 2000);
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 * KIB);
-    for (unsigned n = 0; n < SHORT_THREADS; n += AT_ONCE) {
+    for (unsigned n = 0; n < many; n += AT_ONCE) {
         pthread_t threads[AT_ONCE];
         for (unsigned i = 0; i < AT_ONCE; i++)
             ck_assert_int_eq(pthread_create(&threads[i], &small, live_shortly, blocks[i]), 0);
@@ -145,7 +146,7 @@ START_TEST(short_threads_leave_nothing)
             pthread_join(threads[i], NULL);
             for (unsigned j = 1; j < OF_EACH; j += 2) hoard_free(blocks[i][j]);
         }
-        if (n == SHORT_THREADS / 10) early = held_bytes();
+        if (n == many / 10) early = held_bytes();
     }
     ck_assert_uint_le(held_bytes(), early + 4 * MIB); /* each thread a heap of its own, on one path */
     ck_assert_uint_eq(live_bytes(), 0);

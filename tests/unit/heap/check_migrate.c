@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 8, MAILBOXES = 256, MINE = 200, RUN_MS = 2000 };
+enum { THREADS = 8, MAILBOXES = 256, MINE = 200 };
 
 static _Atomic(void *) mailboxes[MAILBOXES];
 static _Atomic bool stop;
@@ -106,7 +106,7 @@ START_TEST(every_restart_is_right)
         seeds[i] = random_next(&random) | 1;
         ck_assert_int_eq(pthread_create(&threads[i], NULL, allocate_and_move, &seeds[i]), 0);
     }
-    shoot_for(&random, RUN_MS);
+    shoot_for(&random, shorter(2000, 300));
     stop = true;
     for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (unsigned i = 0; i < MAILBOXES; i++)

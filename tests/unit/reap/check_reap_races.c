@@ -148,7 +148,7 @@ START_TEST(at_each_instruction)
     needs(step_start(), "no single steps here");
     step_look = look_at_sizes;
     uint64_t chance = 1 + (uint64_t)_i;
-    for (int round = 0; round < 6; round++) {
+    for (unsigned round = 0, rounds = shorter(6, 1); round < rounds; round++) {
         reapCreate(&reap, NULL);
         count = depth = 0;
         for (unsigned fill = random_below(&chance, 7000), done = 0; done < fill; done += 700)
@@ -220,7 +220,7 @@ START_TEST(a_child_made_while_a_mark_is_closed)
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
     void *child;
-    for (unsigned long at = 1;; at += STRIDE) {
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
         reap_mark later;
         reapCreate(&reap, NULL);
         reapCreate(&child, &reap);
@@ -256,7 +256,7 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
-    for (unsigned long at = 1;; at++) {
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
         reap_mark mark;
         void *younger;
         reapCreate(&reap, NULL);

@@ -373,7 +373,7 @@ static char *wide_buffer(size_t size, size_t used)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     size_t free_pages = (size_t)sysconf(_SC_AVPHYS_PAGES);
-    if (free_pages * 4096 < used || steps_of(2000) < 2000) return NULL;
+    if (free_pages * 4096 < used || is_slowed()) return NULL;
     char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     return buffer == MAP_FAILED ? NULL : buffer;
 }

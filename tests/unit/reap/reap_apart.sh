@@ -4,15 +4,17 @@
 # tests that do not ask where objects lie say so.
 tests=${top_builddir:-.}/tests
 bad=0
-for options in bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096; do
-    for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_handle unit/reap/check_reap_threads unit/libc/reap_ambient \
-        unit/reap/reap_apart; do
+several="bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096" forking="redzone=48 harden=1"
+[ -z "${REAP_TEST_SHORT:-}" ] || several=bypass=1,harden=1,redzone=4096 forking=harden=1
+for options in $several; do
+    for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_handle \
+        unit/reap/check_reap_threads unit/libc/reap_ambient unit/reap/reap_apart; do
         [ -x "$tests/$test" ] || { echo "skipped: no Check: $options, $test"; continue; }
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
     done
 done
 # Children of forks look at objects that other threads were making.
-for options in redzone=48 harden=1; do
+for options in $forking; do
     [ -x "$tests/unit/reap/check_reap_fork" ] || { echo "skipped: no Check: $options, check_reap_fork"; continue; }
     REAP_OPTIONS=$options "$tests/unit/reap/check_reap_fork" || { echo "$options check_reap_fork: status $?"; bad=1; }
 done
