@@ -8,6 +8,7 @@
 
 #include <sched.h>
 
+/* Ids are compared, not heaps: this thread may have an id and no heap yet, and none is made under a lock. */
 static void free_locked(struct superblock *sb, void *block)
 {
     for (;;) {
@@ -23,7 +24,7 @@ static void free_locked(struct superblock *sb, void *block)
         if (due) heap_regroup_locked(heap, sb);
         heap->counts.slow_frees += due;
         bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
-        if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb); /* a thread may have an id and no heap yet */
+        if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb);
         heap_unlock(heap);
         return;
     }
