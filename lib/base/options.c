@@ -99,8 +99,11 @@ static const struct option {
     {"harden", AT(harden), NULL, NULL, 0, 1, 0,
      "1: red zones, and freed objects are kept and looked through", 0},
 #ifdef REAP_DEBUG
-    {"walk_steps", AT(walk_steps), NULL, NULL, 0, 1000000, 16,
-     "how much assertions walk through, on average", 0},
+    {.name = "walk_steps", /* no option of other builds, so of no man page */
+     .at = AT(walk_steps),
+     .max = 1000000,
+     .preset = 16,
+     .meaning = "how much assertions walk through, on average"},
 #endif
 };
 

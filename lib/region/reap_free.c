@@ -410,6 +410,7 @@ void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(chunk->owner == reap);
     if (chunk == reap->current)
         bump_back(reap, chunk, reap_chunk_top(reap, chunk));
-    else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0 && chunk->frees) /* else it is all records */
+    else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0 &&
+             chunk->frees) /* else it is all records */
         reap_free_rest(reap, chunk);
 }

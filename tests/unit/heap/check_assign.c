@@ -3,10 +3,10 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
+#include "base/options.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 #include "hoard.h"
-#include "base/options.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -196,8 +196,8 @@ START_TEST(each_living_thread_has_its_own)
 }
 END_TEST
 
-/* A thread for whose heap there was no memory has its id all the same. malloc makes the heap later; a free does
- * not, since it holds another heap's lock. */
+/* A thread for whose heap there was no memory has its id all the same. malloc makes the heap later; a free
+ * does not, since it holds another heap's lock. */
 START_TEST(a_free_makes_no_heap)
 {
     use_options("path=locked");

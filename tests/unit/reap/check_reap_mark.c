@@ -246,7 +246,8 @@ START_TEST(records_outlive_a_rewind)
 }
 END_TEST
 
-/* Functions fill a chunk in which nothing was ever freed. It has no second bitmap, and nothing in it is free. */
+/* Functions fill a chunk in which nothing was ever freed. It has no second bitmap, and nothing in it is free.
+ */
 START_TEST(a_chunk_of_records_alone)
 {
     struct reap *it = reap; /* not a shared one */
