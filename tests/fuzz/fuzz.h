@@ -147,6 +147,7 @@ struct world {
     struct ending endings[NEST + 2];
     unsigned ending_depth;
     bool silent;     /* what is done was said already */
+    bool by_self;    /* the record's calls are given handles, and not their addresses */
     unsigned abroad; /* objects that others have, or had */
     uint64_t order, serial;
     struct node nodes[REAPS];
@@ -189,6 +190,8 @@ _Noreturn void failed(const char *file, int line, const char *format, ...)
 size_t size_of(uint16_t value);                 /* what a record's size means */
 struct node *node_of(const struct record *rec); /* alive, or NULL */
 int index_of(const struct node *node);
+void **spelled(void **handle);
+void **handle_of(struct node *node);
 unsigned slot_of(const struct object *object);
 struct object *empty_slot(const struct record *rec);  /* near the record's slot, or NULL */
 struct object *live_object(const struct record *rec); /* of a reap or malloc's, at home */

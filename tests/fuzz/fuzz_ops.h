@@ -16,12 +16,12 @@ op_fn do_usable, do_of, do_free_null, do_fill, do_unwind, do_drain;
 /* heap.c */
 op_fn heap_malloc, heap_calloc, heap_aligned, heap_memalign, heap_posix_memalign, heap_reallocarray,
     heap_strdup;
-op_fn heap_realloc_null, heap_free, heap_realloc, heap_usable, heap_trim;
+op_fn heap_realloc_null, heap_free, do_free_any, heap_realloc, heap_usable, heap_trim;
 op_fn hoard_any, hoard_look;
 
 /* tree.c */
-op_fn do_create, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt;
-op_fn do_enter, do_leave;
+op_fn do_create, do_new, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt;
+op_fn do_enter, do_leave, do_entered;
 
 /* life.c */
 op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_limit, do_on_limit;

@@ -73,13 +73,13 @@ static void make(const struct record *rec, struct node *node, void *pointer)
     case 0:
     case 1:
     case 2:
-        reapFree(&node->handle, pointer);
+        reapFree(handle_of(node), pointer);
         break;
     case 3:
-        reapRealloc(&node->handle, pointer, 100);
+        reapRealloc(handle_of(node), pointer, 100);
         break;
     case 4:
-        reapMove(pointer, &node->handle, &node->handle);
+        reapMove(pointer, handle_of(node), handle_of(node));
         break;
     case 5:
         reapUsableSize(pointer);
@@ -88,8 +88,8 @@ static void make(const struct record *rec, struct node *node, void *pointer)
         free(pointer);
         break;
     default:
-        reapFree(&node->handle, pointer);
-        reapFree(&node->handle, pointer);
+        reapFree(handle_of(node), pointer);
+        reapFree(handle_of(node), pointer);
     }
 }
 

@@ -53,6 +53,11 @@ struct node *node_of(const struct record *rec)
     return node->handle ? node : NULL;
 }
 
+/* What a call is given for a handle: its address, or the handle itself, whose first word is the handle again.
+ */
+void **spelled(void **handle) { return me->by_self ? (void **)*handle : handle; }
+void **handle_of(struct node *node) { return spelled(&node->handle); }
+
 enum { PROBES = 8 };
 
 static struct object *slot_near(const struct record *rec, unsigned i)
@@ -430,7 +435,7 @@ void name_of(const struct node *node, char *text)
 static void check_name(struct node *node)
 {
     char text[4200];
-    const char *name = reapName(&node->handle);
+    const char *name = reapName(handle_of(node));
     name_of(node, text);
     if (node->named)
         CHECK(name && strcmp(name, text) == 0, "reapName is not what reapSetName was given");
@@ -443,7 +448,7 @@ void look_at_all(void)
     struct reap_stats stats;
     for (int i = 0; i < REAPS; i++) {
         if (!me->nodes[i].handle) continue;
-        reapStats(&me->nodes[i].handle, &stats);
+        reapStats(handle_of(&me->nodes[i]), &stats);
         me->nodes[i].pending = 0;
     }
 }
@@ -466,10 +471,10 @@ void check_node(struct node *node)
     struct reap_stats stats;
     struct tally tally = {0, 0, index_of(node)};
     if (!node->is_public) check_validity(node->handle);
-    CHECK(reapStats(&node->handle, &stats) == 0, "reapStats");
+    CHECK(reapStats(handle_of(node), &stats) == 0, "reapStats");
     node->pending = 0;
     CHECK(stats.limit == node->limit, "reapStats: a limit of %zu for %zu", stats.limit, node->limit);
-    CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent");
+    CHECK(reapParent(handle_of(node)) == node->parent_handle, "reapParent");
     if (!node->is_public)
         CHECK(stats.children == children_of(index_of(node)), "reapStats: %zu children for %zu",
               stats.children, children_of(index_of(node)));
@@ -479,7 +484,7 @@ void check_node(struct node *node)
     CHECK(stats.live_bytes == node->live, "reapStats: %zu bytes live for %zu", stats.live_bytes, node->live);
     CHECK(stats.live_objects == node->objects, "reapStats: %zu objects for %zu", stats.live_objects,
           node->objects);
-    CHECK(reapWalk(&node->handle, tally_object, &tally) == 0, "reapWalk gives what fn did not");
+    CHECK(reapWalk(handle_of(node), tally_object, &tally) == 0, "reapWalk gives what fn did not");
     CHECK(tally.bytes == node->live && tally.objects == node->objects, "reapWalk leaves out %zu objects",
           node->objects - tally.objects);
 }
