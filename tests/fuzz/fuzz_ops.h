@@ -13,6 +13,9 @@ op_fn do_malloc, do_malloc_called, do_calloc, do_aligned, do_strdup, do_strndup,
 op_fn do_free, do_free_newest, do_free_oldest, do_realloc, do_realloc_newest, do_realloc_null, do_move;
 op_fn do_usable, do_of, do_free_null, do_fill, do_unwind, do_drain;
 
+/* builder.c */
+op_fn do_append, do_append_string, do_appendf, do_appendf_wrong, do_extend, do_append_own, do_cut, do_finish;
+
 /* heap.c */
 op_fn heap_malloc, heap_calloc, heap_aligned, heap_memalign, heap_posix_memalign, heap_reallocarray,
     heap_strdup;
@@ -34,7 +37,7 @@ op_fn do_misuse;
 void must_die(const char *call, const void *pointer, void (*mistake)(void *arg), void *arg);
 
 /* threads.c */
-op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;
+op_fn do_send, do_receive, do_loose_alloc, do_loose_build, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;
 op_fn do_quiet_mark, do_public_child, do_busy_marks;
 void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);

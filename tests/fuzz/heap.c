@@ -212,7 +212,7 @@ static void *resize_any(const struct object *object, size_t size, bool array)
 
 static void resize(struct object *object, size_t size, bool array)
 {
-    if (!object || me->held) return;
+    if (!object || me->held || object->builder) return;
     size_t common = size < object->size ? size : object->size, had = object->usable;
     unsigned char *old = object->at;
     bool later = object->reap != NONE && !acts_at_once(object);

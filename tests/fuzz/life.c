@@ -327,6 +327,8 @@ static void at_limit(void **handle, size_t size, void *arg)
     CHECK(node->on_limit && node->limit, "a limit's function is called without a limit");
     CHECK(me->asked >= 0 && is_below(me->asked, index_of(node)),
           "a limit's function of another reap is called");
+    CHECK(!me->needed || size <= usable_for(me->needed), "a limit's function is called for %zu bytes of %zu",
+          size, me->needed);
     CHECK(me->met == NONE, "a limit's function is called within itself");
     int asked = me->asked;
     me->met = index_of(node);

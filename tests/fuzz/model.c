@@ -105,11 +105,22 @@ static uint64_t word(const struct object *object, size_t i)
 /* Objects are aligned to 16. */
 typedef uint64_t __attribute__((may_alias)) any_word;
 
+void new_seed(struct object *object)
+{
+    object->seed = (++me->serial << 4 | me->number) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+void fill_from(struct object *object, size_t from)
+{
+    for (size_t i = from; i < object->filled; i++)
+        object->at[i] = (unsigned char)(word(object, i / 8) >> i % 8 * 8);
+}
+
 void fill(struct object *object)
 {
     size_t size = object->filled = object->usable;
     any_word *words = (any_word *)object->at;
-    object->seed = (++me->serial << 4 | me->number) * UINT64_C(0xbf58476d1ce4e5b9);
+    new_seed(object);
     for (size_t i = 0; i < size / 8; i++) words[i] = word(object, i);
     uint64_t value = word(object, size / 8);
     memcpy(object->at + size / 8 * 8, &value, size % 8);
@@ -195,7 +206,7 @@ static void measure(struct object *object)
     CHECK(owner == me->nodes[object->reap].handle, "reapOf names another reap");
 }
 
-void object_enter(struct object *object, int reap, void *at, size_t size)
+void object_place(struct object *object, int reap, void *at, size_t size)
 {
     object->reap = reap;
     object->at = at;
@@ -205,10 +216,15 @@ void object_enter(struct object *object, int reap, void *at, size_t size)
     measure(object);
     if (reap != NONE) link_newest(object, &me->nodes[reap]);
     atomic_store_explicit(&object->where, HOME, memory_order_release);
+}
+
+void object_enter(struct object *object, int reap, void *at, size_t size)
+{
+    object_place(object, reap, at, size);
     fill(object);
 }
 
-void object_resized(struct object *object, void *at, size_t size)
+void object_replaced(struct object *object, void *at, size_t size)
 {
     bool moved = at != object->at;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
@@ -220,12 +236,25 @@ void object_resized(struct object *object, void *at, size_t size)
     if (node && moved) object->depth = node->depth;
     if (node && moved) link_newest(object, node);
     if (node && !moved) node->live += object->counted = object->usable;
+}
+
+void object_resized(struct object *object, void *at, size_t size)
+{
+    object_replaced(object, at, size);
     fill(object);
+}
+
+/* Its builder begins anew, as the program has to see to. */
+static void forget_builder(struct object *object)
+{
+    *object->builder = (struct builder){{NULL, 0, 0}, NULL, false};
+    object->builder = NULL;
 }
 
 void object_leave(struct object *object)
 {
     unlink_object(object);
+    if (object->builder) forget_builder(object);
     atomic_store_explicit(&object->where, EMPTY, memory_order_release);
 }
 

@@ -253,7 +253,7 @@ void do_free_null(const struct record *rec)
 
 static void resize(struct object *object, size_t size)
 {
-    if (!object || me->held || object->reap == NONE || atomic_load(&object->where) != HOME) return;
+    if (!object || me->held || object->builder || object->reap == NONE || atomic_load(&object->where) != HOME) return;
     size_t had = object->usable, common = size < object->size ? size : object->size;
     check_filled(object, object->filled);
     me->asked = object->reap;
@@ -298,7 +298,7 @@ void do_move(const struct record *rec)
 {
     struct object *object = reaps_object(rec);
     struct node *to = node_of(rec);
-    if (!object || !to || me->held) return;
+    if (!object || !to || me->held || object->builder) return;
     int from = object->reap, target = index_of(to);
     size_t bytes = object->usable;
     check_filled(object, object->filled);

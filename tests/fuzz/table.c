@@ -78,6 +78,15 @@ const struct op ops[] = {
     {"reapRealloc, shared", OTHERS, 4, TOGETHER, do_loose_resize, NULL},
     {"reapMove, shared", OTHERS, 3, TOGETHER, do_loose_move, NULL},
     {"a look at what is shared", OTHERS, 2, TOGETHER, do_loose_look, NULL},
+    {"a builder, shared", OTHERS, 4, TOGETHER, do_loose_build, NULL},
+    {"reapAppend", BUILD, 14, NESTED, do_append, check_touched},
+    {"reapAppendString", BUILD, 6, NESTED, do_append_string, NULL},
+    {"reapAppendf", BUILD, 8, NESTED, do_appendf, check_touched},
+    {"reapAppendf, wrongly", BUILD, 1, NESTED, do_appendf_wrong, NULL},
+    {"reapExtend", BUILD, 10, NESTED, do_extend, check_touched},
+    {"reapAppend of its own", BUILD, 6, NESTED, do_append_own, check_touched},
+    {"a builder made shorter", BUILD, 4, NESTED, do_cut, NULL},
+    {"reapFinish", BUILD, 5, NESTED, do_finish, check_touched},
     {"misuse", WRONG, 1, ALONE, do_misuse, NULL},
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];

@@ -52,7 +52,7 @@ void do_send(const struct record *rec)
     if (!object || where(object) != HOME || object == me->held || me->nest) return;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
     object->owner = node ? node->handle : NULL;
-    object->movable = !node || (rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
+    object->movable = !node || (!object->builder && rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
     SAY("send(o[%u]); /* others may free it%s */", slot_of(object), object->movable ? ", or resize it" : "");
     atomic_store(&object->where, ABROAD);
     if (post(object, rec->size))
@@ -347,6 +347,36 @@ void do_loose_alloc(const struct record *rec)
                                 : reapMalloc(handle, size);
     CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
     if (at) fill_loose(i, at, size);
+    atomic_store(&loose[i].state, at ? 1 : 0);
+}
+
+/* A text in pieces, in memory that others take from meanwhile. */
+void do_loose_build(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE, pieces = rec->size % 64u;
+    size_t size = 1 + rec->slot % 200u;
+    reap_builder line = {0};
+    char piece[200];
+    if (me->nest || !seize(i, 0)) return;
+    loose[i].which = rec->extra % SHARED;
+    void **handle = spelled(&shared[loose[i].which]);
+    SAY("for (int i = 0; i < %u; i++) reapAppend(&shared[%d], &line, ..., %zu); loose[%u] = reapFinish(...);",
+        pieces, loose[i].which, size, i);
+    memset(piece, (int)('a' + i % 26), size);
+    for (unsigned j = 0; j < pieces; j++) {
+        int result = rec->extra & 4 ? reapAppendf(handle, &line, "%.*s", (int)size, piece)
+                                    : reapAppend(handle, &line, piece, size);
+        CHECK(result == 0 || errno == ENOMEM, "an append in a shared reap: errno %d", errno);
+        if (result != 0) break;
+        CHECK(line.data[line.length] == 0, "no zero behind a builder's object in a shared reap");
+    }
+    size_t length = line.length;
+    for (size_t j = 0; j < length; j++)
+        CHECK(line.data[j] == piece[0], "what was appended in a shared reap is not there");
+    char *at = reapFinish(handle, &line);
+    CHECK(at || errno == ENOMEM, "reapFinish in a shared reap: errno %d", errno);
+    CHECK(!at || (strlen(at) == length && !line.data), "reapFinish in a shared reap: another length");
+    if (at) fill_loose(i, at, length + 1);
     atomic_store(&loose[i].state, at ? 1 : 0);
 }
 
