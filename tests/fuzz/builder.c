@@ -103,8 +103,8 @@ static size_t room_for(size_t room, size_t need)
 static void check_room(const struct growth *growth, size_t need)
 {
     size_t room = growth->builder->is.room, expected = room_for(growth->before.room, need);
-    CHECK(room == expected || (room == need && growth->limited),
-          "a builder's room is %zu, and not %zu", room, expected);
+    CHECK(room == expected || (room == need && growth->limited), "a builder's room is %zu, and not %zu", room,
+          expected);
     CHECK(room != growth->before.room || growth->builder->is.data == growth->before.data,
           "a builder's object has moved without need");
 }
@@ -297,8 +297,7 @@ static void finished(struct growth *growth, char *data)
     size_t kept = usable_for(growth->before.room), usable = reapUsableSize(data);
     CHECK(data[length] == 0, "reapFinish: no zero");
     if (usable != usable_for(size)) { /* there was no memory to take less */
-        CHECK(growth->limited && usable == kept, "reapFinish leaves %zu bytes for %zu",
-              usable, size);
+        CHECK(growth->limited && usable == kept, "reapFinish leaves %zu bytes for %zu", usable, size);
         size = growth->before.room;
     }
     if (growth->builder->object) {

@@ -253,7 +253,8 @@ void do_free_null(const struct record *rec)
 
 static void resize(struct object *object, size_t size)
 {
-    if (!object || me->held || object->builder || object->reap == NONE || atomic_load(&object->where) != HOME) return;
+    if (!object || me->held || object->builder) return;
+    if (object->reap == NONE || atomic_load(&object->where) != HOME) return;
     size_t had = object->usable, common = size < object->size ? size : object->size;
     check_filled(object, object->filled);
     me->asked = object->reap;

@@ -52,7 +52,8 @@ void do_send(const struct record *rec)
     if (!object || where(object) != HOME || object == me->held || me->nest) return;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
     object->owner = node ? node->handle : NULL;
-    object->movable = !node || (!object->builder && rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
+    bool may_move = node && rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared;
+    object->movable = !node || (may_move && !object->builder);
     SAY("send(o[%u]); /* others may free it%s */", slot_of(object), object->movable ? ", or resize it" : "");
     atomic_store(&object->where, ABROAD);
     if (post(object, rec->size))
@@ -232,7 +233,8 @@ void do_public_child(const struct record *rec)
         node->born = 0;
     }
     atomic_fetch_sub(&gates[target], 1);
-    CHECK(reapParent(handle_of(node)) == node->parent_handle, "reapParent of a child of another thread's reap");
+    CHECK(reapParent(handle_of(node)) == node->parent_handle,
+          "reapParent of a child of another thread's reap");
 }
 
 /* A mark that will be gone back to, perhaps: nobody makes children meanwhile. */
@@ -404,8 +406,8 @@ void do_loose_resize(const struct record *rec)
     struct object *object = &loose[i].object;
     check_filled(object, SIZE_MAX);
     SAY("loose[%u] = %s(loose[%u], %zu);", i, rec->extra & 1 ? "realloc" : "reapRealloc", i, size);
-    unsigned char *at =
-        rec->extra & 1 ? realloc(object->at, size) : reapRealloc(spelled(&shared[loose[i].which]), object->at, size);
+    void **handle = spelled(&shared[loose[i].which]);
+    unsigned char *at = rec->extra & 1 ? realloc(object->at, size) : reapRealloc(handle, object->at, size);
     CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
     if (at) {
         object->at = at;
