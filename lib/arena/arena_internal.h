@@ -101,7 +101,7 @@ enum arena_word { ARENA_FREE, ARENA_DIRTY };
 struct arena *arena_next_with(enum arena_word word, const struct arena *after);
 
 /* arena_hint_set: slots of the arena have become free, or dirty. arena_hint_clear: no slot seems to be so any
- * more; it clears the bit and asks `still` once more. */
+ * more; it clears the bit, asks `still` once more, and sets the bit again if a slot is. */
 void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena);
 void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *));
 

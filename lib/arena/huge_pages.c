@@ -45,9 +45,9 @@ bool huge_pages_touch(void *start)
 /* --- which arenas have them ------------------------------------------------------------------- */
 
 /* With thp=grown arenas of superblocks get huge pages, in programs that hold much already. They lose them
- * when memory of the arena goes back to the OS: the kernel would fill the hole again. Larger objects get
- * none: they may be tables and buffers of which little is ever touched. Nor do sparse superblocks. A program
- * of several threads gets no more: page faults of other threads wait, on a busy machine for long, while the
+ * when memory of the arena goes back to the OS: the kernel would fill the hole again. Sparse superblocks get
+ * none, nor do larger objects: these may be tables and buffers of which little is ever touched. A program of
+ * several threads gets no more: page faults of other threads wait, on a busy machine for long, while the
  * kernel makes room for a huge page and clears it, or changes the setting of a range. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 

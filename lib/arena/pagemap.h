@@ -6,8 +6,8 @@
  * user memory, and never faults. Addresses beyond PAGEMAP_ADDRESS_BITS belong to no arena. Leaves are made
  * when needed and stay.
  *
- * Threads: any. There is no lock: each load of pagemap_find depends on the one before, and stores are
- * releases. Only the thread that holds the addresses changes their entries: it enters them after it has
+ * Threads: any. There is no lock: each load of pagemap_find depends on the one before, and arenas are entered
+ * with release. Only the thread that holds the addresses changes their entries: it enters them after it has
  * mapped them, and clears them before it unmaps them.
  */
 #ifndef PAGEMAP_H

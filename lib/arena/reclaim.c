@@ -163,8 +163,8 @@ static void tell_of_unused(void)
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
-/* A thread that frees makes memory unused, and then reads arena_watched. This thread writes arena_watched,
- * and then looks for unused memory. So one of them sees the other. */
+/* A thread that frees makes memory unused, and then reads arena_watched. This thread sets arena_watched, and
+ * then looks for unused memory. So either it sees the memory, or the other thread wakes it. */
 void arena_wait_for_unused(void)
 {
     atomic_store(&arena_watched, 1);

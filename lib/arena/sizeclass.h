@@ -5,10 +5,10 @@
  *     steps        16            32           32           64           128       by blocks in a superblock
  *
  * Classes are 16 bytes apart up to 128 bytes and 32 up to 256. Above there are eight to a doubling, so that a
- * block is at most 9/8 of the requested size (ASPLOS 2000 has 1.2). Above 2 KiB a size is the largest of
- * which a superblock holds a number of blocks, in whole cache lines but for one class; the numbers keep sizes
- * about as far apart, and two more classes fill wide gaps. The last three classes are for chunks of reaps.
- * Class 0 is no class: tables that are still zero lead to the slow path.
+ * block is at most 9/8 of the requested size (ASPLOS 2000 has 1.2). Above 2 KiB a class is the largest size
+ * of which a superblock holds a given number of blocks, in whole cache lines but for one class. These sizes
+ * are about as far apart as smaller ones, and two more classes fill wide gaps. The last three classes are for
+ * chunks of reaps. Class 0 is no class: tables that are still zero lead to the slow path.
  */
 #ifndef SIZECLASS_H
 #define SIZECLASS_H
@@ -34,7 +34,7 @@ struct sizeclass {
     uint64_t carve_step;       /* added to a superblock's word to carve one block */
     uint32_t carve_run;        /* bytes from the first to the last block of those carved at once */
     uint32_t carve_limit;      /* the number (superblock.h) of the last block */
-    uint32_t inverse;          /* n * inverse (mod 2^32) < inverse only if size divides n, n < 2^16 */
+    uint32_t inverse;          /* n * inverse (mod 2^32) < inverse if and only if size divides n, n < 2^16 */
     uint32_t size;             /* bytes */
     uint32_t capacity;         /* blocks in a superblock */
     uint32_t capacity_inverse; /* n * 8 / capacity is n * 8 * capacity_inverse / 2^32, n <= capacity */
@@ -50,7 +50,7 @@ extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 /* The fast path's bound for larger sizes: CLASS_SIZE_MAX, or 0 while it is closed. */
 extern HIDDEN size_t sizeclass_fast_max;
 
-/* What the two held before they were closed, for threads that may still use it. */
+/* The values of both before they were closed, for threads that may still use them. */
 extern HIDDEN uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 extern HIDDEN size_t sizeclass_second_max;
 

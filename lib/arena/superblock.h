@@ -56,8 +56,8 @@ enum {
 /* Fullness, by free eighths: group g has g/8 <= free < (g+1)/8; the last group is for empty superblocks. */
 enum { GROUPS = 9, GROUP_EMPTY = GROUPS - 1 };
 
-/* Who may change a superblock, and when its free takes the slow path. All in one word, so that it changes at
- * once. */
+/* A superblock's owner and heap, and the free blocks at which its free takes the slow path. They are one
+ * word, so that they change at once. */
 union superblock_role {
     struct {
         uint16_t owner;      /* heap id, or OWNER_NONE */

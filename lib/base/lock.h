@@ -94,7 +94,7 @@ bool lock_ranks_are_lost(void);
 
 #ifdef REAP_DEBUG
 
-/* What a thread holds. Tests exchange it to let one thread act as several. */
+/* The locks that a thread holds, by rank. Tests exchange it to let one thread act as several. */
 struct lock_ranks {
     const void *me; /* identifies the thread to locks; NULL: the address of lock_depth is used */
     uint8_t held[RANKS];
@@ -183,7 +183,7 @@ static inline void lock_take(struct lock *lock)
     lock_note_taken(lock);
 }
 
-/* What each gate that the thread passes adds to lock_depth. */
+/* Each gate that the thread passes adds this to lock_depth. */
 enum { LOCK_GATE = 1 << 16 };
 
 /* The number of locks that this thread holds or is about to take. Gates do not count. */

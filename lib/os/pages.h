@@ -27,8 +27,8 @@ void pages_huge(void *start, size_t size, bool may);
 /* Writes zero to the first byte. Returns the CPU time of this thread that it took, in ns. */
 uint64_t pages_touch(void *start);
 
-/* Unmaps a range. Where the OS refuses, since the process has too many mappings, the range is emptied and
- * kept for later calls of pages_map. */
+/* Unmaps a range. Where the OS refuses, since the process has too many mappings, this empties the range and
+ * keeps it for later calls of pages_map. */
 void pages_unmap(void *start, size_t size);
 
 /* Unmaps a range. false: the OS refused, and nothing was done. */
