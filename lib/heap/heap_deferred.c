@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_deferred.c: what is done when a heap's lock is given back: what others left to do meanwhile. */
+#include "heap/heap_deferred.h"
+
 #include "arena/arena.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"

@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "heap/bin.h"
 #include "heap/heap.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_path.h"
 #include "os/rseq.h"
 
@@ -199,26 +200,6 @@ void heap_enqueue_onward(struct superblock *sb);
 
 /* In a forked child: mends what threads of the parent were about to do. */
 void heap_queue_fork_child(void);
-
-/* --- heap_deferred.c --------------------------------------------------------------------------- */
-
-/* Collects what was queued to this thread's heap, which is locked. False: it is another's now. */
-bool heap_collect_queued(struct heap *heap);
-
-/* Gives the lock back, and then has done what was deferred and what others are given. */
-void heap_unlocked(struct heap *heap, bool given);
-static inline void heap_unlock(struct heap *heap)
-{
-    ASSERT(lock_is_mine(&heap->lock));
-    ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_lists_are_sound(heap));
-    bool given = heap->given;
-    if (UNLIKELY(given)) heap->given = false;
-    lock_give(&heap->lock);
-    if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
-}
-
-/* Something was queued or displaced: whoever has the heap's lock looks at it. No lock. */
-void heap_defer(struct heap *heap);
 
 /* --- heap_reclaim.c --------------------------------------------------------------------------- */
 
