@@ -39,7 +39,7 @@ struct heap {
     _Atomic bool was_alone;   /* it was the only heap, and may hold too much now that there are others */
     _Atomic uint64_t met;     /* the classes for which it has asked the arenas */
     _Atomic bool deferred;    /* a superblock was queued or displaced while the lock was held */
-    _Atomic uint32_t visited; /* threads that take active superblocks from it */
+    _Atomic uint32_t visited; /* threads between heap_visit and heap_visit_ends */
     _Atomic(struct list_node *) displaced; /* along link.next, not filed yet */
     _Atomic unsigned detours;              /* superblocks that came in a row while the lock was held */
     _Atomic uint32_t superblocks;          /* a, in superblocks: in bins, active, empty and displaced */
@@ -204,7 +204,7 @@ void heap_queue_fork_child(void);
  * this thread has another id now. */
 bool heap_collect_queued(struct heap *heap);
 
-/* Does the deferred work after the lock was given back, and settles the global heap. */
+/* Gives the lock back. Then heap_unlocked settles the global heap and does the deferred work. */
 void heap_unlocked(struct heap *heap, bool given);
 static inline void heap_unlock(struct heap *heap)
 {
