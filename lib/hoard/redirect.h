@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redirect.h: a thread's malloc comes from a reap for a while.
  *
- * Between reapEnter and reapLeave a thread's malloc goes to the reap. Other programs do not pay for it: the
- * first reapEnter of a process empties the fast path's table of classes. Before that, malloc tests nothing.
- * From then on malloc finds no class there and uses a second table where `redirect_reap` is NULL. A thread
- * that has entered a reap takes the slow path, which asks redirect_takes.
+ * Between reapEnter and reapLeave a thread's malloc goes to the reap. A program that enters no reap pays
+ * nothing for it: the first reapEnter of a process empties the fast path's table of classes, and before that
+ * malloc tests nothing. From then on malloc finds no class there, and uses a second table where
+ * `redirect_reap` is NULL. A thread that has entered a reap takes the slow path, which asks redirect_takes.
  *
  * Some calls of malloc must not go to the reap: memory that libc and ld.so allocate for themselves (a
  * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc passes its
