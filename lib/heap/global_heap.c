@@ -29,7 +29,7 @@ _Atomic(struct superblock *) global_heap_queued;
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 
-/* --- which one ------------------------------------------------------------------------------- */
+/* --- the level of a superblock --------------------------------------------------------------- */
 
 /* The level where this thread trades: that of the CPU on which it runs now, also where heaps go by
  * concurrency ids. A concurrency id belongs to no CPU: the next thread may bring it to any cache. And this
@@ -294,7 +294,7 @@ static void take_queued(void (*forward)(struct superblock *sb))
     }
 }
 
-/* --- the calls ------------------------------------------------------------------------------- */
+/* --- calls of global_heap.h ------------------------------------------------------------------ */
 
 void global_heap_give(struct superblock *sb, unsigned id)
 {

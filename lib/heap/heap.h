@@ -40,8 +40,7 @@
 
 #include "arena/superblock.h"
 
-/* The slow paths' counts. Threads of one heap write its counts without synchronization, and may lose a
- * few. */
+/* The slow paths' counts. Threads of one heap write them without synchronization, and may lose a few. */
 struct heap_counts {
     uint64_t slow_mallocs, slow_frees, remote_frees, transfers;
 };

@@ -29,9 +29,9 @@ static uint64_t batch_read(unsigned id, unsigned class)
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 
-/* --- out of it ------------------------------------------------------------------------------- */
+/* --- delivery -------------------------------------------------------------------------------- */
 
-/* The blocks of a batch that is delivered, sorted by superblock: so many superblocks at a time. */
+/* The blocks of a batch that is delivered, sorted by superblock; the table has room for SORTED of these. */
 enum { SORTED = 32 };
 struct sorted {
     struct superblock *sb;
@@ -174,7 +174,7 @@ void heap_deliver_all(void)
 /* In a child it is set only if a signal's handler has interrupted its holder, and forked. */
 void heap_batch_fork_child(void) { taking = false; }
 
-/* --- into it --------------------------------------------------------------------------------- */
+/* --- put and get ----------------------------------------------------------------------------- */
 
 bool heap_batch_put(struct superblock *sb, void *block)
 {

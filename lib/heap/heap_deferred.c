@@ -5,7 +5,7 @@
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 
-/* --- what was queued to this thread's heap --------------------------------------------------- */
+/* --- superblocks queued to this thread's heap ------------------------------------------------ */
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {

@@ -247,7 +247,8 @@ bool heap_is_valid(void)
 #ifdef REAP_DEBUG
 
 /* The check leaves out what sections change: words, and which superblock is active. It may count a superblock
- * twice that a thread displaces now; but then another has come, and `superblocks` counted that one before. */
+ * twice that a thread displaces now. But then another superblock is active, and `superblocks` has it
+ * already. */
 bool heap_lists_are_sound(const struct heap *heap)
 {
     uint32_t superblocks = 0, eighths = 0;

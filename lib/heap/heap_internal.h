@@ -3,7 +3,7 @@
  *
  * a, in superblocks, is the number in bins, active and in `empty`. a - u, as recorded, is the sum of the
  * groups of those in bins, and 8 for each in `empty`; an active one counts as full (heap_is_valid).
- * The lock covers all but `queued`, `met`, `superblocks`, `deferred`, `detours` and the counts.
+ * The lock covers all fields that are not atomic, but not the counts.
  *
  * Only one thread at a time runs with a heap's id. So if a thread finds its heap's lock taken, the holder is
  * a stopped thread, and stays stopped for milliseconds on a busy machine. No thread waits for it. A free
@@ -136,7 +136,8 @@ struct heap *heap_next(unsigned id);
 
 /* --- heap_emptiness.c: the heap is locked ------------------------------------------------------- */
 
-/* *at := value, if this thread has the heap's id and *at is expected; on the locked path always. */
+/* *at := value, if this thread has the heap's id and *at is expected; on the locked path without a
+ * condition. */
 enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
 
 /* Moves pending blocks to the free list of an active or owned superblock. False: this thread has another id
@@ -195,7 +196,8 @@ void heap_enqueue(struct superblock *sb);
 /* Queues a superblock again to the heap where it is now, if it has pending blocks. */
 void heap_enqueue_onward(struct superblock *sb);
 
-/* In a forked child: completes what threads of the parent had begun. */
+/* In a forked child: queues the queued superblocks again, with a new mark. So superblocks that a thread of
+ * the parent had only marked can be queued. */
 void heap_queue_fork_child(void);
 
 /* --- heap_deferred.c --------------------------------------------------------------------------- */

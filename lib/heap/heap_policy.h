@@ -30,7 +30,7 @@ enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 /* Does the policy of the options need heaps with locks? */
 bool heap_policy_needs_locks(void);
 
-/* Before the first allocation, and after the options. */
+/* Runs after the options are read, and before the first allocation. */
 void heap_policy_init(void);
 
 /* The heap id for this thread's next allocation. */
@@ -42,7 +42,7 @@ unsigned heap_policy_last(void);
 /* Has the thread that owned this heap ended since the last call, with no new thread on the heap? */
 bool heap_policy_has_ended(unsigned id);
 
-/* In a forked child, where this thread is the only one. */
+/* In a forked child, where this thread is the only one: makes the mutexes of heaps=thread again. */
 void heap_policy_fork_child(void);
 
 #endif

@@ -45,8 +45,8 @@ bool chunk_resize(void *chunk, size_t size, size_t *got);
 void *chunk_of(const void *pointer, size_t *got);
 
 /* Between these two calls no memory of chunks leaves the process: for code that reads chunks which other
- * threads may give back. This thread may not allocate, free or lend memory meanwhile, and it should be short:
- * threads that purge, unmap or move memory wait. */
+ * threads may give back. This thread must not allocate, free, or enter user memory meanwhile, and it should
+ * be short, since threads that purge, unmap or move memory wait. */
 void chunk_freeze(void);
 void chunk_thaw(void);
 

@@ -181,7 +181,7 @@ bool guarded_is_intact(const void *header)
     return intact;
 }
 
-/* --- what a line says of an object ------------------------------------------------------------ */
+/* --- a line about an object ------------------------------------------------------------------- */
 
 void guarded_note(void *header, const void *reap, const char *name)
 {

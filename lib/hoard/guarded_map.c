@@ -15,7 +15,7 @@ static uint64_t priority(const struct guarded_node *node)
     return (uint64_t)node->start * 0x9e3779b97f4a7c15 ^ (uint64_t)node->start >> 17;
 }
 
-/* The link to the last piece that begins before an address, or to nothing. */
+/* The link to the last piece that begins before an address; without such a piece, a link that is NULL. */
 static struct guarded_node **before(uintptr_t address)
 {
     struct guarded_node **link = &map.root, **found = NULL;

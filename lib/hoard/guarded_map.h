@@ -24,7 +24,7 @@ struct guarded_node {
 /* Enters a piece, and takes out the pieces that overlap it. */
 void guarded_map_add(struct guarded_node *node);
 
-/* Marks a piece as dead; it keeps so many bytes. */
+/* Marks a piece as dead; it keeps `kept` bytes. */
 void guarded_map_bury(struct guarded_node *node, size_t kept);
 
 /* Takes out and returns the oldest dead piece, if there are more than `count` dead pieces or they keep more

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.h: what starts once, and who starts it.
+/* init.h: the start of the allocator, in three steps, once each.
  *
  *     the first slow path of any thread    options, size classes, ids, topology, policies, locks
  *     once libc is up                      fork handlers, the report at exit
- *     the next slow path after a fork      the thread that purges, in the child
+ *     the next slow path after a fork      the purge thread, in the child
  *
  * Threads: any. If another thread of the parent was just starting at the fork, the child starts by itself.
  */

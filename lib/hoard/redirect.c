@@ -13,7 +13,7 @@
 __thread void *redirect_reap;
 bool redirect_on;
 
-/* --- whose text is it? ----------------------------------------------------------------------- */
+/* --- the text of a caller -------------------------------------------------------------------- */
 
 enum { TEXTS = 128 }; /* for a text that has no room here, ld.so is asked each time */
 

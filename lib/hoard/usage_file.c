@@ -16,7 +16,7 @@
 
 static char given[1024]; /* the file's name, as the user gave it */
 
-/* The report is written in one piece, so that processes which add to one file do not mix their lines. */
+/* The report goes out in one write, so that processes which add to one file do not mix their lines. */
 struct page {
     char text[4096];
     size_t size;

@@ -194,7 +194,7 @@ void user_memory_remove(const void *start)
     end_change();
 }
 
-/* --- questions ------------------------------------------------------------------------------- */
+/* --- searches -------------------------------------------------------------------------------- */
 
 void *user_memory_search(const void *pointer, size_t *size)
 {

@@ -22,7 +22,7 @@
 
 enum {
     USER_MEMORY_MAX = 4096,  /* pieces of memory at once */
-    USER_MEMORY_ALIGN = 1024 /* bytes; what a piece must be aligned to */
+    USER_MEMORY_ALIGN = 1024 /* bytes; the alignment of a piece */
 };
 
 /* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies partly in another one,

@@ -70,7 +70,7 @@ static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t 
     return LIKELY(block != NULL) ? block : new_nothrow_retry(size, alignment, nothrow);
 }
 
-/* The mangled name, its parameters, what it does. */
+/* A definition's mangled name, its parameters, its body. */
 #define NEW(mangled, parameters, body)                                                                       \
     void *mangled parameters;                                                                                \
     void *mangled parameters { return body; }
