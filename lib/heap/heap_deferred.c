@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_deferred.c: work that other threads leave to the holder of a heap's lock, who does it after giving the
  * lock back. */
+#include "heap/heap_deferred.h"
+
 #include "arena/arena.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"

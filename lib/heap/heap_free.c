@@ -3,6 +3,7 @@
 #include "arena/false_sharing.h"
 #include "base/probe.h"
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 

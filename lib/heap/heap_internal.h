@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "heap/bin.h"
 #include "heap/heap.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_path.h"
 #include "os/rseq.h"
 
@@ -199,28 +200,6 @@ void heap_enqueue_onward(struct superblock *sb);
 /* In a forked child: queues the queued superblocks again, with a new mark. So superblocks that a thread of
  * the parent had only marked can be queued. */
 void heap_queue_fork_child(void);
-
-/* --- heap_deferred.c --------------------------------------------------------------------------- */
-
-/* Collects the pending blocks of superblocks that were queued to this thread's heap, which is locked. False:
- * this thread has another id now. */
-bool heap_collect_queued(struct heap *heap);
-
-/* Gives the lock back. Then heap_unlocked settles the global heap and does the deferred work. */
-void heap_unlocked(struct heap *heap, bool given);
-static inline void heap_unlock(struct heap *heap)
-{
-    ASSERT(lock_is_mine(&heap->lock));
-    ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_lists_are_sound(heap));
-    bool given = heap->given;
-    if (UNLIKELY(given)) heap->given = false;
-    lock_give(&heap->lock);
-    if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
-}
-
-/* Says that a superblock was queued or displaced: the thread that has the heap's lock looks at it. No
- * lock. */
-void heap_defer(struct heap *heap);
 
 /* --- heap_reclaim.c --------------------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #define HEAP_PATH_H
 
 #include "base/lock.h"
-#include "heap/heap_fast.h"
 #include "heap/heap_policy.h"
+#include "os/rseq.h"
 
 /* Is this the locked path? It is until rseq_init has chosen another. */
 static inline bool heap_path_is_locked(void) { return cpu.ids == 0; }
@@ -44,18 +44,6 @@ static inline bool heap_path_lock_soon(struct lock *lock, _Atomic unsigned *deto
 static inline void heap_path_in_time(_Atomic unsigned *detours)
 {
     if (atomic_load_explicit(detours, memory_order_relaxed) != 0) atomic_store(detours, 0);
-}
-
-/* A block of the class by the fast path, or NULL. */
-static ALWAYS_INLINE void *heap_path_pop(unsigned class) { return cpu.ids != 0 ? heap_pop(class) : NULL; }
-
-/* Frees a block whose superblock is known. */
-static ALWAYS_INLINE void heap_path_free(struct superblock *sb, void *block)
-{
-    if (LIKELY(cpu.ids != 0))
-        heap_free(sb, block);
-    else
-        heap_free_slow(sb, block);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 

@@ -38,7 +38,7 @@ void chunk_free(void *chunk)
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
-        heap_path_free(sb, chunk);
+        hoard_push(sb, chunk);
         return;
     }
     int saved = errno;

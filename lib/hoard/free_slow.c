@@ -9,7 +9,7 @@
 static void free_block(struct superblock *sb, void *block, const char *call)
 {
     if (block_looks_free(block) && heap_block_is_free(sb, block)) report_misuse(call, block, "freed twice");
-    heap_path_free(sb, block);
+    hoard_push(sb, block);
 }
 
 static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "heap/heap.h"
 #include "heap/heap_path.h"
 #include "heap/heap_policy.h"
 #include "hoard/reap_hooks.h"

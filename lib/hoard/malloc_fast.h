@@ -13,6 +13,7 @@
 #define MALLOC_FAST_H
 
 #include "arena/arena.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_path.h"
 #include "hoard/redirect.h"
 
@@ -39,10 +40,25 @@ static inline void *hoard_no_memory(void)
     return NULL;
 }
 
+/* A block of the class by the fast path, or NULL: on the locked path always. */
+static ALWAYS_INLINE void *hoard_pop(unsigned class)
+{
+    return heap_path_is_locked() ? NULL : heap_pop(class);
+}
+
+/* Frees a block whose superblock is known, on either path. */
+static ALWAYS_INLINE void hoard_push(struct superblock *sb, void *block)
+{
+    if (LIKELY(!heap_path_is_locked()))
+        heap_free(sb, block);
+    else
+        heap_free_slow(sb, block);
+}
+
 static ALWAYS_INLINE void *hoard_block(unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES);
-    void *block = heap_path_pop(class);
+    void *block = hoard_pop(class);
     return LIKELY(block != NULL) ? block : hoard_block_slow(class);
 }
 

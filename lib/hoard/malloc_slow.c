@@ -47,7 +47,7 @@ void *hoard_block_slow(unsigned class)
 /* The fast path for a size that is in no table. */
 static void *pop(size_t size)
 {
-    return LIKELY(size <= CLASS_SIZE_MAX) ? heap_path_pop(sizeclass_of(size)) : NULL;
+    return LIKELY(size <= CLASS_SIZE_MAX) ? hoard_pop(sizeclass_of(size)) : NULL;
 }
 
 static void *from_reap(size_t alignment, size_t size)
