@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_deferred.h: a heap's lock is given back, and what waited for it is done.
+/* heap_deferred.h: the end of a heap's lock, and the work that waited for it.
  *
  * A thread that finds a heap's lock taken does not wait. It queues or displaces a superblock, sets
  * `deferred`, and tries the lock once more. The holder looks at `deferred` after it has given the lock back.
- * So one of the two sees it.
+ * So one of the two sees the superblock.
  */
 #ifndef HEAP_DEFERRED_H
 #define HEAP_DEFERRED_H
 
 #include "heap/heap_internal.h"
 
-/* Collects what was queued to this thread's heap, which is locked. False: it is another's now. */
+/* Collects the pending blocks of superblocks that were queued to this thread's heap, which is locked. False:
+ * this thread has another id now. */
 bool heap_collect_queued(struct heap *heap);
 
-/* Gives the lock back, and then has done what was deferred and what others are given. */
+/* Gives the lock back. Then heap_unlocked settles the global heap and does the deferred work. */
 void heap_unlocked(struct heap *heap, bool given);
 static inline void heap_unlock(struct heap *heap)
 {
@@ -25,7 +26,8 @@ static inline void heap_unlock(struct heap *heap)
     if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
 }
 
-/* Something was queued or displaced: whoever has the heap's lock looks at it. No lock. */
+/* Says that a superblock was queued or displaced: the thread that has the heap's lock looks at it. No
+ * lock. */
 void heap_defer(struct heap *heap);
 
 #endif

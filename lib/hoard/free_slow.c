@@ -18,7 +18,7 @@ static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const 
     if (owner_beside_chunks(arena, block, call) == OWNER_LARGE) {
         large_free(arena, block);
     } else {
-        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path has its checks here */
+        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
         free_block(arena_slot(arena, block), block, call);
     }
     errno = saved;
