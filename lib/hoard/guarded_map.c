@@ -7,7 +7,7 @@ static struct {
     struct lock lock;
     struct guarded_node *root;
     struct guarded_node *oldest, *youngest; /* of the dead pieces */
-    size_t dead, kept;                    /* dead pieces, and their kept bytes */
+    size_t dead, kept;                      /* dead pieces, and their kept bytes */
 } map = {.lock = LOCK_OF_RANK(RANK_GUARDED)};
 
 static uint64_t priority(const struct guarded_node *node)
@@ -137,6 +137,17 @@ static void *find(const void *pointer, bool dead, size_t *size)
 
 void *guarded_map_find(const void *pointer, size_t *size) { return find(pointer, false, size); }
 void *guarded_map_find_dead(const void *pointer) { return find(pointer, true, NULL); }
+
+bool guarded_map_is_kept(const void *pointer)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    if (address == UINTPTR_MAX) return false;
+    lock_take(&map.lock);
+    const struct guarded_node *node = *before(address + 1);
+    bool is_kept = node && address < node->end && node->dead && node->kept;
+    lock_give(&map.lock);
+    return is_kept;
+}
 
 void guarded_map_fork_prepare(void) { lock_for_fork(&map.lock); }
 void guarded_map_fork_parent(void) { lock_after_fork(&map.lock); }

@@ -17,7 +17,7 @@ struct guarded_node {
     uintptr_t start, end;
     void *chunk; /* the answer for an address in [start, end) */
     bool dead;
-    size_t kept; /* bytes that a dead piece still has */
+    size_t kept;               /* bytes that a dead piece still has */
     struct guarded_node *next; /* the piece that died after it */
 };
 
@@ -37,6 +37,9 @@ void *guarded_map_find(const void *pointer, size_t *size);
 /* The chunk of the dead piece that held the pointer, unless a live piece has its memory. The backend may have
  * given the memory to another object: this is for callers who know that no live object is there. */
 void *guarded_map_find_dead(const void *pointer);
+
+/* Does a dead piece that held the pointer still keep its memory? Then no other object is there. */
+bool guarded_map_is_kept(const void *pointer);
 
 void guarded_map_fork_prepare(void);
 void guarded_map_fork_parent(void);

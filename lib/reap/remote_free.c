@@ -221,7 +221,8 @@ int reapFreeAny(void *object)
         free_object(chunk, object, "reapFreeAny");
         return 0;
     }
-    if (UNLIKELY(object && guarded_map_find_dead(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    /* Memory that a dead object gave back may be malloc's by now. */
+    if (UNLIKELY(object && guarded_map_is_kept(object))) reap_misuse_object("reapFreeAny", NULL, object);
     errno = ENOENT;
     return -1;
 }

@@ -103,6 +103,21 @@ START_TEST(what_is_no_reaps_stays)
 }
 END_TEST
 
+/* With redzone or bypass each object has memory of its own, which malloc may have by now. */
+START_TEST(what_malloc_has_by_now_stays)
+{
+    void *reap, *blocks[BATCH];
+    reapCreate(&reap, NULL);
+    for (int i = 0; i < BATCH; i++) reapFree(&reap, reapMalloc(&reap, 1 << 20));
+    for (int i = 0; i < BATCH; i++) {
+        blocks[i] = hoard_malloc(40000);
+        ck_assert_int_eq(reapFreeAny(blocks[i]), -1);
+    }
+    for (int i = 0; i < BATCH; i++) hoard_free(blocks[i]);
+    reapDestroy(&reap);
+}
+END_TEST
+
 /* --- a report of all meanwhile --------------------------------------------------------------- */
 
 /* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
@@ -340,6 +355,7 @@ int main(void)
     tcase_add_test(tests, threads_make_children_of_one_parent);
     tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
     tcase_add_test(tests, what_is_no_reaps_stays);
+    tcase_add_test(tests, what_malloc_has_by_now_stays);
     tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
     tcase_add_test(tests, reaps_go_from_thread_to_thread);
     tcase_add_test(tests, a_fork_between_two_instructions);
