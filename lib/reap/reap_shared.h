@@ -36,7 +36,7 @@
  * tries only for a while, as with all locks (lock.h).
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
- * locks of higher folders. Fork takes them in this order too.
+ * locks of heaps and arenas. Fork takes them in this order too.
  */
 #ifndef REAP_SHARED_H
 #define REAP_SHARED_H
