@@ -201,8 +201,7 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 }
 
 /* The live bytes in regular chunks, and a sixteenth of these chunks for headers and bitmaps. It stops at
- * `enough` bytes. After a look at LOOKS chunks, large objects among them, it returns all held bytes instead.
- */
+ * `enough` bytes. After a look at LOOKS chunks, of all kinds, it returns the held bytes without spares. */
 static size_t carved_bytes(const struct reap *reap, size_t enough)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
