@@ -28,7 +28,7 @@
 
 #include "region/freelist.h"
 
-/* --- allocation ------------------------------------------------------------------------------ */
+/* --- allocation ------------------------------------------------------------------------------- */
 
 /* Should an object of so many units look for a free block first, and take the hole only if there is none? */
 static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
@@ -67,7 +67,7 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
  * there is too little room. */
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra);
 
-/* --- freeing --------------------------------------------------------------------------------- */
+/* --- freeing ---------------------------------------------------------------------------------- */
 
 /* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
