@@ -21,7 +21,7 @@
 #include "reap/validate.h"
 #include "region/region.h"
 
-/* --- creating --------------------------------------------------------------------------------- */
+/* --- creating -------------------------------------------------------------------------------- */
 
 /* Stays false while reaps are traced, so that each creation takes the slow path. */
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
@@ -109,7 +109,7 @@ reap_t *reapNew(reap_t *parent)
     return handle;
 }
 
-/* --- with options ----------------------------------------------------------------------------- */
+/* --- with options ---------------------------------------------------------------------------- */
 
 static const size_t CHUNK_MAX = (size_t)1 << 30;
 
@@ -169,7 +169,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     return -1;
 }
 
-/* --- going back and ending -------------------------------------------------------------------- */
+/* --- going back and ending ------------------------------------------------------------------- */
 
 static COLD _Noreturn void misused(struct reap *reap, const char *call, const char *what)
 {
@@ -389,7 +389,7 @@ ALIGNED void reapDestroy(void **handle)
     __asm__ volatile(""); /* no tail call: stacks name the public function */
 }
 
-/* --- to another parent ------------------------------------------------------------------------ */
+/* --- to another parent ----------------------------------------------------------------------- */
 
 int reapAdopt(void **handle, void **parent_handle)
 {

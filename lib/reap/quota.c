@@ -52,7 +52,7 @@ static inline void see_jump(const char *frame)
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 
-/* --- accounts --------------------------------------------------------------------------------- */
+/* --- accounts -------------------------------------------------------------------------------- */
 
 /* One of the two accounts of a limiter. */
 static _Atomic(size_t) *account(struct reap *limiter, bool slack)
@@ -99,7 +99,7 @@ bool reap_quota_draw(struct reap *reap, size_t bytes)
 
 void reap_quota_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
 
-/* --- one reap's share ------------------------------------------------------------------------- */
+/* --- one reap's share ------------------------------------------------------------------------ */
 
 void reap_quota_open(struct reap *reap)
 {
@@ -149,7 +149,7 @@ static struct reap *draw_for(struct reap_share *share, size_t bytes)
     return NULL;
 }
 
-/* --- the function ----------------------------------------------------------------------------- */
+/* --- the function ---------------------------------------------------------------------------- */
 
 static bool is_live(const void *object)
 {
@@ -256,7 +256,7 @@ static bool notify_passing(struct reap *from, const void *object, struct reap *t
     return called;
 }
 
-/* --- paying ----------------------------------------------------------------------------------- */
+/* --- paying ---------------------------------------------------------------------------------- */
 
 static bool refuse(const struct reap *met, size_t asked)
 {
@@ -309,7 +309,7 @@ static void retire(struct reap_share *share, bool all)
     undraw(share->limiter, NULL, true, extra);
 }
 
-/* --- lives ------------------------------------------------------------------------------------ */
+/* --- lives ----------------------------------------------------------------------------------- */
 
 /* Puts a reap below a limiter, with nothing drawn yet. */
 static void join(struct reap *reap, struct reap *limiter)
@@ -374,7 +374,7 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
 }
 
-/* --- setting ---------------------------------------------------------------------------------- */
+/* --- setting --------------------------------------------------------------------------------- */
 
 /* Gives back the rooms and extras of all reaps of a tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
@@ -460,7 +460,7 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
     return true;
 }
 
-/* --- from reap to reap ------------------------------------------------------------------------ */
+/* --- from reap to reap ----------------------------------------------------------------------- */
 
 static struct reap *first_limiter(const struct reap *reap)
 {
@@ -490,7 +490,7 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
     struct reap *met = draw_passing(from, to, bytes);
     if (met) {
         reap_quota_open(to);
-        retire(&to->share, false); /* its room may be what is missing */
+        retire(&to->share, false); /* its room may cover the missing bytes */
         met = draw_passing(from, to, bytes);
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
         reap_close(to);

@@ -36,7 +36,7 @@
 
 #include "region/reap_chunk.h"
 
-/* --- around each slow path of a limited reap -------------------------------------------------- */
+/* --- around each slow path of a limited reap ------------------------------------------------- */
 
 /* Subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again. */
 void reap_quota_open(struct reap *reap);
@@ -66,7 +66,7 @@ static inline void reap_close(struct reap *reap)
     if (reap->flags & REAP_LIMITED) reap_quota_close(reap);
 }
 
-/* --- lives ------------------------------------------------------------------------------------ */
+/* --- lives ----------------------------------------------------------------------------------- */
 
 /* Puts a new reap below the limiters of its parent. */
 void reap_quota_begin(struct reap *reap, const struct reap *parent);
@@ -83,7 +83,7 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 /* The reap's own limit, or 0. */
 size_t reap_quota_of(const struct reap *reap);
 
-/* --- from reap to reap ------------------------------------------------------------------------ */
+/* --- from reap to reap ----------------------------------------------------------------------- */
 
 /* Before an object of so many bytes moves: `to` draws for it on the limiters that it does not share with
  * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). Both reaps are
@@ -98,7 +98,7 @@ void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes);
  * them would be exceeded (ENOMEM). */
 bool reap_quota_adopt(struct reap *top, const struct reap *parent);
 
-/* --- while a function of reapOnLimit runs ----------------------------------------------------- */
+/* --- while a function of reapOnLimit runs ---------------------------------------------------- */
 
 /* A function of reapOnLimit that runs in this thread must leave these reaps and this object alone. The notice
  * records it when the function frees one of them. A look after the function's return would be too late: the
@@ -126,7 +126,7 @@ static inline void reap_quota_touch(const void *object)
 void reap_quota_freed(const struct reap *reap);
 void reap_quota_gone(struct reap *reap);
 
-/* --- from other threads ----------------------------------------------------------------------- */
+/* --- from other threads ---------------------------------------------------------------------- */
 
 /* reap_quota_draw draws bytes for an object that another thread makes for this reap. The reap counts them as
  * its own when it links the object's chunk. reap_quota_undraw gives them back when there is no such object.

@@ -12,7 +12,7 @@
 #include "region/drain.h"
 #include "region/reap_free.h"
 
-/* --- pending objects -------------------------------------------------------------------------- */
+/* --- pending objects ------------------------------------------------------------------------- */
 
 /* Frees all pending objects but `kept`. An object that was pushed twice is on the list twice, or the list is
  * a ring: either way the loop comes to it again after it was freed, and the check finds it. Each object is in
@@ -59,7 +59,7 @@ void reap_alloc_take_remote(struct reap *reap)
     take_some_remote(reap);
 }
 
-/* --- the hole --------------------------------------------------------------------------------- */
+/* --- the hole -------------------------------------------------------------------------------- */
 
 static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - reap->bump) / REAP_UNIT; }
 
@@ -117,7 +117,7 @@ void *reap_alloc_record(struct reap *reap, size_t size)
     return memory;
 }
 
-/* --- large objects ---------------------------------------------------------------------------- */
+/* --- large objects --------------------------------------------------------------------------- */
 
 static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
@@ -129,7 +129,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
     return reap_address(chunk, chunk->first);
 }
 
-/* --- allocation ------------------------------------------------------------------------------- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
@@ -247,7 +247,7 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
     return watched(reap, object, size, false);
 }
 
-/* --- freeing and resizing --------------------------------------------------------------------- */
+/* --- freeing and resizing -------------------------------------------------------------------- */
 
 static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 {
@@ -370,7 +370,7 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     return resize(reap, chunk, object, size);
 }
 
-/* --- to another reap -------------------------------------------------------------------------- */
+/* --- to another reap ------------------------------------------------------------------------- */
 
 static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {

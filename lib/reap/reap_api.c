@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_api.c: the calls of reap.h. Each checks its arguments, and the other modules do the work. */
-#define REAP_NO_INLINE /* here is what is called */
+#define REAP_NO_INLINE /* this file defines the called functions */
 #include "reap.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 const char *reapVersion(void) { return REAP_VERSION; }
 
-/* --- allocation ------------------------------------------------------------------------------- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &&
                   offsetof(struct reap, bump) == offsetof(struct reap_front, bump) &&
@@ -127,7 +127,7 @@ void reapFree(void **handle, void *object)
     if (UNLIKELY(!reap || !reap_free_fast(reap, object))) free_slow(handle, object);
 }
 
-/* --- from an object to its reap --------------------------------------------------------------- */
+/* --- from an object to its reap -------------------------------------------------------------- */
 
 size_t reapUsableSize(const void *object)
 {
@@ -192,7 +192,7 @@ int reapOf(const void *pointer, void **handle)
     return -1;
 }
 
-/* --- name, parent, functions ------------------------------------------------------------------ */
+/* --- name, parent, functions ----------------------------------------------------------------- */
 
 void *reapParent(void **handle)
 {
@@ -252,7 +252,7 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
     return -1;
 }
 
-/* --- from reap to reap ------------------------------------------------------------------------ */
+/* --- from reap to reap ----------------------------------------------------------------------- */
 
 void *reapMove(void *object, void **from_handle, void **to_handle)
 {
@@ -262,7 +262,7 @@ void *reapMove(void *object, void **from_handle, void **to_handle)
     return from == to ? object : reap_alloc_move(from, chunk, object, to);
 }
 
-/* --- limits ----------------------------------------------------------------------------------- */
+/* --- limits ---------------------------------------------------------------------------------- */
 
 int reapSetLimit(void **handle, size_t bytes)
 {

@@ -17,7 +17,7 @@ static __thread uint64_t made;
 
 static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + ++made; }
 
-/* --- is it one? ------------------------------------------------------------------------------- */
+/* --- is it one? ------------------------------------------------------------------------------ */
 
 /* May the hole begin at the mark's place? */
 static bool is_place(const struct reap *reap, const reap_mark *mark)
@@ -39,7 +39,7 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
     if (!open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
 }
 
-/* --- depth ------------------------------------------------------------------------------------ */
+/* --- depth ----------------------------------------------------------------------------------- */
 
 /* Sets the number of open marks. Other threads may create children meanwhile. Such a child is either on the
  * list already, where its depth is lowered, or it comes onto the list later and with the new depth. */
@@ -56,7 +56,7 @@ static void set_depth(struct reap *reap, unsigned depth)
 
 void reap_mark_forget_all(struct reap *reap) { set_depth(reap, 0); }
 
-/* --- open ------------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------ */
 
 void reap_mark_open(struct reap *reap, reap_mark *mark)
 {
@@ -86,7 +86,7 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
     reap_close(reap);
 }
 
-/* --- rewind ----------------------------------------------------------------------------------- */
+/* --- rewind ---------------------------------------------------------------------------------- */
 
 static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, size_t unit)
 {
@@ -174,7 +174,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     reap_quota_close(reap);
 }
 
-/* --- close ------------------------------------------------------------------------------------ */
+/* --- close ----------------------------------------------------------------------------------- */
 
 static void lower_functions(struct reap *reap, unsigned depth)
 {

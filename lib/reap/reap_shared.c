@@ -22,7 +22,7 @@ static uintptr_t face_tag(const struct reap_face *face)
 
 static const void *this_thread(void) { return &lock_depth; }
 
-/* --- lives ------------------------------------------------------------------------------------ */
+/* --- lives ----------------------------------------------------------------------------------- */
 
 void reap_shared_begin(struct reap *reap)
 {
@@ -66,7 +66,7 @@ void reap_shared_end(struct reap *reap)
     if (is_held(face)) give(face);
 }
 
-/* --- the lock --------------------------------------------------------------------------------- */
+/* --- the lock -------------------------------------------------------------------------------- */
 
 static bool is_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.closed, memory_order_relaxed)); }
 
@@ -146,7 +146,7 @@ void reap_shared_let_go(struct reap *reap)
     if (--face->depth == 0) give(face);
 }
 
-/* --- fork ------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------ */
 
 #define FOR_EACH_FACE(face)                                                                                  \
     for (struct list_node *node_ = faces.list.first; node_ != NULL; node_ = node_->next)                     \

@@ -158,7 +158,7 @@ static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const
     return reap;
 }
 
-/* --- fork ------------------------------------------------------------------------------------- */
+/* --- fork ------------------------------------------------------------------------------------ */
 
 void reap_shared_fork_prepare(void);
 void reap_shared_fork_parent(void);

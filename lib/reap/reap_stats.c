@@ -19,7 +19,7 @@
 
 enum { BATCH = 64, INDENT = 2, DEEP = 40 /* levels; further ones are numbered: a tree may be very deep */ };
 
-/* --- numbers ---------------------------------------------------------------------------------- */
+/* --- numbers --------------------------------------------------------------------------------- */
 
 /* Counts the blocks below a unit that are not free. */
 static size_t count_objects(const struct reap_chunk *chunk, size_t top)
@@ -116,7 +116,7 @@ int reapStats(void **handle, struct reap_stats *stats)
     return 0;
 }
 
-/* --- objects ---------------------------------------------------------------------------------- */
+/* --- objects --------------------------------------------------------------------------------- */
 
 struct place {
     struct reap_chunk *chunk;
@@ -183,7 +183,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     return result;
 }
 
-/* --- reports ---------------------------------------------------------------------------------- */
+/* --- reports --------------------------------------------------------------------------------- */
 
 /* The data to print of a reap that other threads may use, and end. It is read while all chunks are frozen,
  * and printed afterwards, because printing may allocate. */

@@ -63,7 +63,7 @@ size_t reap_tree_count(struct reap *parent)
     return count;
 }
 
-/* --- adopting --------------------------------------------------------------------------------- */
+/* --- adopting -------------------------------------------------------------------------------- */
 
 static struct reap adopters; /* no reap: adopting threads take its lock */
 

@@ -80,7 +80,7 @@ static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
                                                   memory_order_relaxed));
 }
 
-/* --- the size of an object, while its reap's thread goes on ----------------------------------- */
+/* --- the size of an object, while its reap's thread goes on ---------------------------------- */
 
 /* The unit where a chunk's blocks end: at the bump pointer, if that is in it. The reads of `current` and
  * `bump` may come before and after a change. Then shrink_seq has changed too, and measure() tries again. */
@@ -129,7 +129,7 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
     return bytes;
 }
 
-/* --- the calls -------------------------------------------------------------------------------- */
+/* --- the calls ------------------------------------------------------------------------------- */
 
 /* May this thread use the reap of a chunk directly? It may if it has entered the reap, or the reap is shared.
  */

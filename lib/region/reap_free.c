@@ -13,7 +13,7 @@ enum {
     RUNS = REAP_EXACT_LISTS + 3 /* the first list of blocks of 1.5 KiB and more */
 };
 
-/* --- sweeping --------------------------------------------------------------------------------- */
+/* --- sweeping -------------------------------------------------------------------------------- */
 
 /* Moves the bump pointer back to unit, where a dissolved block starts, and over the free blocks before it. */
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
@@ -68,7 +68,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
     chunk->sweep_below = reap_freelists_next_sweep(chunk);
 }
 
-/* --- allocation ------------------------------------------------------------------------------- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 /* The first of a list's blocks that is big enough. */
 static struct reap_block *first_fit(struct reap_block *block, size_t units, int tries)
@@ -242,7 +242,7 @@ void *reap_free_take_last(struct reap *reap, size_t units)
     return object;
 }
 
-/* --- freeing ---------------------------------------------------------------------------------- */
+/* --- freeing --------------------------------------------------------------------------------- */
 
 /* Are there no live objects beside the current chunk? */
 static bool rest_is_free(const struct reap *reap)
@@ -371,7 +371,7 @@ void reap_free_leave_hole(struct reap *reap)
     if (is_block) reap_free_block(reap, chunk, unit, chunk->end_unit); /* which may give the chunk back */
 }
 
-/* --- marks ------------------------------------------------------------------------------------ */
+/* --- marks ----------------------------------------------------------------------------------- */
 
 size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {

@@ -28,7 +28,7 @@
 
 #include "region/freelist.h"
 
-/* --- allocation ------------------------------------------------------------------------------- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 /* Should an object of so many units look for a free block first, and take the hole only if there is none? */
 static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
@@ -67,13 +67,13 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
  * there is too little room. */
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra);
 
-/* --- freeing ---------------------------------------------------------------------------------- */
+/* --- freeing --------------------------------------------------------------------------------- */
 
 /* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
 
-/* Does after a free what is rarely due: puts the chunk on the sweep list, drains it, or gives it back when
- * nothing lives in it. */
+/* The rare work after a free: puts the chunk on the sweep list, drains it, or gives it back when nothing lives
+ * in it. */
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 
 /* Subtracts units from a chunk's live ones. In the current chunk the last object lies always at the bump
@@ -153,7 +153,7 @@ void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top);
 /* Gives back a chunk with all its objects. */
 void reap_free_discard(struct reap *reap, struct reap_chunk *chunk);
 
-/* Does what a mark has put off in its chunk, after the mark is closed. */
+/* After a mark is closed: does the work that the mark has put off in its chunk. */
 void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk);
 
 /* Gives up the hole: its rest becomes a free block, or is lost when it is too short. */

@@ -261,7 +261,7 @@ static inline bool reap_is_large(const struct reap *reap, size_t size)
 /* Does each object take a slow path, for a sanitizer or guarded.h? Set before the first reap is made. */
 extern HIDDEN bool reap_instrumented;
 
-/* --- addresses -------------------------------------------------------------------------------- */
+/* --- addresses ------------------------------------------------------------------------------- */
 
 static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
 {
