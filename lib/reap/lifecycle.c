@@ -113,8 +113,8 @@ reap_t *reapNew(reap_t *parent)
 
 static const size_t CHUNK_MAX = (size_t)1 << 30;
 
-/* The greatest power of two that is at most `asked`, but at least a first chunk's size; 0 means the default.
- */
+/* The greatest power of two that is at most `asked`, but at least a first chunk's size; 0 means the
+ * default. */
 static size_t chunk_limit(size_t asked)
 {
     if (asked == 0) return REAP_MAX_SIZE;

@@ -133,8 +133,8 @@ static void take_extra(struct reap_share *share)
     ASSERT(share->extra % REAP_UNIT == 0 && share->room <= share->drawn);
 }
 
-/* Draws bytes, and more for room if the limiters have them. Returns NULL, or the limiter that had too little.
- */
+/* Draws bytes, and more for room if the limiters have them. Returns NULL, or the limiter that had too
+ * little. */
 static struct reap *draw_for(struct reap_share *share, size_t bytes)
 {
     ASSERT(bytes > share->room);

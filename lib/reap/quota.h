@@ -41,9 +41,9 @@
 /* Subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again. */
 void reap_quota_open(struct reap *reap);
 
-/* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program asked
- * for; that function must leave `object` (NULL: a new one) alone. False: a limit would be exceeded (ENOMEM).
- */
+/* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program
+ * asked for; that function must leave `object` (NULL: a new one) alone. False: a limit would be exceeded
+ * (ENOMEM). */
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
 
 /* Gives back bytes that were freed in an open reap. */
@@ -128,9 +128,9 @@ void reap_quota_gone(struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
 
-/* reap_quota_draw draws bytes for an object that another thread makes for this reap. The reap counts them as
- * its own when it links the object's chunk. reap_quota_undraw gives them back when there is no such object.
- */
+/* reap_quota_draw draws bytes for an object that another thread makes for this reap. The reap counts
+ * them as its own when it links the object's chunk. reap_quota_undraw gives them back when there is no
+ * such object. */
 bool reap_quota_draw(struct reap *reap, size_t bytes);
 void reap_quota_undraw(struct reap *reap, size_t bytes);
 

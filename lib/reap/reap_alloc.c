@@ -14,10 +14,10 @@
 
 /* --- pending objects ------------------------------------------------------------------------- */
 
-/* Frees all pending objects but `kept`. An object that was pushed twice is on the list twice, or the list is
- * a ring: either way the loop comes to it again after it was freed, and the check finds it. Each object is in
- * the cache of the processor that freed it. So the loop prefetches an object some time before it comes to it.
- */
+/* Frees all pending objects but `kept`. An object that was pushed twice is on the list twice, or the
+ * list is a ring: either way the loop comes to it again after it was freed, and the check finds it. Each
+ * object is in the cache of the processor that freed it. So the loop prefetches an object some time
+ * before it comes to it. */
 static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
 {
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);

@@ -59,8 +59,8 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
 /* Frees an object of this chunk. */
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 
-/* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no memory.
- */
+/* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no
+ * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
 /* Are objects pending, freed by other threads? */

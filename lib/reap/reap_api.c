@@ -206,9 +206,9 @@ const char *reapName(void **handle)
     return reap->name && reap->name->given ? reap->name->text : NULL;
 }
 
-/* Finds room for a name of size bytes. Records are not used again before a clear. So a record that is too
- * small is followed by one of twice its room: all names of a reap take at most three times the longest one.
- */
+/* Finds room for a name of size bytes. Records are not used again before a clear. So a record that is
+ * too small is followed by one of twice its room: all names of a reap take at most three times the
+ * longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
     struct reap_name *old = reap->name;

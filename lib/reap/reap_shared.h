@@ -79,8 +79,8 @@ struct reap *reap_shared_hold(void *handle, const char *call);
 void reap_shared_hold_again(struct reap *reap);
 void reap_shared_let_go(struct reap *reap);
 
-/* Holds the reap of a face without waiting: REAP_BUSY if another thread holds it, REAP_DEAD if it has ended.
- */
+/* Holds the reap of a face without waiting: REAP_BUSY if another thread holds it, REAP_DEAD if it has
+ * ended. */
 enum reap_try { REAP_HELD, REAP_BUSY, REAP_DEAD };
 enum reap_try reap_shared_try(struct reap_face *face);
 
@@ -116,8 +116,8 @@ static inline void reap_let_go(struct reap **reap)
     if (*reap && UNLIKELY(reap_is_shared(*reap))) reap_shared_let_go(*reap);
 }
 
-/* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the reap.
- */
+/* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
+ * reap. */
 #define HELD __attribute__((cleanup(reap_let_go)))
 
 /* Checks the handle that `call` was given; holds and returns its reap. */

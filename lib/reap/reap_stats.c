@@ -34,9 +34,8 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
     return count;
 }
 
-/* Counts the cached child chunk. Another thread may set or take it at any time, so held and peak are without
- * it.
- */
+/* Counts the cached child chunk. Another thread may set or take it at any time, so held and peak are
+ * without it. */
 static void count_cradle(const struct reap *reap, struct reap_stats *stats)
 {
     if (!atomic_load_explicit(&reap->cached_child, memory_order_relaxed)) return;
@@ -123,8 +122,8 @@ struct place {
     size_t unit;
 };
 
-/* Moves a place, where a block may start, to the first live object at it or behind it. False: there is none.
- */
+/* Moves a place, where a block may start, to the first live object at it or behind it. False: there is
+ * none. */
 static bool find_object(const struct reap *reap, struct place *place)
 {
     for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {

@@ -31,8 +31,8 @@ extern unsigned reap_tree_generation; /* of the process: raised in the child of 
 /* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
 void reap_tree_wait(struct reap *parent);
 
-/* The rank of a parent's lock. The lock of adopting threads lies in a parent that is no reap and has no tag.
- */
+/* The rank of a parent's lock. The lock of adopting threads lies in a parent that is no reap and has no
+ * tag. */
 static inline enum lock_rank reap_tree_rank(const struct reap *parent)
 {
     return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;

@@ -131,8 +131,8 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* May this thread use the reap of a chunk directly? It may if it has entered the reap, or the reap is shared.
- */
+/* May this thread use the reap of a chunk directly? It may if it has entered the reap, or the reap is
+ * shared. */
 static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 
 static void free_own(struct reap_chunk *chunk, void *object, const char *call)

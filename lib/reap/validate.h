@@ -16,8 +16,8 @@
 bool reap_is_valid(const struct reap *reap, const char **why);
 
 /* Checks all but the fields that other threads may change meanwhile: children, and limits. To be called
- * between two calls on the reap. False, after a line on standard error with the equation. Debug builds only.
- */
+ * between two calls on the reap. False, after a line on standard error with the equation. Debug builds
+ * only. */
 bool reap_is_sound(const struct reap *reap);
 
 /* Stands at the beginning of each slow call. */

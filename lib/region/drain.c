@@ -37,8 +37,8 @@ static bool others_have_room(const struct reap *reap, const struct reap_chunk *c
     return have >= need + live / 8;
 }
 
-/* The chunk with the hole is likely to be filled soon: so it is due only when less than half of it is hole.
- */
+/* The chunk with the hole is likely to be filled soon: so it is due only when less than half of it is
+ * hole. */
 bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t all = chunk->end_unit - chunk->first;

@@ -121,10 +121,9 @@ static void drain_all(struct reap *reap)
     if (reap->current) bump_back(reap, reap->current, reap_chunk_top(reap, reap->current));
 }
 
-/* Finds a block that fits after it has joined free neighbours. It sweeps the chunks of the sweep list until a
- * block fits. If most chunks are on that list it drains all chunks instead, and joins only in the current
- * one.
- */
+/* Finds a block that fits after it has joined free neighbours. It sweeps the chunks of the sweep list
+ * until a block fits. If most chunks are on that list it drains all chunks instead, and joins only in
+ * the current one. */
 static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 {
     struct fit fit = {NULL, 0};
@@ -152,8 +151,7 @@ static size_t more(const struct reap *reap, size_t units, size_t rest)
 }
 
 /* Cuts n free blocks off a block's end, which is at `end`. They come first on their list, in order of
- * address.
- */
+ * address. */
 static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t units, size_t n)
 {
     for (size_t unit = end - units; n > 0; n--, unit -= units) {

@@ -72,8 +72,8 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
 /* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
 void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
 
-/* The rare work after a free: puts the chunk on the sweep list, drains it, or gives it back when nothing lives
- * in it. */
+/* The rare work after a free: puts the chunk on the sweep list, drains it, or gives it back when nothing
+ * lives in it. */
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
 
 /* Subtracts units from a chunk's live ones. In the current chunk the last object lies always at the bump

@@ -380,8 +380,8 @@ static inline struct reap_tables *reap_tables_of(struct reap *reap)
     return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap->big : &reap->own;
 }
 
-/* A link of the remote list: an object, and a bit that tells whether its third word points out a later one.
- */
+/* A link of the remote list: an object, and a bit that tells whether its third word points out a later
+ * one. */
 static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
 static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
 static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }

@@ -167,8 +167,8 @@ ALIGNED void reap_region_destroy(struct reap *reap)
 }
 
 /* Sets `keep`, the bytes of spares for the next round, from the bytes of chunks that this round has used
- * beside the first one. A greater number is taken at once; a smaller one only by an eighth of the difference.
- */
+ * beside the first one. A greater number is taken at once; a smaller one only by an eighth of the
+ * difference. */
 static void update_keep(struct reap *reap)
 {
     size_t used = 0;
