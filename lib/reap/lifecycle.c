@@ -134,7 +134,7 @@ static struct reap *create_backed(const struct reap_options *options)
 
 static bool are_valid(const struct reap_options *options)
 {
-    __asm__("" : "+r"(options)); /* reap.h says nonnull of it */
+    __asm__("" : "+r"(options)); /* reap.h declares it nonnull */
     if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;

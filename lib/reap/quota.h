@@ -6,7 +6,7 @@
  * the room ends, so the fast path is the same as without a limit.
  *
  *     drawn   |<------ live objects ------>|<--- room --->|
- *     hole                            bump ^          end ^            ^ limit of the chunk
+ *     hole                            bump ^          end ^            ^ bump_max
  *
  * Vocabulary
  *     limiter   a reap with a limit. A reap's limiters are itself, if it has a limit, and those above it;

@@ -70,7 +70,7 @@ static void *bump(struct reap *reap, size_t units)
     ASSERT(!bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     reap_mark_start(reap, object);
     char *end = object + units * REAP_UNIT;
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
     reap_region_mode(reap);
     return object;
 }

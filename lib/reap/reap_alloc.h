@@ -34,7 +34,7 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
     ASSERT(bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     char *end = object + (last | (REAP_UNIT - 1)) + 1;
     ASSERT(end <= reap->end);
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
     return object;
 }
 

@@ -161,7 +161,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     reap_alloc_take_remote(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next), within = reap->walked;
-    const void *coming = within ? reap->coming : NULL; /* of the walk that this one is in */
+    const void *coming = within ? reap->coming : NULL; /* of the walk around this one */
     int result = 0;
     while (more && result == 0) {
         struct place here = next;

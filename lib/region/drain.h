@@ -43,8 +43,8 @@ bool reap_drain_most_are_due(const struct reap *reap);
 /* Do so many chunks wait for a sweep that filling all free lists anew costs less? */
 bool reap_drain_all_is_due(const struct reap *reap);
 
-/* Empties the free lists and drains every chunk with free blocks but the current one, whose blocks it joins.
- */
+/* Empties the free lists and drains every chunk with free blocks, except for the current one, in which it
+ * joins them. */
 void reap_drain_all(struct reap *reap);
 
 #endif

@@ -300,7 +300,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 {
     if (UNLIKELY(guarded_on)) {
         if (zeroed) *zeroed = false;
-        size_t max = PTRDIFF_MAX / REAP_UNIT; /* which fails */
+        size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
         return whole_apart(reap, alignment, units < max ? units : max);
     }
     size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;

@@ -32,7 +32,7 @@ enum {
     REAP_FREELISTS = REAP_EXACT_LISTS + 22 /* and two for each doubling, up to a whole chunk */
 };
 
-/* A free block, as it lies in memory. */
+/* A free block, which has its links in its own memory. */
 struct reap_block {
     struct reap_block *next;
     struct reap_block *prev;

@@ -201,7 +201,7 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap_chunk *) cached_child; /* or NULL; for any thread */
+    _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
     uint32_t draining;                   /* number of draining chunks */
     bool reuse_any;                          /* small objects take any free block before the reap grows */
     bool walked;                         /* a reapWalk runs, or was left by longjmp */

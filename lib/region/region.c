@@ -39,7 +39,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
     else
         lay_out_first(reap, chunk, size);
     reap->self = reap;
-    reap->freelists_used = 0; /* the last of the first line, which is not zeroed */
+    reap->freelists_used = 0; /* in the first line, which is not zeroed */
     reap->tables = &reap_no_tables;
     reap->tag = reap_tag(reap);
     atomic_init(&reap->remote, 0);
