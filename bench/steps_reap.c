@@ -34,7 +34,7 @@ COUNTED void malloc_64(void) { object = reapMalloc(&reap, 64); }
 COUNTED void malloc_256(void) { object = reapMalloc(&reap, 256); }
 COUNTED void malloc_4000(void) { object = reapMalloc(&reap, 4000); }
 COUNTED void calloc_64(void) { object = reapCalloc(&reap, 4, 16); }
-COUNTED void free_object(void) { reapFree(&reap, object); }
+COUNTED void free_one(void) { reapFree(&reap, object); }
 COUNTED void realloc_60(void) { object = reapRealloc(&reap, object, 60); }
 COUNTED void realloc_128(void) { object = reapRealloc(&reap, object, 128); }
 COUNTED void free_all(void) { reapFreeAll(&reap); }
@@ -91,10 +91,10 @@ static const struct counted {
     {"reapMalloc 64", nothing, nothing, malloc_64},
     {"reapMalloc 256", nothing, nothing, malloc_256},
     {"reapMalloc 4000", nothing, nothing, malloc_4000},
-    {"reapMalloc 64, a free block", with_free_64, free_object, malloc_64},
+    {"reapMalloc 64, a free block", with_free_64, free_one, malloc_64},
     {"reapMalloc 64, other free blocks", with_free_128, turn_to_heap_mode, malloc_64},
-    {"reapFree, in the middle", with_free_64, malloc_64, free_object},
-    {"reapFree, the last object", malloc_64, malloc_64, free_object},
+    {"reapFree, in the middle", with_free_64, malloc_64, free_one},
+    {"reapFree, the last object", malloc_64, malloc_64, free_one},
     {"reapCalloc 64", nothing, nothing, calloc_64},
     {"reapRealloc 64 to 60", nothing, malloc_64, realloc_60},
     {"reapRealloc 64 to 128, the last object", nothing, malloc_64, realloc_128},

@@ -10,7 +10,8 @@ struct arena_guesses arena_guesses;
 
 /* --- looking for a run ------------------------------------------------------------------------ */
 
-/* Bit i of the result: slots i to i + n - 1 are all set in free, and i is a multiple of alignment. */
+/* Returns a bit for each i where slots i to i + n - 1 are all set in free, and i is a multiple of
+ * alignment. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 {
     ASSERT(n >= 1 && n <= ARENA_SLOTS && alignment <= ARENA_SLOTS && is_power_of_two(alignment));
@@ -27,16 +28,17 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
-/* What is sparse leaves pages untouched, which huge pages would not: it takes no clean slot where there may
- * be some. Nor does what could have huge pages take one of an arena that was made for what is sparse. Dirty
- * slots have their memory, and serve both; but a large object may be touched here and there only. */
+/* Does a clean slot of the arena suit an object of n slots? Sparse superblocks leave pages untouched, which
+ * huge pages would fill: they take no clean slot of an arena that may have huge pages. Objects that could
+ * have huge pages take none of an arena that was made for sparse superblocks. Dirty slots have their memory
+ * already, and suit both, but not large objects, of which only parts may be touched. */
 static bool suits(const struct arena *arena, unsigned n, bool sparse)
 {
     if (sparse || n >= ARENA_MAYBE_SPARSE) return !arena->huge;
     return !arena->sparse;
 }
 
-/* Free slots: all of them, or the dirty ones. */
+/* Returns the free slots, or only the dirty ones. */
 static uint64_t free_in(const struct arena *arena, enum arena_word word)
 {
     uint64_t free = ~atomic_load(&arena->used);
@@ -52,8 +54,8 @@ void arena_look_for_dirty(struct arena *arena)
     if (!has_dirty(arena)) arena_hint_clear(&arena->group->dirty, arena, has_dirty);
 }
 
-/* No run is longer than n - 1. Who makes slots free says so after they are: of the two, the later one here
- * sees the other. */
+/* Notes that no run is longer than n - 1. A thread that frees slots resets the note afterwards. So either its
+ * reset follows this store, or this thread sees its slots and resets the note itself. */
 static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uint64_t free)
 {
     ASSERT(n >= 1 && n <= ARENA_SLOTS);
@@ -62,7 +64,7 @@ static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uin
     if ((free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
 }
 
-/* Claims n free slots of the arena; the first, or -1. */
+/* Claims n free slots of the arena. Returns the first, or -1. */
 static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum arena_word word)
 {
     const _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
@@ -93,7 +95,7 @@ static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment,
     return run;
 }
 
-/* Dirty slots first, which the OS has not to fill again, and of those the ones that were used last. */
+/* Claims dirty slots first, which the OS need not fill again, and those used last before others. */
 static struct run claim(unsigned n, unsigned alignment, bool sparse)
 {
     struct run run = {NULL, -1};
@@ -113,7 +115,7 @@ static uint64_t claimed_dirty(const struct arena *arena, uint64_t mask)
     return atomic_load_explicit(&arena->dirty, memory_order_relaxed) & mask;
 }
 
-/* Claimed slots come into use; were they clean? */
+/* Puts claimed slots into use. Returns true if all were clean. */
 static bool begin_use(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->heads) & mask) == 0);
@@ -148,15 +150,15 @@ static size_t clean_bytes(const struct arena *arena, uint64_t mask)
     return (size_t)__builtin_popcountll(mask & ~claimed_dirty(arena, mask)) * SUPERBLOCK;
 }
 
-/* How many are made at a time: for half of what is held. The kernel maps and advises many as fast as one, and
- * meanwhile page faults wait for it, on a busy machine for long. */
+/* Returns how many arenas to make at a time: enough for half of the bytes held. The kernel maps and advises
+ * many as fast as one. Meanwhile page faults wait for it, on a busy machine for long. */
 static size_t together(void)
 {
     size_t count = atomic_load_explicit(&arenas.held, memory_order_relaxed) / 2 / ARENA;
     return count < 1 ? 1 : count < ARENA_TOGETHER ? count : ARENA_TOGETHER;
 }
 
-/* One that is new has all of its slots claimed. */
+/* Makes an arena at base. All its slots are claimed. */
 static struct arena *create_at(char *base, struct arena_nature nature)
 {
     struct arena *arena = arena_create_at(base, ARENA);
@@ -169,7 +171,7 @@ static struct arena *create_at(char *base, struct arena_nature nature)
     return arena;
 }
 
-/* Makes `count` arenas; the first n slots of the first one stay claimed. */
+/* Makes `count` arenas. The first n slots of the first one stay claimed. */
 static struct run create(size_t count, unsigned n, bool sparse)
 {
     ASSERT(count >= 1 && n >= 1 && n <= ARENA_SLOTS);
@@ -189,8 +191,8 @@ static struct run create(size_t count, unsigned n, bool sparse)
     return run;
 }
 
-/* Threads that find nothing at the same time do not all make as many: one does, and the others look again
- * what it has made, a few times, and then make one each. */
+/* Claims slots, or makes arenas for them. Of several threads that find no slots, one makes arenas; the others
+ * look for its slots a few times, and only then make an arena each. */
 static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, size_t *room)
 {
     enum { LOOKS = 8 };
@@ -242,7 +244,7 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return pagemap_find(slot_start(slot)); }
 
-/* Of the descriptors only the first one's is not that of a free slot. */
+/* Makes n used slots free. Only the first descriptor is not yet one of a free slot. */
 static void end_use(struct arena *arena, unsigned first, unsigned n)
 {
     uint64_t mask = arena_slot_mask(first, n);

@@ -33,7 +33,7 @@ static void enter_all(struct arena *arena)
     while (!atomic_compare_exchange_weak(&arenas.all, &first, arena));
 }
 
-/* Where a group has room for one more; without memory it stays as it was. */
+/* Makes a struct in a group, if the group has room. Without memory the group is as it was. */
 static struct arena *make_in(struct arena_group *group)
 {
     uint64_t made;
@@ -57,7 +57,7 @@ static struct arena *make_in(struct arena_group *group)
     return NULL;
 }
 
-/* Two threads may each make a group: then both are there. */
+/* Returns the group behind another; makes it if need be. If two threads each make one, the list gets both. */
 static struct arena_group *group_after(struct arena_group *group)
 {
     struct arena_group *next = atomic_load(&group->next);
@@ -80,7 +80,7 @@ static struct arena *struct_take(void)
         arena = take_spare(group);
     for (struct arena_group *group = &arenas.groups; group != NULL && arena == NULL;) {
         arena = make_in(group);
-        if (arena == NULL && atomic_load(&group->made) != UINT64_MAX) break; /* no memory for it */
+        if (arena == NULL && atomic_load(&group->made) != UINT64_MAX) break; /* no memory for a struct */
         if (arena == NULL) group = group_after(group);
     }
     return arena;
@@ -103,7 +103,7 @@ void arena_destroy(struct arena *arena, size_t size)
 {
     ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
     PROBE(arena_unmap, arena->base, size);
-    pagemap_clear(arena->base, size); /* before the addresses may be another's */
+    pagemap_clear(arena->base, size); /* before another thread may map the addresses */
     pages_unmap(arena->base, size);
     arena_count_mapped(0, size);
     struct_give(arena);
@@ -114,7 +114,7 @@ bool arena_destroy_dirty(struct arena *arena)
     ASSERT(pagemap_find(arena->base) == arena && arena->mapping == 0);
     pagemap_clear(arena->base, ARENA);
     if (!pages_try_unmap(arena->base, ARENA)) {
-        pagemap_enter(arena->base, ARENA, arena); /* does not fail: the entry is there */
+        pagemap_enter(arena->base, ARENA, arena); /* does not fail: the leaf is there */
         return false;
     }
     PROBE(arena_unmap, arena->base, (size_t)ARENA);
@@ -186,8 +186,8 @@ void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena)
     if ((atomic_load(word) & arena_bit(arena)) == 0) atomic_fetch_or(word, arena_bit(arena));
 }
 
-/* Who makes slots free does so first, and sets the bit then. So either the second look sees them, or he sees
- * the bit cleared. */
+/* A thread that frees slots sets the bit afterwards. So either `still` sees its slots, or that thread sees
+ * the bit cleared and sets it. */
 void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *))
 {
     ASSERT(word == &arena->group->free || word == &arena->group->dirty);

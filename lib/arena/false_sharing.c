@@ -7,7 +7,7 @@
 
 enum { BLOCKS_MAX = SUPERBLOCK / BLOCK_UNIT };
 
-/* A bit per block of a superblock, by its index. */
+/* A bit for each block of a superblock, by the block's index. */
 struct blocks {
     uint64_t bits[BLOCKS_MAX / 64];
 };
@@ -48,7 +48,7 @@ static void mark_chain(struct blocks *blocks, const struct superblock *sb, const
         set(blocks, index_of(sb, number));
 }
 
-/* The blocks that have a byte in a line of block i. */
+/* The blocks that have a byte in a cache line of block i. */
 struct neighbours {
     unsigned from, to;
 };
@@ -60,7 +60,7 @@ static struct neighbours neighbours_of(unsigned size, unsigned i)
                                ((i * size + size - 1) / LINE * LINE + LINE - 1) / size};
 }
 
-/* Are they all free? `end` is the first that was never carved. */
+/* Are all blocks on the lines of block i free? `end` is the first block that was never carved. */
 static bool lines_are_free(const struct blocks *blocks, unsigned size, unsigned i, unsigned end)
 {
     struct neighbours near = neighbours_of(size, i);
@@ -80,7 +80,7 @@ static void append(const struct superblock *sb, struct chain *chain, unsigned nu
     chain->last = number;
 }
 
-/* Takes the blocks out of a chain whose lines have no block but those of the chain and ones never carved. */
+/* Takes those blocks out of a chain whose lines hold only blocks of the chain and blocks never carved. */
 static struct chain take_whole(const struct superblock *sb, struct chain *chain)
 {
     struct blocks blocks = {{0}};
@@ -97,7 +97,7 @@ static struct chain take_whole(const struct superblock *sb, struct chain *chain)
     return whole;
 }
 
-/* Carves the blocks that begin in the line in which the last carved one ends. */
+/* Carves the blocks that begin in the line where the last carved block ends. */
 static void carve_to_line(struct superblock *sb, struct chain *chain)
 {
     const struct sizeclass *class = superblock_class(sb);
@@ -139,7 +139,7 @@ struct notes {
     unsigned next_unused; /* number */
 };
 
-/* They are numbered from 1, stand in metadata, 32 together, and are used again, never given back. */
+/* Notes have numbers from 1. They lie in metadata, 32 together, and are used again, never given back. */
 enum { NOTES_TOGETHER = 32, NOTES_MAX = SHARING_NOTES_GLOBAL - 1 };
 static _Atomic(struct notes *) notes_table[NOTES_MAX / NOTES_TOGETHER + 1];
 static _Atomic unsigned notes_made;
@@ -173,7 +173,7 @@ static void push_unused(unsigned number)
     } while (!atomic_compare_exchange_weak(&notes_unused, &old, new));
 }
 
-/* Two at once may both find that there is no room, and the one that is late has made some for nothing. */
+/* Makes room for notes of this number. If two threads make it at once, the later one's is lost. */
 static bool has_room(unsigned number)
 {
     _Atomic(struct notes *) *place = &notes_table[number / NOTES_TOGETHER];
@@ -219,7 +219,8 @@ static bool may_go(const struct notes *notes, unsigned size, unsigned i)
     return true;
 }
 
-/* Block i, which was foreign, is free: those near it may have waited for it. */
+/* Releases the waiting blocks beside block i, which was foreign and is free now, unless another foreign block
+ * holds them. */
 static void let_go_near(struct superblock *sb, struct notes *notes, unsigned i, struct chain *gone)
 {
     unsigned size = superblock_class(sb)->size;

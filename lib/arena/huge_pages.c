@@ -5,12 +5,12 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-/* --- are they quick? -------------------------------------------------------------------------- */
+/* --- the speed of huge pages ------------------------------------------------------------------ */
 
 enum { HUGE_PAGE = 2 * 1024 * 1024, SLOW_NS = 1000000, PAUSE = 4, PAUSE_MAX = 1024 };
 
-static _Atomic unsigned pause;   /* arenas without them since the latest slow one; 0: it was quick */
-static _Atomic unsigned without; /* of these, those still to be made */
+static _Atomic unsigned pause;   /* arenas without them after the latest slow one; 0: it was quick */
+static _Atomic unsigned without; /* of these, the arenas still to be made */
 
 bool huge_pages_are_quick(unsigned made)
 {
@@ -20,7 +20,7 @@ bool huge_pages_are_quick(unsigned made)
     return false;
 }
 
-/* Two threads may lose a step of each other's: there will be another page. */
+/* Two threads may overwrite each other's step: the next huge page corrects it. */
 static void set_pause(unsigned count)
 {
     atomic_store_explicit(&pause, count, memory_order_relaxed);
@@ -44,11 +44,11 @@ bool huge_pages_touch(void *start)
 
 /* --- which arenas have them ------------------------------------------------------------------- */
 
-/* With thp=grown they are for arenas of superblocks, in programs that hold much already, and until something
- * in the arena goes back to the OS: the kernel would fill the hole again. Larger objects have none: they may
- * be tables and buffers of which little is ever touched. Nor has what is sparse. And a program of several
- * threads gets no more: while the kernel makes room for a huge page and clears it, or changes what it knows
- * of a range, other threads' page faults wait, on a busy machine for long. */
+/* With thp=grown arenas of superblocks get huge pages, in programs that hold much already. They lose them
+ * when memory of the arena goes back to the OS: the kernel would fill the hole again. Sparse superblocks get
+ * none, nor do larger objects: these may be tables and buffers of which little is ever touched. A program of
+ * several threads gets no more: page faults of other threads wait, on a busy machine for long, while the
+ * kernel makes room for a huge page and clears it, or changes the setting of a range. */
 enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 static bool loses_them(struct arena *arena)
@@ -56,8 +56,8 @@ static bool loses_them(struct arena *arena)
     return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
 }
 
-/* Those beside it lose them too: one call for many, since page faults wait while the kernel changes what it
- * knows of a range. */
+/* The arenas beside it lose them too, by one call for many: page faults wait while the kernel changes the
+ * setting of a range. */
 void arena_no_huge_pages(struct arena *arena)
 {
     if (!loses_them(arena)) return;
@@ -88,7 +88,8 @@ void arena_advise_mapping(struct arena *arena, size_t size)
         pages_huge(arena->base, size, options.thp == THP_ALWAYS);
 }
 
-/* Those beside it were mostly made together with it, and lose them with it. */
+/* arena_no_huge_pages takes huge pages from the arenas beside it too, which mostly were made together with
+ * it. */
 void arena_touch(struct superblock *sb)
 {
     struct arena *arena = pagemap_find(slot_start(sb));

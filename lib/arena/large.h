@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* large.h: objects that have pages of their own.
+/* large.h: objects with pages of their own.
  *
- * Above half a superblock an object is a span of slots of an arena; above 4 MiB a mapping of its
+ * Objects above half a superblock are spans of slots of an arena; those above 4 MiB are mappings of their
  * own. Chunks of reaps beyond 32 KiB are spans too, marked as such.
  *
- * Threads: any. No lock but the arenas'.
+ * Threads: any. No lock, only the arenas' gate.
  */
 #ifndef LARGE_H
 #define LARGE_H
 
 #include "arena/arena.h"
 
-/* An object of size bytes, aligned; *zeroed (may be NULL): it reads as zero. NULL and ENOMEM. */
+/* Allocates an object of size bytes at a multiple of alignment. *zeroed (may be NULL): it reads as zero. NULL
+ * and ENOMEM. */
 void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
-/* Is pointer the start of a large object (which may be a chunk)? */
+/* Does a large object, or a large chunk, start at pointer? */
 bool large_starts_at(struct arena *arena, const void *pointer);
 
-/* Frees, measures or resizes in place the object that starts at a pointer. */
+/* These free, measure or resize in place the object that starts at a pointer. */
 void large_free(struct arena *arena, void *object);
 size_t large_size(struct arena *arena, const void *object);
 
-/* The same, by its first descriptor. */
+/* Returns the size of an object by its first descriptor. */
 static inline size_t large_bytes(const struct arena *arena, const struct superblock *first)
 {
     return arena->mapping != 0 ? arena->mapping : arena_span(first) * (size_t)SUPERBLOCK;
 }
 bool large_resize(struct arena *arena, void *object, size_t size);
 
-/* Resizes a mapping by moving its pages: the new place, or NULL. Only where large_resize said no. */
+/* Resizes a mapping by moving its pages. Returns the new place, or NULL. Only after large_resize returned
+ * false. */
 void *large_move(struct arena *arena, void *object, size_t size);
 
-/* All large objects, chunks among them, and their bytes; walks the arenas. */
+/* The number of all large objects and large chunks, and their bytes. Walks the arenas. */
 struct large_totals {
     size_t objects, bytes;
 };

@@ -5,11 +5,11 @@
 
 #include <errno.h>
 
-/* --- mappings that are kept -------------------------------------------------------------------- */
+/* --- cached mappings --------------------------------------------------------------------------- */
 
-/* A mapping whose object was freed is kept for the next one of about its size, which spares the OS zeroing
- * it again; like dirty slots it goes back after options.purge_ms. It is in an entry of `kept`, and whose
- * compare-and-swap takes it out has it. */
+/* The mapping of a freed object is kept for the next object of about its size, so that the OS need not zero
+ * memory for it. Like dirty slots it goes back after options.purge_ms. It is in an entry of `kept`; the
+ * thread whose compare-and-swap takes it out owns it. */
 enum { KEPT_MAX = 64 * 1024 * 1024 /* bytes in all kept mappings */ };
 
 _Static_assert(KEPT_MAX / ARENA <= ARENA_KEPT, "there is an entry for each");
@@ -24,8 +24,8 @@ static bool take_out(unsigned i, struct arena *arena)
     return true;
 }
 
-/* Through the gate, from the moment on at which it is this thread's: a fork meanwhile would leave the child
- * with memory that nobody has. */
+/* Unmaps a mapping. The caller passes the gate from before it takes the mapping out: otherwise a fork in
+ * between would leave it in the child without an owner. */
 static void unmap(struct arena *arena)
 {
     ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE);
@@ -34,7 +34,7 @@ static void unmap(struct arena *arena)
     arena_count_held(0, size);
 }
 
-/* The one that was kept longest, of those that are `min_age` old at least; -1: none. */
+/* Returns the mapping that was kept longest, of those at least `min_age` old; -1: none. */
 static int oldest_kept(uint64_t now, uint64_t min_age)
 {
     int oldest = -1;
@@ -62,7 +62,7 @@ static size_t take_and_unmap(uint64_t now, uint64_t min_age)
     return 0;
 }
 
-/* The bytes of it; 0: there is none. */
+/* Unmaps the oldest mapping. Returns its bytes; 0: there is none. */
 static size_t drop_oldest(uint64_t now, uint64_t min_age)
 {
     if (oldest_kept(now, min_age) < 0) return 0;
@@ -96,7 +96,7 @@ static bool put_in(struct arena *arena)
     return false;
 }
 
-/* One that is most of what may be kept would drive out all others. */
+/* Keeps a mapping. One of more than half of KEPT_MAX is unmapped at once: it would drive out all others. */
 static void keep(struct arena *arena)
 {
     ASSERT(arena->mapping != 0 && arena->slots[0].kind == SLOT_FREE && pagemap_find(arena->base) == arena);
@@ -114,7 +114,8 @@ static void keep(struct arena *arena)
         continue;
 }
 
-/* Large enough and at most a quarter too large. Not the caller's yet: it may be another one in a moment. */
+/* Is a mapping large enough, and at most a quarter too large? It is not the caller's yet: it may be another
+ * one the next moment. */
 static bool fits(const struct arena *arena, size_t size, size_t alignment)
 {
     return arena->mapping >= size && arena->mapping - size <= size / 4 &&
@@ -143,7 +144,7 @@ static struct arena *take_kept(size_t size, size_t alignment)
         struct arena *arena = kept_at((unsigned)i);
         if (arena == NULL || !take_out((unsigned)i, arena)) continue;
         if (fits(arena, size, alignment)) return arena;
-        keep(arena); /* it was taken, and put here anew with another size, between the looks */
+        keep(arena); /* between the two looks another thread took it, and put it back with another size */
     }
     return NULL;
 }
@@ -177,8 +178,9 @@ void arena_unmap_large(struct arena *arena)
     keep(arena);
 }
 
-/* Growth stays within the last 4 MiB that are ours: what follows may be another's. What is given up leaves
- * the map first: as soon as it is unmapped it may be mapped again, and entered. */
+/* Resizes a mapping in place. It grows only within its last 4 MiB: the addresses behind may be another's.
+ * Addresses that it gives up leave the pagemap first: once they are unmapped, another thread may map and
+ * enter them. */
 static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
@@ -186,7 +188,7 @@ static bool resize_in_place(struct arena *arena, size_t size)
     if (new > old) return false;
     pagemap_clear(arena->base + new, old - new);
     if (pages_resize(arena->base, arena->mapping, size)) return true;
-    pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the entries are there */
+    pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the leaves are there */
     return false;
 }
 
@@ -201,7 +203,7 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
     pagemap_clear(arena->base, arena->mapping);
     if (!pages_move(arena->base, arena->mapping, place, size)) {
         pagemap_enter(arena->base, arena->mapping, arena);
-        pagemap_clear_of(place, size, arena); /* what was there may be gone, and by now another's */
+        pagemap_clear_of(place, size, arena); /* the place may be unmapped, and mapped by another thread */
         return false;
     }
     arena->base = place;

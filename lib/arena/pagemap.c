@@ -7,7 +7,7 @@ enum { STEP = 1 << PAGEMAP_SHIFT }; /* bytes */
 
 _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
-/* Of two threads that make one, the first one's stays. */
+/* Makes a leaf. Of two threads that make one at once, the first one's stays. */
 static struct pagemap_leaf *make_leaf(_Atomic(struct pagemap_leaf *) *root)
 {
     struct pagemap_leaf *leaf = pages_map(align_up(sizeof *leaf, PAGE), PAGE), *there = NULL;

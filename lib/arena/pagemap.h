@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pagemap.h: whose is an address?
+/* pagemap.h: from an address to the arena or mapping that it belongs to.
  *
- * Read before anything else is believed of a pointer: a root of 8192 words (16384 on aarch64), each for
- * 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no user memory, and
- * never faults; addresses beyond PAGEMAP_ADDRESS_BITS are foreign. Leaves are made when needed and stay.
+ * free asks the pagemap before it trusts anything about a pointer. It has a root of 8192 words (16384 on
+ * aarch64), each for 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no
+ * user memory, and never faults. Addresses beyond PAGEMAP_ADDRESS_BITS belong to no arena. Leaves are made
+ * when needed and stay.
  *
- * Threads: any. There is no lock: pagemap_find's loads depend each on the one before, and what is stored is
- * stored with release. An entry is changed by who has the addresses: who has mapped them enters them
- * afterwards, and clears them before they are unmapped.
+ * Threads: any. There is no lock: each load of pagemap_find depends on the one before, and arenas are entered
+ * with release. Only the thread that holds the addresses changes their entries: it enters them after it has
+ * mapped them, and clears them before it unmaps them.
  */
 #ifndef PAGEMAP_H
 #define PAGEMAP_H
 
 #include "arena/sizeclass.h"
 
-/* What mmap gives without being asked for more: also where the processor has 52 or 57. */
+/* The addresses that mmap gives unless a program requests higher ones, also on processors with 52 or 57
+ * bits. */
 #ifdef __aarch64__
 enum { PAGEMAP_ADDRESS_BITS = 48 };
 #else
@@ -35,7 +37,7 @@ struct pagemap_leaf {
 
 extern HIDDEN _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
-/* The arena or mapping that the address belongs to, or NULL. */
+/* Returns the arena or mapping that the address belongs to, or NULL. */
 static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
@@ -47,12 +49,13 @@ static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
     return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
 }
 
-/* Enters the arena for every 4 MiB that the range touches; false (no memory for a leaf) enters nothing. */
+/* Enters the arena for every 4 MiB that the range touches. false: no memory for a leaf, and nothing is
+ * entered. */
 bool pagemap_enter(const char *start, size_t size, struct arena *arena);
 
 void pagemap_clear(const char *start, size_t size);
 
-/* The same for entries that are still the arena's: where addresses may have become another's meanwhile. */
+/* Clears the entries that are still the arena's: for addresses that may belong to another arena by now. */
 void pagemap_clear_of(const char *start, size_t size, struct arena *arena);
 
 #endif

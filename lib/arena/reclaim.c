@@ -11,7 +11,7 @@
 
 /* --- back to the OS -------------------------------------------------------------------------- */
 
-/* The first run of set bits, at most `most` long. */
+/* Returns the first run of set bits, cut to `most` bits. */
 static uint64_t first_run(uint64_t bits, size_t most)
 {
     ASSERT(bits != 0 && most != 0);
@@ -21,13 +21,13 @@ static uint64_t first_run(uint64_t bits, size_t most)
     return arena_slot_mask(first, n < most ? n : (unsigned)most);
 }
 
-/* Gives the memory of claimed dirty slots back; false: the OS would not have it. */
+/* Gives the memory of claimed dirty slots back to the OS. false: the OS refused. */
 static bool clean(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == mask);
     unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
     if ((atomic_load(&arena->used) & ~mask) != 0)
-        arena_no_huge_pages(arena); /* else there is nothing to fill */
+        arena_no_huge_pages(arena); /* in an unused arena the kernel has no hole to fill */
     if (!pages_purge(arena->base + (size_t)first * SUPERBLOCK, (size_t)n * SUPERBLOCK)) return false;
     atomic_fetch_and(&arena->dirty, ~mask);
     ASSERT(atomic_load(&arenas.dirty_slots) >= n);
@@ -36,15 +36,15 @@ static bool clean(struct arena *arena, uint64_t mask)
     return true;
 }
 
-/* Claims them while they go, but not while it waits at the gate: what is claimed when another thread forks
- * would be nobody's in the child. The slots that are gone. */
+/* Purges a run of dirty slots. It claims them behind the gate, not before: slots that are claimed while
+ * another thread forks would have no owner in the child. Returns the number of slots purged. */
 static unsigned purge_run(struct arena *arena, uint64_t mask)
 {
     unsigned slots = 0;
     gate_enter(&arenas.gate);
     ASSERT(mask != 0 && arena->mapping == 0);
     if (arena_claim(arena, mask)) {
-        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* they may have been used since */
+        uint64_t dirty = atomic_load(&arena->dirty) & mask; /* another thread may have used them since */
         if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
         arena_release(arena, mask);
     }
@@ -52,7 +52,7 @@ static unsigned purge_run(struct arena *arena, uint64_t mask)
     return slots;
 }
 
-/* Dirty slots of the arena, until so many bytes are gone. */
+/* Purges dirty slots of the arena until `most` bytes have gone. Returns the bytes. */
 static size_t purge_slots(struct arena *arena, size_t most)
 {
     size_t slots = 0, want = most / SUPERBLOCK + (most % SUPERBLOCK != 0);
@@ -66,7 +66,7 @@ static size_t purge_slots(struct arena *arena, size_t most)
     return slots * SUPERBLOCK;
 }
 
-/* Nobody else has a slot that is used, and `huge` only ever ends. */
+/* The slot is the caller's, and `huge` never becomes true again. */
 void arena_refresh(struct superblock *sb)
 {
     const struct arena *arena = pagemap_find(slot_start(sb));
@@ -74,7 +74,7 @@ void arena_refresh(struct superblock *sb)
     if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }
 
-/* Is anything to be had of an arena that is all claimed by who asks? */
+/* Has an arena that the caller has claimed as a whole any free slot? No; for arena_hint_clear. */
 static bool never(const struct arena *arena)
 {
     (void)arena;
@@ -86,8 +86,8 @@ static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
     return arena_is_as_old(atomic_load_explicit(&arena->freed_at, memory_order_relaxed), now, min_age);
 }
 
-/* Of an arena that is all claimed. What was dirty serves again if it cannot be unmapped; the bytes of it that
- * are gone. */
+/* Unmaps an arena that is claimed as a whole. If the OS refuses, its dirty slots serve again. Returns the
+ * dirty bytes that went. */
 static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
 {
     ASSERT(dirty != 0 && atomic_load(&arena->used) == UINT64_MAX && atomic_load(&arena->heads) == 0);
@@ -103,7 +103,7 @@ static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
     return slots * (size_t)SUPERBLOCK;
 }
 
-/* Of an arena that seems to have no used slot; the bytes that were dirty. */
+/* Unmaps an arena that seems to have no used slot. Returns the bytes that were dirty. */
 static size_t claim_and_unmap(struct arena *arena)
 {
     uint64_t nothing = 0;
@@ -117,11 +117,10 @@ static size_t claim_and_unmap(struct arena *arena)
     return 0;
 }
 
-/* An arena without a used slot is unmapped when all is asked for, or where there are many addresses for the
- * memory that is held: the next slot will want it, and while the kernel maps and unmaps, page faults wait.
- * And when something in it is still dirty after it was purged: memory that is locked (mlockall) goes back so
- * alone.
- */
+/* Unmaps an arena without a used slot if `all`, or where many addresses are mapped for the memory held.
+ * Otherwise it stays: the next slot will need it, and page faults wait while the kernel maps and unmaps. It
+ * is also unmapped if a slot is still dirty after the purge: locked memory (mlockall) goes back in this way
+ * only. */
 static size_t unmap_unused(struct arena *arena, bool all)
 {
     bool is_spare = arenas.mapped / 2 >= arenas.held + ARENA_SPARE_ADDRESSES;
@@ -154,7 +153,7 @@ size_t arena_purge(uint64_t min_age)
 
 /* --- the thread that purges ------------------------------------------------------------------- */
 
-/* 1: a thread sleeps until there is unused memory. */
+/* 1: a thread sleeps until there is unused memory */
 static _Atomic uint32_t arena_watched;
 
 static void tell_of_unused(void)
@@ -164,7 +163,8 @@ static void tell_of_unused(void)
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
-/* Who frees makes memory unused first and looks at `watched` then; this does it the other way round. */
+/* A thread that frees makes memory unused, and then reads arena_watched. This thread sets arena_watched, and
+ * then looks for unused memory. So either it sees the memory, or the other thread wakes it. */
 void arena_wait_for_unused(void)
 {
     atomic_store(&arena_watched, 1);
@@ -200,7 +200,8 @@ void arena_limit(size_t bytes) { know_limit(bytes); }
 
 bool arena_nears_limit(size_t more) { return arena_is_near(more); }
 
-/* The arena whose slots became free longest ago. Huge pages are worth more than a peak. */
+/* Returns the dirty arena whose slots became free longest ago. Arenas with huge pages stay: these are worth
+ * more than a low peak. */
 static struct arena *oldest_dirty(void)
 {
     struct arena *oldest = NULL;
@@ -214,12 +215,12 @@ static struct arena *oldest_dirty(void)
     return oldest;
 }
 
-/* No more is held than there ever was while some of it is unused. What is unused has the wrong shape then: it
- * is kept mappings, or runs of slots that are too short, which a program that allocates ever larger spans
- * leaves behind. What goes back for it in the life of the process is as much as its peak, and a quarter of
- * that once slots do, and what passes that last: a program whose spans come and go is near its peak again
- * and again, and would touch the same memory anew each time. For small spans nothing goes back: each would
- * cost a system call. */
+/* Before the memory held grows past its peak, this returns cached mappings to the OS, then dirty slots. They
+ * are unused because they have the wrong shape: mappings of other sizes, or runs of slots that are too short,
+ * which a program leaves behind that allocates ever larger spans. In the life of the process as much goes
+ * back for this as its peak, and dirty slots only until a quarter of that; the last step may pass these
+ * bounds. A program whose spans come and go is near its peak again and again, and would touch the same memory
+ * anew each time. For small spans no memory goes back: each would cost a system call. */
 static void stay_below_peak(size_t more)
 {
     size_t held = arenas.held, peak = arenas.peak;
@@ -233,8 +234,9 @@ static void stay_below_peak(size_t more)
     atomic_fetch_add_explicit(&arenas.spared, gone, memory_order_relaxed);
 }
 
-/* When `more` bytes would come near the limit, what nobody uses goes back; when they are many, and more than
- * was ever held though some is unused, as much as is needed. May they be had? If not, errno is ENOMEM. */
+/* Makes room for `more` bytes. If they would come near the limit, all unused memory goes back. If they are
+ * many and would raise the peak while memory is unused, as much goes back as is needed. Returns false with
+ * ENOMEM if they may not be held. */
 static COLD bool make_room(size_t more)
 {
     ASSERT(more != 0);
@@ -251,9 +253,9 @@ static COLD bool make_room(size_t more)
     return false;
 }
 
-/* --- for arena.h: room is made, and what was tried is tried again ------------------------------ */
+/* --- for arena.h: try, make room, try again ---------------------------------------------------- */
 
-/* Is it to be tried again? `asked` is what it was tried with. */
+/* Shall the caller try again? `asked` is the room of its last try. */
 static bool is_made(size_t asked, size_t room) { return room > asked && make_room(room); }
 
 static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,

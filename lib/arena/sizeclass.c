@@ -14,24 +14,24 @@ static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
-/* The size, in whole cache lines, of which a superblock holds so many: blocks of it share none
- * (false_sharing.h). But a page of SQLite's is 4368 bytes, of which a superblock of 64 KiB holds 15; of the
- * next class it is 14. */
+/* Returns the size of which a superblock holds so many blocks, in whole cache lines, so that blocks share
+ * none (false_sharing.h). But for 15 blocks it is 4368 bytes: SQLite's pages have that size, and of the next
+ * class a superblock holds 14. */
 static unsigned fitting(unsigned blocks)
 {
     ASSERT(blocks >= 1);
     return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
 }
 
-/* Between a size of which a superblock holds six and one of which it holds five lies a fifth, between those
- * of four and three a third. There programs have buffers (gawk's of 11200 bytes, gs's of 20048), for which
- * classes between leave pages at the superblock's end that are never touched: so many sixteenths. */
+/* There is one more class between the sizes of six and five blocks to a superblock, and one between those of
+ * four and three. Programs have buffers there (gawk's of 11200 bytes, gs's of 20048). Blocks of these classes
+ * leave so many sixteenths at the superblock's end untouched. */
 static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
 
 enum { STEPS = 8 /* classes to a doubling */ };
 
-/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. Above 2 KiB by
- * what a superblock holds evenly, without those that would be nearer to each other than an eighth. */
+/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. Above 2 KiB: the
+ * sizes of which a superblock holds a number of blocks, but not sizes nearer to each other than an eighth. */
 static unsigned fill_sizes(void)
 {
     unsigned c = 0, size = 0, doubling = BLOCK_UNIT;

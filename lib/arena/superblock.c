@@ -11,16 +11,16 @@ uint64_t superblock_cookie;
 
 void superblock_init(void)
 {
-    /* 16 random bytes from the kernel, there before any code runs; some of libc's own guards are
-     * made of them too, so fold and mix instead of showing them. */
+    /* The kernel gives 16 random bytes before any code runs. libc makes its own guards of some of them;
+     * therefore they are mixed, so that free blocks do not show them. */
     uint64_t random[2] = {(uintptr_t)&random, 0};
     const void *kernels = (const void *)getauxval(AT_RANDOM);
     if (kernels != NULL) memcpy(random, kernels, sizeof random);
     uint64_t mixed = (random[0] ^ (random[1] >> 7)) * 0x9e3779b97f4a7c15u;
     mixed ^= mixed >> 29;
     mixed ^= mixed << 17;
-    /* The last byte 0x80 to 0xaf, the one before it 0x80 to 0xff: not text, no address, and as a double a
-     * negative number next to nothing. */
+    /* The last byte is 0x80 to 0xaf, the one before it 0x80 to 0xff. No text or address has these bytes; a
+     * double with them is a negative number close to 0. */
     uint64_t last = 0x80 + (mixed & 0xff) % 0x30, before = 0x80 | (mixed >> 8 & 0x7f);
     superblock_cookie = last << 56 | before << 48 | (mixed >> 16 & 0xffffffff) << 16;
     ASSERT((superblock_cookie & 0xffff) == 0 && superblock_cookie >> 60 >= 8);
@@ -55,7 +55,7 @@ unsigned superblock_regroup_at(const struct superblock *sb, unsigned group)
 {
     ASSERT(group < GROUPS);
     unsigned capacity = superblock_class(sb)->capacity;
-    /* The least count whose group is greater; superblocks of few blocks skip groups. */
+    /* the least count whose group is greater; superblocks of few blocks skip groups */
     return group >= GROUP_EMPTY ? capacity + 1 : ((group + 1) * capacity + GROUP_EMPTY - 1) / GROUP_EMPTY;
 }
 
@@ -96,7 +96,7 @@ unsigned superblock_push(struct superblock *sb, void *block)
     return word_free(word);
 }
 
-/* In the pending word, above the chain. */
+/* The number of waiting blocks, above the chain in the pending word. */
 enum { WAITING_SHIFT = 48 };
 static const uint64_t CHAIN_BITS = ((uint64_t)1 << WAITING_SHIFT) - 1;
 
@@ -130,9 +130,11 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
     return joined.count;
 }
 
-/* Of f at most a quarter: else what waits unseen and what may lie free together were all of a superblock, and
- * one live block could hold each of them (bound.md). By lines, one block may make a whole line free, and
- * those of its line count only then: so looks are taken more often. */
+/* Returns after how many more pending blocks the heap looks at them: f of the superblock, at most a quarter.
+ * With a greater step, the pending blocks that the heap has not seen and the free blocks that it allows could
+ * together be a whole superblock, and one live block could hold each of them (bound.md). With notes, one
+ * block may free a whole line, and the free blocks of its line count only then: so the heap looks more
+ * often. */
 static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
@@ -206,8 +208,8 @@ unsigned superblock_absorb(struct superblock *sb)
     return chain.count;
 }
 
-/* Follows a list of `count` links from block `number`, noting in *met whether block is on it; false when it
- * strays, or does not end there, as a list with a circle does not. */
+/* Follows a list of `count` links from block `number`; *met becomes true if `block` is on it. false: a link
+ * is wrong, or the list does not end there, as one with a circle does not. */
 static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block, bool *met)
 {
     const struct sizeclass *class = superblock_class(sb);

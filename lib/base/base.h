@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.h: words everybody uses. */
+/* base.h: macros, assertions and small functions that all files use. */
 #ifndef BASE_H
 #define BASE_H
 
@@ -19,35 +19,37 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((cold, noinline))
 
-/* Of what takes some nanoseconds: else it takes 5 % more or less with the length of what stands before it. */
+/* For functions that take some nanoseconds: without it their time varies by 5 % with the length of the code
+ * before them. */
 #define ALIGNED __attribute__((aligned(64)))
-/* Says of a declaration that the symbol is ours: addressed directly, not through the GOT. */
+/* Marks a symbol of the library itself: code addresses it directly, and not through the GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORT __attribute__((visibility("default")))
 
 #define KIB ((size_t)1024)
 #define MIB (KIB * KIB)
 
-/* Sizes above this are refused with ENOMEM: no object may be larger (C17 6.5.6). */
+/* The library refuses larger sizes with ENOMEM: no object may be larger (C17 6.5.6). */
 #define SIZE_LIMIT ((size_t)PTRDIFF_MAX)
 
-/* Assertions of a debug build (configure --enable-debug). Other builds compile them, evaluate nothing and
- * have no code of them. A false one ends the process with a line on standard error: file, line, function and
- * text. They may stand anywhere, fast paths and forked children included.
+/* Assertions of a debug build (configure --enable-debug). Other builds compile them, but evaluate nothing and
+ * have no code for them. An assertion that fails ends the process with a line on standard error: file, line,
+ * function and text. Assertions may stand anywhere, also in fast paths and forked children.
  *
- *     ASSERT(x)              what takes a few instructions
- *     ASSERT_WALK(steps, x)  what looks at many things, about `steps`: a list, a bitmap, a heap
+ *     ASSERT(x)              a check of a few instructions
+ *     ASSERT_WALK(steps, x)  a check of about `steps` things: of a list, a bitmap, a heap
  *
- * A place in the code makes its walk as often as option walk_steps affords. So walks cost no more for a large
- * heap than for a small one. */
+ * A place in the code makes its walk as often as option walk_steps affords. So walks in a large heap cost no
+ * more than walks in a small one. */
 #ifdef REAP_DEBUG
 _Noreturn HIDDEN void assert_failed(const char *file, unsigned line, const char *function, const char *text)
     __attribute__((cold));
 
-/* Has a place come by so often that it may look at so many things? `credit` is the place's own. */
+/* Has execution come to a place so often that the place affords a walk of `steps`? `credit` belongs to the
+ * place. */
 HIDDEN bool assert_affords(_Atomic uint32_t *credit, size_t steps);
 
-/* Things that a place may look at for each time that it comes by: option walk_steps. */
+/* The steps that a place gains each time that execution comes to it: option walk_steps. */
 extern HIDDEN unsigned assert_walk_steps;
 
 #define ASSERT(x) (LIKELY(x) ? (void)0 : assert_failed(__FILE__, __LINE__, __func__, #x))

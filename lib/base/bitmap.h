@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bitmap.h: bits in 64-bit words.
  *
- * A bitmap is an array of words; bit i is bit i % 64 of word i / 64. Ranges are half open. Nothing
- * here allocates, locks or knows what a bit stands for.
+ * A bitmap is an array of words; bit i is bit i % 64 of word i / 64. Ranges are half open. These functions do
+ * not allocate or lock, and do not know what a bit stands for.
  */
 #ifndef BITMAP_H
 #define BITMAP_H
@@ -37,7 +37,7 @@ static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)
     ASSERT(!bitmap_get(map, from) && !bitmap_get(map, end - 1));
 }
 
-/* The first set bit in [from, end); end when there is none. */
+/* Returns the first set bit in [from, end), or end when there is none. */
 static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
 {
     if (from >= end) return end;
@@ -52,7 +52,7 @@ static inline size_t bitmap_next(const uint64_t *map, size_t from, size_t end)
     return found < end ? found : end;
 }
 
-/* The last set bit in [begin, from]; SIZE_MAX when there is none. */
+/* Returns the last set bit in [begin, from], or SIZE_MAX when there is none. */
 static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t begin)
 {
     size_t i = from / 64;
@@ -66,8 +66,8 @@ static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t be
     return found >= begin ? found : SIZE_MAX;
 }
 
-/* The same bits by halves of words, for fast paths: a half and the one behind it are one load, and show
- * the 32 bits behind any one; and a bit's place in its half needs no masking. */
+/* Fast paths read a bitmap by halves of words. One load reads a half and the half behind it, and so the 32
+ * bits behind any bit. The place of a bit in its half needs no masking. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bit i of a map is bit i % 32 of half i / 32");
 typedef uint32_t bitmap_half __attribute__((may_alias));
 
@@ -75,7 +75,7 @@ static inline bitmap_half *bitmap_half_of(uint64_t *map, size_t i) { return (bit
 static inline uint32_t bitmap_half_set(uint32_t half, size_t i) { return half | (uint32_t)1 << i % 32; }
 static inline uint32_t bitmap_half_clear(uint32_t half, size_t i) { return half & ~((uint32_t)1 << i % 32); }
 
-/* Bit i and, at least, the 32 bits behind it, lowest first. May read up to 8 bytes behind it. */
+/* Returns bit i and at least the 32 bits behind it, lowest first. May read up to 8 bytes behind bit i. */
 static inline uint64_t bitmap_window(const uint64_t *map, size_t i)
 {
     uint64_t window;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debug.c: what assertions of base.h end in. Only a debug build has any of it. */
+/* debug.c: the functions that assertions of base.h call. Only a debug build has them. */
 #include "base/base.h"
 
 #ifdef REAP_DEBUG
@@ -16,7 +16,7 @@ void assert_failed(const char *file, unsigned line, const char *function, const 
     abort();
 }
 
-/* Threads may lose some of each other's credit: then a walk comes a little later. */
+/* Threads may overwrite each other's credit: then a walk comes a little later. */
 bool assert_affords(_Atomic uint32_t *credit, size_t steps)
 {
     size_t have = atomic_load_explicit(credit, memory_order_relaxed) + (size_t)assert_walk_steps;

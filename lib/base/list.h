@@ -2,9 +2,9 @@
 /* list.h: doubly linked lists with a one-word head.
  *
  *     head -> node -> node -> NULL
- *             each node knows the word that points to it, so that removal needs no head
+ *             each node knows the word that points to it: removal needs no head
  *
- * A node that is all zero is on no list. Not thread-safe: the owner's lock covers head and nodes.
+ * A node that is all zero is on no list. Threads: the owner's lock protects head and nodes.
  */
 #ifndef LIST_H
 #define LIST_H
@@ -13,7 +13,7 @@
 
 struct list_node {
     struct list_node *next;
-    struct list_node **at; /* the word that points here; NULL: on no list */
+    struct list_node **at; /* the word that points here; NULL: the node is on no list */
 };
 
 struct list {

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* About the time of a short critical section; more only burns what the holder needs. */
+/* About the time of a short critical section. Longer spinning only takes processor time from the holder. */
 enum { SPINS = 100 };
 
 static enum lock_kind lock_kind = LOCK_BOTH;
@@ -20,7 +20,8 @@ void lock_configure(enum lock_kind kind, unsigned cpus)
     lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
 }
 
-/* Who sleeps: any, and those that wait for a lock to be handed over. */
+/* Classes of sleepers, for futex: all of them, those that wait for a free lock, and those that wait until it
+ * is handed over. */
 enum { ANYBODY = FUTEX_BITSET_MATCH_ANY, PATIENT = 1, IMPATIENT = 2 };
 
 static void futex(_Atomic uint32_t *word, int what, uint32_t value, uint32_t who)
@@ -40,8 +41,8 @@ void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 
 
 __thread struct lock_ranks lock_ranks;
 
-/* A signal handler has forked while its thread was within a lock. From then on the call that it interrupted
- * gives back what the child's handlers have set free, and nobody knows who has what. */
+/* A signal handler has forked while its thread was within a lock. After that the interrupted call gives back
+ * locks that the child's fork handlers have already reset, and nobody knows who holds which lock. */
 static _Atomic bool are_lost;
 
 bool lock_ranks_are_lost(void) { return atomic_load_explicit(&are_lost, memory_order_relaxed); }
@@ -67,7 +68,7 @@ bool lock_is_not_mine(const struct lock *lock)
     return holder_of(lock) != holder_me() || lock_ranks_are_lost();
 }
 
-/* Shared reaps are taken in the program's order. */
+/* The program chooses the order in which it takes its shared reaps. */
 bool lock_rank_is_next(enum lock_rank rank)
 {
     if (rank == RANK_NONE || lock_ranks_are_lost()) return true;
@@ -76,7 +77,7 @@ bool lock_rank_is_next(enum lock_rank rank)
     return true;
 }
 
-/* A handler that interrupts this leaves the number as it found it. */
+/* A signal handler that interrupts this function leaves the number as it found it. */
 void lock_note_rank(enum lock_rank rank, int n)
 {
     ASSERT(rank < RANKS && (n > 0 || lock_ranks.held[rank] != 0 || lock_ranks_are_lost()));
@@ -96,7 +97,8 @@ void lock_note_given(struct lock *lock)
     lock_note_rank((enum lock_rank)lock->rank, -1);
 }
 
-/* A fork takes all locks, of one rank too: it keeps an order of its own, and holds them in nobody's name. */
+/* A fork takes all locks, also several of one rank. It has an order of its own, and no thread is noted as
+ * their holder. */
 static __thread unsigned fork_rank;
 
 static void begin_ranks_of_fork(void)
@@ -138,8 +140,8 @@ static void note_reset(struct lock *lock) { (void)lock; }
 
 /* --- waiting ------------------------------------------------------------------------------------ */
 
-/* Takes the lock with the given state if it becomes free soon. Looks ever less often: who has the lock and
- * wants it again soon does its work in its own cache meanwhile. */
+/* Takes the lock with the given state if it becomes free soon. Looks less and less often, so that a holder
+ * that soon wants the lock again can work in its own cache meanwhile. */
 static bool spin(struct lock *lock, uint32_t state)
 {
     for (unsigned i = 0, wait = 1; i < lock_spins; i += wait, wait *= 2) {
@@ -165,11 +167,11 @@ bool lock_try_for_a_while(struct lock *lock)
 
 static void yield_until_taken(struct lock *lock)
 {
-    while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this very CPU */
+    while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this CPU */
 }
 
-/* Whoever has slept takes the lock as LOCK_WANTED: there may be other sleepers, of whom only the state
- * tells, and one wake-up too many costs less than one too few. */
+/* Takes the lock if its state is `from`. A thread that has slept takes it as LOCK_WANTED, since other threads
+ * may sleep and only the state tells of them: one wake-up too many costs less than one too few. */
 static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong_explicit(&lock->state, &from, to, memory_order_acquire,
@@ -209,7 +211,7 @@ void lock_wait(struct lock *lock)
     ASSERT(atomic_load(&lock->state) == LOCK_HELD || atomic_load(&lock->state) == LOCK_WANTED);
 }
 
-/* An impatient one that does not sleep yet sees what the state is before it does. */
+/* An impatient thread that does not sleep yet sees the new state before it sleeps. */
 void lock_give_on(struct lock *lock)
 {
     bool hand = atomic_load(&lock->impatient) != 0;
@@ -220,8 +222,8 @@ void lock_give_on(struct lock *lock)
 /* --- fork ------------------------------------------------------------------------------------ */
 
 enum {
-    CAUGHT = 1 << 30, /* in lock_depth: the fork that is under way interrupted this thread with locks */
-    PATIENCE = 50     /* yields of the CPU to those who hold a lock that it wants */
+    CAUGHT = 1 << 30, /* in lock_depth: the present fork interrupted this thread within a lock */
+    PATIENCE = 50     /* yields of the CPU to the holder of a lock */
 };
 
 __thread unsigned lock_depth;
@@ -258,7 +260,8 @@ void lock_after_fork(struct lock *lock)
     lock_give(lock);
 }
 
-/* One that the interrupted call holds is free too: nobody else is here, and it is given back all the same. */
+/* A lock that the interrupted call holds becomes free too: the child has no other thread, and the call gives
+ * the lock back all the same. */
 void lock_reset(struct lock *lock)
 {
     note_reset(lock);
@@ -276,7 +279,7 @@ static void leave(struct gate *gate)
     if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
 }
 
-/* Either this sees the gate closed, or who closes it sees this passing. */
+/* Either this thread sees the gate closed, or the thread that closes it sees this one passing. */
 void gate_enter(struct gate *gate)
 {
     lock_assert_next(&gate->closers);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock.h: a mutex that spins briefly and then sleeps, and a gate that is open mostly.
+/* lock.h: a mutex that spins briefly and then sleeps, and a gate that is mostly open.
  *
- * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble,
- * PPoPP 2003, 2.4 and table 2). All zero is an unlocked lock; nothing is allocated and nothing has
- * to be destroyed, and a forked child may simply zero one that its parent's thread held.
+ * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble, PPoPP 2003,
+ * 2.4 and table 2). A lock that is all zero is unlocked. Locks need no allocation and no destruction. A
+ * forked child may simply zero a lock that a thread of its parent held.
  *
- * A lock that becomes free is for whoever comes first, since it would stand idle while a sleeper wakes. One
- * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits for the lock to be
- * handed to it: then nobody else can take it.
+ * Any thread may take a lock that becomes free, since the lock would stand idle while a sleeper wakes. One
+ * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits until the lock is
+ * handed to it: a lock that is handed over is for such threads only.
  *
- * Rank: doc/design/concurrency.md has the order in which locks are taken, by fork too. A debug build counts
- * what a thread holds of each rank, and asserts that a thread which takes a lock, waiting for it if need be,
- * holds none of that rank or of a later one.
+ * Rank: doc/design/concurrency.md has the order in which threads, and fork, take locks. A debug build counts
+ * the locks of each rank that a thread holds. It asserts that a thread which may wait for a lock holds none
+ * of that rank or of a later one.
  *
  * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread,
- * nor for those that wait for it: it tries each lock for a while and does without. The parent is left as it
- * was; the child, in which the call that was interrupted goes on alone, may have lost what other threads had
- * under way. So a thread counts the locks that it holds or is about to take.
+ * nor for threads that wait for it: it tries each lock for a while and goes on without it. The parent's locks
+ * stay as they were. In the child the interrupted call goes on alone; the child may have lost changes that
+ * other threads had not finished. For this purpose a thread counts the locks that it holds or is about to
+ * take.
  */
 #ifndef LOCK_H
 #define LOCK_H
@@ -26,15 +27,15 @@
 enum {
     LOCK_FREE,
     LOCK_HELD,
-    LOCK_WANTED, /* held, and somebody sleeps */
-    LOCK_HANDED  /* held by nobody yet: for one of the impatient */
+    LOCK_WANTED, /* held, and a thread sleeps */
+    LOCK_HANDED  /* not held yet: an impatient thread may take it */
 };
 
 enum { LOCK_PATIENCE = 8 /* wake-ups in vain */ };
 
-/* In the order in which they are taken. Locks of programs are taken in an order of theirs. */
+/* In the order in which threads take them. A program chooses the order of its shared reaps. */
 enum lock_rank {
-    RANK_NONE, /* no lock of the library's: in no order */
+    RANK_NONE, /* not a lock of the library: it has no place in the order */
     RANK_SHARED_REAP,
     RANK_ADOPTERS,
     RANK_CHILDREN,
@@ -51,15 +52,15 @@ enum lock_rank {
 
 struct lock {
     _Atomic uint32_t state;
-    _Atomic uint32_t impatient; /* threads that wait for it to be handed over */
-    const void *forker;         /* the thread that took it for its fork, by its lock_depth's address */
+    _Atomic uint32_t impatient; /* threads that wait until the lock is handed to them */
+    const void *forker;         /* the thread that holds it around fork, by the address of its lock_depth */
 #ifdef REAP_DEBUG
-    _Atomic uint32_t holder; /* the thread that has it, by its lock_depth's address; 0: none, or a fork */
+    _Atomic uint32_t holder; /* its thread, by the address of its lock_depth; 0: none, or a fork */
     uint8_t rank;            /* enum lock_rank */
 #endif
 };
 
-/* A lock of a rank as it begins; and for one in memory that is zero. */
+/* LOCK_OF_RANK initializes a lock of a rank. LOCK_SET_RANK sets the rank of a lock in zeroed memory. */
 #ifdef REAP_DEBUG
 #define LOCK_OF_RANK(r)                                                                                      \
     {                                                                                                        \
@@ -78,24 +79,24 @@ extern HIDDEN __thread unsigned lock_depth __attribute__((tls_model("initial-exe
 
 enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
-/* --- what a debug build knows of locks --------------------------------------------------------- */
+/* --- ranks and holders: debug builds ------------------------------------------------------------ */
 
-/* Does this thread have the lock? Or does somebody else, or nobody? Both are true where a debug build does
- * not know: after a signal handler has forked within a call that held a lock. */
+/* Does this thread hold the lock? Does it not hold it? Both are true where a debug build does not know the
+ * answer: after a signal handler has forked within a call that held a lock. */
 bool lock_is_mine(const struct lock *lock);
 bool lock_is_not_mine(const struct lock *lock);
 
-/* Does this thread hold nothing of this rank, and nothing of a later one? */
+/* Does this thread hold no lock of this rank or of a later one? */
 bool lock_rank_is_next(enum lock_rank rank);
 
-/* Is it unknown who has what? */
+/* Are the holders of locks unknown? */
 bool lock_ranks_are_lost(void);
 
 #ifdef REAP_DEBUG
 
-/* Of a thread; tests in which a thread acts as several exchange it. */
+/* The locks that a thread holds, by rank. Tests exchange it to let one thread act as several. */
 struct lock_ranks {
-    const void *me; /* who it is to locks; NULL: lock_depth's address */
+    const void *me; /* identifies the thread to locks; NULL: the address of lock_depth is used */
     uint8_t held[RANKS];
 };
 extern HIDDEN __thread struct lock_ranks lock_ranks __attribute__((tls_model("initial-exec")));
@@ -112,7 +113,7 @@ static inline void lock_note_rank(enum lock_rank rank, int n) { (void)rank, (voi
 
 #endif
 
-/* What may be waited for: a lock, or a gate by its lock. */
+/* Asserts that this thread may wait for the lock, or for the gate that the lock belongs to. */
 static inline void lock_assert_next(const struct lock *lock)
 {
 #ifdef REAP_DEBUG
@@ -122,16 +123,17 @@ static inline void lock_assert_next(const struct lock *lock)
 #endif
 }
 
-/* How contended locks wait, for the whole process; LOCK_BOTH before it is called. On one CPU there is no
- * use in spinning, so callers pass the number that they may run on. */
+/* Sets how all contended locks of the process wait; before this call it is LOCK_BOTH. `cpus` is the number of
+ * CPUs that the process may run on: on one CPU spinning is of no use. */
 void lock_configure(enum lock_kind kind, unsigned cpus);
 
-/* Sleeps while *word has the value, or less long; wakes who sleeps so. errno is kept. */
+/* lock_sleep sleeps while *word has the value; it may return early. lock_wake_sleeper wakes one thread that
+ * sleeps there. errno is kept. */
 void lock_sleep(_Atomic uint32_t *word, uint32_t value);
 void lock_wake_sleeper(_Atomic uint32_t *word);
 
-/* For each turn of a loop that waits for another processor. (isb takes about as long as x86-64's pause; yield
- * takes no time.) */
+/* To be called in each turn of a loop that waits for another processor. (isb takes about as long as x86-64's
+ * pause; yield takes no time.) */
 static inline void lock_pause(void)
 {
 #if defined(__x86_64__)
@@ -142,19 +144,20 @@ static inline void lock_pause(void)
 }
 
 void lock_wait(struct lock *lock);
-void lock_give_on(struct lock *lock); /* one that somebody waits for */
+void lock_give_on(struct lock *lock); /* gives back a lock that a thread waits for */
 
-/* Seen in this order by a handler in this thread. */
+/* Adds n to lock_depth. The fences keep the order for a signal handler in this thread. */
 static inline void lock_count(int n)
 {
     atomic_signal_fence(memory_order_seq_cst);
     lock_depth += (unsigned)n;
-    ASSERT((int16_t)lock_depth >= 0); /* no more was given than taken */
+    ASSERT((int16_t)lock_depth >= 0); /* the thread gives back only locks that it has taken */
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Sequentially consistent, as giving is: of one that leaves work for the holder, and then fails to get the
- * lock, and of one that gives it back, and then looks for work, one sees the other. */
+/* Takes the lock if it is free. Taking and giving are sequentially consistent. One thread leaves work for the
+ * holder, and then fails to get the lock. The holder gives it back, and then looks for work. So either the
+ * holder sees the work, or the other thread gets the lock. */
 static inline bool lock_is_got(struct lock *lock)
 {
     uint32_t expected = LOCK_FREE;
@@ -180,13 +183,13 @@ static inline void lock_take(struct lock *lock)
     lock_note_taken(lock);
 }
 
-/* In lock_depth: a gate that the thread passes. */
+/* Each gate that the thread passes adds this to lock_depth. */
 enum { LOCK_GATE = 1 << 16 };
 
-/* How many locks this thread has, or is about to take; gates are none. */
+/* The number of locks that this thread holds or is about to take. Gates do not count. */
 static inline unsigned lock_held(void) { return lock_depth & (LOCK_GATE - 1); }
 
-/* Spins for it, but does not sleep. */
+/* Spins until it has the lock, but does not sleep. false: the lock was not free in that time. */
 bool lock_try_for_a_while(struct lock *lock);
 
 static inline void lock_give(struct lock *lock)
@@ -198,16 +201,16 @@ static inline void lock_give(struct lock *lock)
     lock_count(-1);
 }
 
-/* Around fork: lock_fork_begin, then lock_for_fork on every lock in order of rank; afterwards, in the parent
- * lock_after_fork on each, in the child lock_reset; lock_fork_end in both. */
+/* Around fork: first lock_fork_begin, then lock_for_fork on each lock in order of rank. Afterwards the parent
+ * calls lock_after_fork on each lock, and the child lock_reset; both then call lock_fork_end. */
 void lock_fork_begin(void);
 void lock_for_fork(struct lock *lock);
 void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);
 void lock_fork_end(void);
 
-/* One thread less that waits, passes or looks; how many there were. In the child of a fork that has
- * interrupted one, nobody is counted. */
+/* Subtracts one from a number of threads unless it is 0; returns the number before. In the child of a fork it
+ * is 0 already if the fork interrupted a thread that it counted. */
 static inline uint32_t lock_uncount(_Atomic uint32_t *threads)
 {
     uint32_t seen = atomic_load(threads);
@@ -217,12 +220,12 @@ static inline uint32_t lock_uncount(_Atomic uint32_t *threads)
 
 /* --- gates ------------------------------------------------------------------------------------ */
 
-/* Many threads may pass at once, for a system call or two each, and wait for nobody; who closes the gate
- * waits until they are through, and those that come then wait until it is opened. A thread that passes takes
- * no lock. */
+/* Many threads may pass a gate at once, for a system call or two each. They wait for nobody and take no lock.
+ * A thread that closes the gate waits until they have left it. Threads that come later wait until it is
+ * opened. */
 struct gate {
     _Atomic uint32_t passing; /* threads */
-    _Atomic uint32_t closed;  /* 2: and somebody waits */
+    _Atomic uint32_t closed;  /* 1: closed; 2: and a thread waits until it is opened */
     struct lock closers;
 };
 
@@ -236,7 +239,8 @@ void gate_leave(struct gate *gate);
 void gate_close(struct gate *gate);
 void gate_open(struct gate *gate);
 
-/* The same around fork, as for locks. */
+/* Around fork, as lock_for_fork, lock_after_fork and lock_reset: close before it, open in the parent, reset
+ * in the child. */
 void gate_close_for_fork(struct gate *gate);
 void gate_open_after_fork(struct gate *gate);
 void gate_reset(struct gate *gate);

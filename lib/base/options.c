@@ -10,11 +10,11 @@
 
 #define AT(field) offsetof(struct options, field)
 
-/* A word; or, with a greatest N, one that is given as "word:N". */
+/* A value that is a word; or, where `max` is not 0, "word:N". */
 struct word {
     const char *name;
     unsigned value;
-    size_t at; /* where N goes */
+    size_t at; /* the field of struct options for N */
     unsigned max;
 };
 
@@ -65,8 +65,9 @@ static bool is_path(const char *text, size_t size)
     return size > 0;
 }
 
-/* Name, where it goes, its words, or the check of its text, or its bounds, default, meaning; and where the
- * name of a file goes that is given in the place of a number (0: none may be). */
+/* Each option: its name and its field of struct options; its words, or the check of its text, or its bounds;
+ * the default; its meaning; and the field for a file name that may be given instead of a number (0: none
+ * may). */
 static const struct option {
     const char *name;
     size_t at;
@@ -99,7 +100,7 @@ static const struct option {
     {"harden", AT(harden), NULL, NULL, 0, 1, 0,
      "1: red zones, and freed objects are kept and looked through", 0},
 #ifdef REAP_DEBUG
-    {.name = "walk_steps", /* no option of other builds, so of no man page */
+    {.name = "walk_steps", /* other builds do not have it, so no man page has it */
      .at = AT(walk_steps),
      .max = 1000000,
      .preset = 16,
@@ -125,7 +126,7 @@ static void preset_all(struct options *to)
     }
 }
 
-/* A text that is a number, of min to max, and nothing else. */
+/* Reads a text that is a number from min to max, and nothing else. */
 static bool number_of(const char *text, size_t size, unsigned min, unsigned max, unsigned *value)
 {
     const char *end = text + size;
@@ -159,7 +160,8 @@ static bool complain(const char *what, const char *text, size_t size)
     return false;
 }
 
-/* Whole values only are written to `to`; a reason is written over `what` where there is a better one. */
+/* Writes to `to` only if the whole value is good. Otherwise sets *what where there is a more exact
+ * complaint. */
 static bool parse_words(const struct option *option, const char *text, size_t size, struct options *to,
                         const char **what)
 {
@@ -196,7 +198,7 @@ static bool parse_value(const struct option *option, const char *text, size_t si
     return true;
 }
 
-/* What may be given: words, a text, or a number's bounds; and the default. */
+/* Writes the values that the option takes (words, a text or a number's bounds), and the default. */
 static size_t show_values(const struct option *option, char *text, size_t size)
 {
     size_t n = 0;
@@ -215,7 +217,7 @@ static size_t show_values(const struct option *option, char *text, size_t size)
     return n + report_format(text + n, size - n, " (%u)", option->preset);
 }
 
-/* A line for each option, for those who ask; as a complaint, since nothing is set. */
+/* Writes a line for each option. Counts as a complaint, since it sets nothing. */
 static bool help(void)
 {
     char values[128];
@@ -227,7 +229,7 @@ static bool help(void)
     return false;
 }
 
-/* One "name=value"; a name alone means 1. */
+/* Parses one "name=value". A name alone means 1. */
 static bool parse_item(const char *text, size_t size, struct options *to)
 {
     const char *equals = memchr(text, '=', size);
@@ -253,9 +255,8 @@ unsigned options_parse(const char *list, struct options *to)
     return complaints;
 }
 
-/* Before libc has run its own start-up code there is no environ (a preloaded malloc is called by
- * ld.so that early); then it is found where the kernel put it: above the arguments, which start where the
- * stack did. */
+/* Finds the environment before libc has run its start-up code: ld.so calls a preloaded malloc that early. The
+ * kernel put it above the arguments, which start where the stack did. */
 static char **early_environ(void)
 {
     extern void *__libc_stack_end __attribute__((weak));
@@ -285,7 +286,7 @@ bool options_show(unsigned i, char *buffer, size_t size)
 {
     if (i >= OPTIONS) return false;
     const char *name = table[i].name;
-    if (table[i].is_text != NULL) { /* the environment's own text may be overwritten by now */
+    if (table[i].is_text != NULL) { /* the program may have overwritten the environment's text */
         bool given = *text_at(&options, table[i].at) != NULL;
         const char *absent = table[i].is_text == is_path ? "none" : "read";
         report_format(buffer, size, "%s=%s", name, given ? "given" : absent);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.h: numbers and words in text that others wrote: options, and files of the kernel.
+/* parse.h: numbers and words in text from outside: options, and files of the kernel.
  *
- * Text need not be terminated; it ends at `end`. What is read is moved behind. Nothing here allocates or
- * depends on the locale. Threads: any.
+ * Text need not be terminated; it ends at `end`. The functions move *text behind what they read. They do not
+ * allocate or depend on the locale. Threads: any.
  */
 #ifndef PARSE_H
 #define PARSE_H
@@ -11,8 +11,8 @@
 
 #include "base/base.h"
 
-/* Reads a decimal number at *text. false where there is none, or none below `limit`; *text is where the
- * digits, or those that were read, end. */
+/* Reads a decimal number at *text, and moves *text behind the digits that it read. false: there is no digit,
+ * or the number is not below `limit`. */
 static inline bool parse_number(const char **text, const char *end, size_t limit, size_t *number)
 {
     const char *first = *text;

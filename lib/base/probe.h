@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe.h: places where a tracer may look on, as USDT probes of the provider "reap".
+/* probe.h: places that tracers can observe, as USDT probes of the provider "reap".
  *
  *     PROBE(large_alloc, object, size);
  *
- * is one nop, and a note in the library that tells perf, bpftrace, SystemTap and gdb where it is and in which
- * registers the arguments are; nothing is called and nothing is tested. On slow paths only, all the same.
- * libreap-malloc(7) has the list, with the arguments. Without <sys/sdt.h> (configure tells) it is nothing.
+ * is one nop, and a note in the library that tells perf, bpftrace, SystemTap and gdb where it is and which
+ * registers hold the arguments. It calls and tests nothing. All the same, probes stand on slow paths only.
+ * libreap-malloc(7) lists them with their arguments. Without <sys/sdt.h> (configure tells) PROBE is empty.
  */
 #ifndef PROBE_H
 #define PROBE_H

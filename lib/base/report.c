@@ -13,7 +13,7 @@
 
 struct sink {
     char *at;
-    char *end; /* one byte before it is kept for the terminator */
+    char *end; /* behind the last character; one byte there is kept for the terminator */
 };
 
 static void put(struct sink *sink, char c)
@@ -37,7 +37,7 @@ static void put_number(struct sink *sink, unsigned long long n, unsigned base)
     while (count > 0) put(sink, digits[--count]);
 }
 
-/* "%.Ns": the first N bytes of a string. */
+/* Writes "%.Ns", the first N bytes of a string. Returns the format's last character that it used. */
 static const char *put_start(struct sink *sink, const char *format, const char *s)
 {
     unsigned n = 0;
@@ -46,7 +46,7 @@ static const char *put_start(struct sink *sink, const char *format, const char *
     return format;
 }
 
-/* One conversion, format standing on the character after '%'; returns the last one it used. */
+/* Writes one conversion; format points to the character after '%'. Returns the last one it used. */
 static const char *put_conversion(struct sink *sink, const char *format, va_list *args)
 {
     if (strncmp(format, "llu", 3) == 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h: saying one thing on standard error without allocating.
+/* report.h: lines on standard error, written without allocating.
  *
- * Lines are formatted into a buffer on the stack and written with one write(2); formats know
- * %s, %.Ns (N digits), %p, %zu, %u, %llu and %% and nothing else. Used by every layer, in any state of the
- * process.
+ * Each line is formatted into a buffer on the stack and written with one write(2). Formats know %s, %.Ns (at
+ * most N bytes), %p, %zu, %u, %llu and %%, and nothing else. Every layer uses these calls, in any state of
+ * the process.
  */
 #ifndef REPORT_H
 #define REPORT_H
@@ -11,31 +11,34 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Formats as above into buffer, always terminated; returns the length, cut to size - 1. */
+/* Formats as above into buffer, and always terminates it. Returns the length, cut to size - 1. */
 size_t report_format(char *buffer, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* Formats a number of bytes, with a unit beside from 10 KiB on: "1234567 bytes (1.2 MiB)". Returns text. */
+/* Formats a number of bytes and the word `what`, with a larger unit beside from 10 KiB on: "1234567 bytes
+ * (1.2 MiB)". Returns text. */
 enum { REPORT_BYTES = 48 };
 const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what);
 
 /* Writes "reap: " and the formatted line to standard error. errno is kept. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes, once in a process, whose lines follow: "reap: at the end of PROGRAM, process NUMBER". */
+/* Writes, once in a process, to which process the lines that follow belong: "reap: at the end of PROGRAM,
+ * process NUMBER". */
 void report_end(void);
 
-/* Keeps a duplicate of standard error for lines that come after the program has closed it, as many do
+/* Keeps a duplicate of standard error, for lines after the program has closed it: many programs close it
  * before they exit. */
 void report_keep_stderr(void);
 
-/* Misuse by the caller: one line "reap: CALL(POINTER): WHAT" on standard error, then abort().
- * `call` is the public name, as in "reapFree". */
+/* Reports misuse by the caller: one line "reap: CALL(POINTER): WHAT" on standard error, then abort(). `call`
+ * is the public name, as in "reapFree". */
 void report_misuse(const char *call, const void *pointer, const char *what) __attribute__((noreturn, cold));
 
-/* The same with a name in it: "reap: CALL(POINTER): WHAT NAME"; for an object of another reap. */
+/* Reports misuse with a name, for an object of another reap: "reap: CALL(POINTER): WHAT NAME", then
+ * abort(). */
 void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
     __attribute__((noreturn, cold));
 

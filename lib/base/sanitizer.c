@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-enum { GRAIN = 16 }; /* bytes; what sizes are rounded up to */
+enum { GRAIN = 16 }; /* bytes; sizes are rounded up to a multiple of it */
 
 static size_t rounded(size_t size) { return size == 0 ? GRAIN : align_up(size, GRAIN); }
 
@@ -34,8 +34,8 @@ static void unpoison(void *at, size_t size)
 #ifdef REAP_VALGRIND
 #include <valgrind/memcheck.h>
 
-/* Memcheck answers such a request with something else than 0; other tools, callgrind for one, do not,
- * and are to see what runs without them. */
+/* Is Memcheck running? It answers such a request with a number other than 0. Other tools, such as callgrind,
+ * answer 0, and are to observe the library as it runs without tools. */
 static bool has_memcheck(void)
 {
     char probe = 0;
@@ -67,8 +67,9 @@ static bool is_hidden(const char *at)
     return VALGRIND_GET_VBITS(at, &bits, 1) == 3;
 }
 
-/* What may be touched already keeps what Memcheck knows of it. An object that is as wide is left alone: a
- * change takes Memcheck as long as there are objects. */
+/* Makes the rest of an object usable, but bytes that the program may touch already keep what Memcheck knows
+ * of them. An object that is wide enough is left alone: a change costs Memcheck time in proportion to the
+ * number of objects. */
 static void memcheck_widen(void *pool, void *object, size_t size)
 {
     char *end = (char *)object + size;
@@ -82,7 +83,7 @@ static void memcheck_hide(void *at, size_t size) { (void)VALGRIND_MAKE_MEM_NOACC
 
 static void memcheck_show(void *at, size_t size) { (void)VALGRIND_MAKE_MEM_DEFINED(at, size); }
 
-/* This is an error to Memcheck unless somebody may touch it, and then there is little to say. */
+/* Memcheck takes this check for an error, and describes the address, unless the program may touch it. */
 static void memcheck_describe(const void *at) { (void)VALGRIND_CHECK_MEM_IS_ADDRESSABLE(at, 1); }
 
 #else

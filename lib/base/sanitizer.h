@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sanitizer.h: telling Valgrind's Memcheck and AddressSanitizer what is an object and what is not.
+/* sanitizer.h: tells Valgrind's Memcheck and AddressSanitizer which memory is an object.
  *
- * Both know malloc; of memory that an allocator carves up itself they have to be told. A pool is known by
- * an address, its objects by theirs: what is in no object must not be touched, what was just allocated is
- * undefined. Objects are told with the size that was asked for; the rest of their last 16 bytes is theirs,
- * too, but not to be touched until sanitizer_widen. With the pool NULL an object is a block of the tool's own
- * malloc, which knows it: then the rest is all that there is to tell.
+ * Both tools know malloc. An allocator that carves up memory itself has to tell them of its objects. A pool
+ * is known by an address, and its objects by theirs. The program must not touch memory of a pool outside of
+ * objects; a new object is undefined. The allocator reports an object with the size that the program
+ * requested. The rest of its last 16 bytes belongs to the object too, but must not be touched until
+ * sanitizer_widen. With the pool NULL an object is a block of the tool's own malloc, which the tool knows:
+ * then only the rest is reported.
  *
- * AddressSanitizer is found in the process by its functions, so nothing is built for it. It checks what
- * instrumented code touches, and what its own memcpy and the like do for the library; Memcheck checks all.
+ * The library finds AddressSanitizer in the process by its functions, and needs no build of its own for it.
+ * AddressSanitizer checks accesses of instrumented code, and those of its own memcpy and the like for the
+ * library. Memcheck checks all accesses.
  *
- * Callers ask sanitizer_running() once, and make these calls only then. Without Valgrind's header when the
- * library is built, or with configure's --without-valgrind, it does not know Valgrind.
+ * Callers ask sanitizer_running() once, and make these calls only if it is true. A library that was built
+ * without Valgrind's header, or with configure's --without-valgrind, does not know Valgrind.
  */
 #ifndef SANITIZER_H
 #define SANITIZER_H
@@ -19,30 +21,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is one of them watching? */
+/* Does one of the two tools watch this process? */
 bool sanitizer_running(void);
 
-/* Begins a pool; ends it: what was in its objects must not be touched any more. */
+/* Begins a pool, or ends it. After the end the program must not touch the memory of its objects. */
 void sanitizer_pool_begin(void *pool);
 void sanitizer_pool_end(void *pool);
 
 void sanitizer_alloc(void *pool, void *object, size_t size, bool zeroed);
 
-/* Frees an object that has so many bytes, the rest included. */
+/* Frees an object of `size` bytes, the rest of its last 16 included. */
 void sanitizer_free(void *pool, void *object, size_t size);
 
-/* An object of `from` bytes, all of them in use, has `to` now, in the same place. */
+/* Resizes an object in place from `from` bytes, all of them in use, to `to` bytes. */
 void sanitizer_resize(void *pool, void *object, size_t from, size_t to);
 
-/* All `size` bytes of an object, a multiple of 16, are in use. */
+/* Says that the program may touch all `size` bytes of an object, a multiple of 16. */
 void sanitizer_widen(void *pool, void *object, size_t size);
 
-/* Memory that nobody may touch; that anybody may; that only its allocator's own code touches. */
+/* sanitizer_hide: nobody may touch the memory. sanitizer_show: anybody may. sanitizer_use: only the
+ * allocator's own code touches it. */
 void sanitizer_hide(void *at, size_t size);
 void sanitizer_show(void *at, size_t size);
 void sanitizer_use(void *at, size_t size);
 
-/* Has the tool say on standard error what it knows of an address: who allocated and freed it. */
+/* Makes the tool write to standard error who allocated and freed the memory at an address. */
 void sanitizer_describe(const void *at);
 
 #endif

@@ -4,11 +4,11 @@
  *     groups   0: under 1/8 free    1: 1/8 to 2/8    ...    7: 7/8 and more    (empty ones are elsewhere)
  *     mask     which groups have superblocks
  *
- * Allocation takes from the fullest group that is worth taking from (ASPLOS 2000, section 3): one
- * with an eighth free, so that a superblock that goes into use gives an eighth of its blocks
- * before the next one has to be found. The latest to change is at the front of its group.
+ * Allocation takes from the fullest group that is worth it (ASPLOS 2000, section 3): one with an eighth free.
+ * So a superblock that goes into use gives an eighth of its blocks before the heap looks for the next one.
+ * The superblock that changed last is at the front of its group.
  *
- * Locking: the lock of the heap it belongs to.
+ * Locking: the lock of the heap that the bin is part of.
  */
 #ifndef FULLNESS_H
 #define FULLNESS_H
@@ -20,7 +20,7 @@ struct bin {
     uint32_t mask;
 };
 
-/* Puts a superblock at the front of a group (0 to 7), and notes it there. */
+/* Puts a superblock at the front of a group (0 to 7), and records the group in it. */
 void bin_add(struct bin *bin, struct superblock *sb, unsigned group);
 
 void bin_remove(struct bin *bin, struct superblock *sb);
@@ -28,7 +28,7 @@ void bin_remove(struct bin *bin, struct superblock *sb);
 /* The fullest superblock with at least `least` eighths free, still in the bin; or NULL. */
 struct superblock *bin_fullest(const struct bin *bin, unsigned least);
 
-/* The emptiest one; or NULL. */
+/* The emptiest superblock, still in the bin; or NULL. */
 struct superblock *bin_emptiest(const struct bin *bin);
 
 #endif

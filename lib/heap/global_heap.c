@@ -12,8 +12,8 @@
 
 struct level {
     struct lock lock;
-    _Atomic(struct list_node *) arrived; /* along link.next, to be filed */
-    _Atomic unsigned detours;            /* visits that found the lock taken, since it was had */
+    _Atomic(struct list_node *) arrived; /* along link.next, not filed yet */
+    _Atomic unsigned detours;            /* visits that found the lock taken, since the last that got it */
     struct bin bins[CLASSES];
     struct list empty;  /* of a cache's heap only */
     size_t superblocks; /* in bins and empty */
@@ -22,18 +22,19 @@ struct level {
 
 static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
 static struct level near[TOPOLOGY_CACHES] = {
-    /* by cache; never touched where there is only one */
+    /* one for each cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
 _Atomic(struct superblock *) global_heap_queued;
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 
-/* --- which one ------------------------------------------------------------------------------- */
+/* --- the level of a superblock --------------------------------------------------------------- */
 
-/* Where this thread trades: by the CPU that it runs on now, also where heaps go by concurrency ids. Such an
- * id stands for no CPU, but may come to any cache with the next thread; and what is given now was last
- * touched, and what is taken will next be touched, on this one. */
+/* The level where this thread trades: that of the CPU on which it runs now, also where heaps go by
+ * concurrency ids. A concurrency id belongs to no CPU: the next thread may bring it to any cache. And this
+ * CPU was the last to touch a superblock that the thread gives now, and will be the next to touch one that it
+ * takes. */
 static struct level *level_here(void)
 {
     if (LIKELY(topology_caches_now() == 1)) return &top;
@@ -60,13 +61,14 @@ static struct level *lock_level_of(const struct superblock *sb)
     }
 }
 
-/* Under the level's lock. Another heap may be taking it just now; but that it is here does not change. */
+/* Is it on this level, which is locked? One that is here stays while the lock is held. One that is elsewhere
+ * may move. */
 static bool is_on(const struct level *level, const struct superblock *sb)
 {
     return superblock_role(sb).heap == id_of(level);
 }
 
-/* The levels in their order: those of the caches, if there are several, then the top one; NULL behind it. */
+/* The levels in their order: those of the caches, if there are several, then the top one, then NULL. */
 static struct level *level_at(unsigned i)
 {
     unsigned caches = topology_caches_now() > 1 ? topology_caches_now() : 0;
@@ -75,7 +77,7 @@ static struct level *level_at(unsigned i)
 
 /* --- one level, locked ----------------------------------------------------------------------- */
 
-/* role.heap is a level's just while it is on a list there; so it alone tells, under the lock. */
+/* role.heap names a level only while the superblock is on a list there. So under the lock it alone tells. */
 static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at,
                               unsigned sharing_notes)
 {
@@ -105,8 +107,8 @@ static void file_empty(struct level *level, struct superblock *sb)
     level->superblocks++;
 }
 
-/* Files a unowned superblock that is on no list. The last of its blocks may come back while others are held
- * back, whose free then does not see that it is the last: so the look at the end. */
+/* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
+ * may be freed; that free does not see that it is the last. So the loop looks at the end. */
 static void file(struct level *level, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&level->lock) && sb->role.owner == OWNER_NONE);
@@ -150,7 +152,7 @@ static struct superblock *first_empty(const struct level *level)
 /* --- from level to level --------------------------------------------------------------------- */
 
 /* Is it fit for a heap as it is? Lines are held back only when another heap wants it than the one that gave
- * it and owned all of it: mostly that one does, and in a process of one heap always. */
+ * it and owned all of it. Mostly that same heap wants it, and in a process of one heap always. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
     unsigned sharing_notes = sb->role.sharing_notes;
@@ -176,7 +178,7 @@ static void file_arrived(struct level *level)
     }
 }
 
-/* Locks it, unless its lock is held by a thread that does not run: then it may be false. */
+/* Locks the level. False, and the lock is not held: a stopped thread may hold it. */
 static bool lock_soon(struct level *level)
 {
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
@@ -204,8 +206,8 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
     return sb;
 }
 
-/* What a locked level has beyond `keeps`, one at a time, off its list. The hand goes round the classes, so
- * that what nobody near asks for goes up. */
+/* One superblock that a locked level has beyond `keeps`, off its list; or NULL. The hand goes round the
+ * classes, so that classes for which no CPU of the cache asks go up. */
 static struct superblock *surplus(struct level *level, size_t keeps)
 {
     ASSERT(lock_is_mine(&level->lock));
@@ -228,8 +230,9 @@ static void push_arrival(struct level *level, struct superblock *sb)
     while (!atomic_compare_exchange_weak(&level->arrived, &first, &sb->link));
 }
 
-/* Files what has arrived, and pushes up what a cache's heap has too much. Who pushes an arrival tries for the
- * lock afterwards; who gives it back looks for arrivals afterwards: of the two, one sees the other. */
+/* Files the arrivals, and pushes the surplus of a cache's heap up. A thread pushes an arrival before it tries
+ * for the lock, and a holder looks for arrivals after it gives the lock back. So one of the two sees the
+ * other. */
 static void settle(struct level *level)
 {
     while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
@@ -249,8 +252,8 @@ static void unlock(struct level *level)
     settle(level);
 }
 
-/* For who waits for a superblock that has arrived somewhere: who gave it may run on the CPUs of another cache
- * by now, and have settled there. */
+/* For a thread that waits until a superblock has arrived somewhere: the thread that gave it may run on the
+ * CPUs of another cache by now, and have settled there. */
 static void settle_all(void)
 {
     struct level *level;
@@ -269,7 +272,7 @@ static void drain(struct level *level)
     }
 }
 
-/* False: with blocks pending it is somewhere else, or its lock is held by another just now. */
+/* False: it has blocks pending, and is somewhere else or another thread has its lock now. */
 static bool refile_soon(struct superblock *sb)
 {
     struct level *level = level_of(superblock_role(sb).heap);
@@ -280,7 +283,8 @@ static bool refile_soon(struct superblock *sb)
     return here || !superblock_has_pending(sb);
 }
 
-/* While one was on a list here it could not be queued to a heap that it went to: that is made up for. */
+/* While a superblock was queued here, no thread could queue it to the heap that it has gone to since.
+ * `forward` does this now. */
 static void take_queued(void (*forward)(struct superblock *sb))
 {
     struct superblock *next, *sb = superblock_take_queued(&global_heap_queued);
@@ -290,7 +294,7 @@ static void take_queued(void (*forward)(struct superblock *sb))
     }
 }
 
-/* --- the calls ------------------------------------------------------------------------------- */
+/* --- calls of global_heap.h ------------------------------------------------------------------ */
 
 void global_heap_give(struct superblock *sb, unsigned id)
 {
@@ -392,7 +396,7 @@ static bool is_valid(const struct level *level)
     return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_HEAP_CACHE_MAX);
 }
 
-/* The same under the level's lock, while others allocate. */
+/* Do the locked level's lists agree with its accounts, while other threads allocate? */
 static bool is_sound(const struct level *level)
 {
 #ifdef REAP_DEBUG
@@ -423,7 +427,7 @@ bool global_heap_is_valid(void)
     return true;
 }
 
-/* heap_table.c sees to it that no cache is found between the first call and the others. */
+/* heap_table.c makes sure that no cache is found between the first call and the others. */
 void global_heap_fork_prepare(void)
 {
     struct level *level;

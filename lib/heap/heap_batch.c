@@ -6,11 +6,11 @@
 #include <sched.h>
 #include <string.h>
 
-/* Blocks that a heap frees of others wait here, by class, so that many of a superblock cost one atomic
- * instruction and take its descriptor from its owner once. What does not share lines with other blocks waits
- * for the next malloc of its class here too: a block that goes round among threads does not go home each
- * time. At most an eighth of a superblock waits of each class, and MOST blocks: more are cold by the time
- * that they are delivered. */
+/* Remote batches: blocks that a heap frees of others wait here, by class. So many blocks of one superblock
+ * cost one atomic instruction, and take its descriptor from its owner's cache once. A block that shares no
+ * cache lines with others also waits here for the next malloc of its class, so that a block that goes round
+ * among threads does not go home each time. Of each class at most an eighth of a superblock waits, and at
+ * most MOST blocks: of a larger batch many blocks are cold when it is delivered. */
 enum { MOST = 32 };
 static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
@@ -29,9 +29,9 @@ static uint64_t batch_read(unsigned id, unsigned class)
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 
-/* --- out of it ------------------------------------------------------------------------------- */
+/* --- delivery -------------------------------------------------------------------------------- */
 
-/* What leaves an batch, by superblocks: so many are looked after at a time. */
+/* The blocks of a batch that is delivered, sorted by superblock; the table has room for SORTED of these. */
 enum { SORTED = 32 };
 struct sorted {
     struct superblock *sb;
@@ -58,14 +58,14 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
     sorted->chain.count++;
 }
 
-/* Chunks of reaps have no inverse, so that free does not find them. */
+/* Superblocks of chunks have no inverse of their block size, so that free does not find chunks. */
 static bool is_start(const struct superblock *sb, const void *block)
 {
     if (sb->kind != SLOT_CHUNKS) return superblock_starts_at(sb, block);
     return (block_number(sb, block) - BLOCK_BIAS) % superblock_class(sb)->size == 0;
 }
 
-/* The superblock of a block in an batch. The link that led to it was where a program could write to. */
+/* The superblock of a block in a batch. A program could write to the link that led to the block. */
 static struct superblock *superblock_of(void *block, const void *before)
 {
     struct arena *arena = pagemap_find(block);
@@ -104,8 +104,8 @@ void heap_batch_deliver(void)
     for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
 }
 
-/* Sections leave alone what is closed; one that had read it before may still write, and is over after the
- * next fence. True: something is there. */
+/* Sections do not touch a closed batch. One that had read the batch before may still write; it is over after
+ * the next fence. True: there are blocks in it. */
 static bool close(uint64_t *batch)
 {
     uint64_t word = __atomic_load_n(batch, __ATOMIC_RELAXED);
@@ -115,7 +115,7 @@ static bool close(uint64_t *batch)
     return word != 0;
 }
 
-/* False: it was written to and is not closed any more. */
+/* False: a section wrote to it, and it is not closed any more. */
 static bool take_closed(uint64_t *batch)
 {
     uint64_t word = __atomic_load_n(batch, __ATOMIC_ACQUIRE);
@@ -126,8 +126,9 @@ static bool take_closed(uint64_t *batch)
     return true;
 }
 
-/* Of two that take at once, one would see the other's closing without a fence since. This is no lock: in it
- * is the kernel's time, and who finds it set mostly does without. */
+/* If two threads took batches at once, one of them could find a batch that the other has closed, without a
+ * fence since. This is no lock: its holder waits for the kernel, and a thread that finds it set mostly goes
+ * on without. */
 static _Atomic bool taking;
 
 static void take_all(struct heap *heap)
@@ -170,10 +171,10 @@ void heap_deliver_all(void)
     gate_leave(&heap_transit);
 }
 
-/* Set now only by what a signal's handler has interrupted to fork. */
+/* In a child it is set only if a signal's handler has interrupted its holder, and forked. */
 void heap_batch_fork_child(void) { taking = false; }
 
-/* --- into it --------------------------------------------------------------------------------- */
+/* --- put and get ----------------------------------------------------------------------------- */
 
 bool heap_batch_put(struct superblock *sb, void *block)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_deferred.c: what is done when a heap's lock is given back: what others left to do meanwhile. */
+/* heap_deferred.c: work that other threads leave to the holder of a heap's lock, who does it after giving the
+ * lock back. */
+#include "heap/heap_deferred.h"
+
 #include "arena/arena.h"
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 
-/* --- what was queued to this thread's heap --------------------------------------------------- */
+/* --- superblocks queued to this thread's heap ------------------------------------------------ */
 
 static bool is_on(const struct heap *heap, const struct superblock *sb)
 {
@@ -30,8 +33,8 @@ bool heap_collect_queued(struct heap *heap)
 
 /* --- the lock is given back -------------------------------------------------------------------- */
 
-/* What was given may have made slots unused. Who defers something does so before a last try for the lock: of
- * the two, one sees the other. */
+/* Superblocks that were given may have made slots unused. A thread sets `deferred` before its last try for
+ * the lock. So either this thread or the holder sees it. */
 COLD void heap_unlocked(struct heap *heap, bool given)
 {
     ASSERT(lock_is_not_mine(&heap->lock));
@@ -42,7 +45,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
         }
         if (!atomic_load(&heap->deferred)) return;
         if (!heap_path_is_locked() && rseq_id() != heap->id)
-            return; /* the next slow path of the heap's own will look */
+            return; /* the next slow path of the heap's threads will look */
         if (!lock_try(&heap->lock)) return;
         atomic_store(&heap->deferred, false);
         heap_file_displaced(heap);
@@ -54,8 +57,8 @@ COLD void heap_unlocked(struct heap *heap, bool given)
     }
 }
 
-/* The thread that holds the lock looks at it when it gives the lock back. If it has just done so, this one
- * can have the lock. */
+/* The holder of the lock looks at `deferred` after it gives the lock back. If it has just done so, this
+ * thread gets the lock. */
 void heap_defer(struct heap *heap)
 {
     ASSERT(lock_is_not_mine(&heap->lock));

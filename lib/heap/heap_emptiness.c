@@ -15,8 +15,8 @@ enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint
     return RSEQ_DONE;
 }
 
-/* Changes the role of an owned superblock. Without the heap's id there may be a section or a free under way
- * on another CPU that has seen the old one: it is over after the fence, and its count is seen here. */
+/* Changes the role of an owned superblock. If this thread does not have the heap's id, a section or a free on
+ * another CPU may still use the old role. It is over after the fence, and this thread then sees its count. */
 static void change_role(struct heap *heap, struct superblock *sb, union superblock_role role)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
@@ -53,8 +53,8 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
     return result == RSEQ_DONE;
 }
 
-/* When the last foreign block is freed, a superblock that came here partly used is as any other: its frees
- * take the fast path from now on. Not if this thread has another id now; then the next look does it. */
+/* Makes the heap the owner of a superblock that came here partly used, once its last foreign block is freed:
+ * from now on its frees take the fast path. If this thread has another id now, the next look does it. */
 static void own(struct heap *heap, struct superblock *sb)
 {
     ASSERT(sb->role.sharing_notes != 0 && sb->role.sharing_notes != SHARING_NOTES_GLOBAL &&
@@ -66,7 +66,8 @@ static void own(struct heap *heap, struct superblock *sb)
         false_sharing_end(sb, role.sharing_notes);
 }
 
-/* A block that is freed while others are between two lists does not see that it was the last that lived. */
+/* The free of the last live block does not see that it is the last while other blocks are between two lists.
+ * So the end looks again. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
@@ -121,9 +122,8 @@ struct superblock *heap_empty_out(struct heap *heap)
     return LIST_ENTRY(node, struct superblock, link);
 }
 
-/* Files an owned superblock that is neither active nor on a list by what is free in it now. A free
- * that comes between the look at the word and the new threshold sees either itself above the
- * threshold or is seen by the second look. */
+/* The loop looks at the word again after the new threshold is set. A free either commits before this second
+ * look, which sees it, or finds the new threshold itself. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
@@ -148,8 +148,8 @@ bool heap_holds_too_much(const struct heap *heap)
            heap->free_eighths > options.empty_fraction * heap->superblocks;
 }
 
-/* The emptiest superblock that is at least f empty, off its list, unowned; or NULL. One that is partly used
- * stays with a heap that is alone: it serves nobody else, and its frees would go the way of others'. */
+/* The emptiest superblock that is at least f empty, off its list, unowned; or NULL. If the heap is alone, a
+ * partly used superblock stays: no other heap wants it, and its frees would become remote frees. */
 static struct superblock *take_emptiest(struct heap *heap)
 {
     struct superblock *sb = heap_empty_out(heap);
@@ -179,7 +179,7 @@ size_t heap_keep_invariant(struct heap *heap)
     return n;
 }
 
-/* One at a time: who has the lock may change hands between. */
+/* One at a time, since the lock may pass to another thread between two calls. */
 struct superblock *heap_displaced_out(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
@@ -246,8 +246,9 @@ bool heap_is_valid(void)
 
 #ifdef REAP_DEBUG
 
-/* What sections change meanwhile is left out: words, and which superblock is active. One may be counted twice
- * that is displaced just now; but then another has come, which `superblocks` counts before. */
+/* The check leaves out what sections change: words, and which superblock is active. It may count a superblock
+ * twice that a thread displaces now. But then another superblock is active, and `superblocks` has it
+ * already. */
 bool heap_lists_are_sound(const struct heap *heap)
 {
     uint32_t superblocks = 0, eighths = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast.h: malloc and free in one restartable section each.
  *
- * Rows are read by the fast path and changed by slow paths as heap.h tells. No section may be
- * entered where cpu.ids is 0.
+ * The fast path reads rows, and slow paths change them, as heap.h tells. Where cpu.ids is 0, no thread may
+ * enter a section.
  *
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
  *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
  *     free:  owner = id? -> link into the block                                            commit: word
- *     take:  id -> batch of the class -> its first block -> the next one                  commit: batch
+ *     take:  id -> batch of the class -> its first block -> the next one                   commit: batch
  *
- * An batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as
- * one on a list of its superblock does; its second eight bytes lead to the next block, disguised.
+ * A batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as one
+ * on a superblock's free list does; its second eight bytes have the address of the next block, disguised.
  */
 #ifndef HEAP_FAST_H
 #define HEAP_FAST_H
@@ -22,7 +22,7 @@ struct heap_row {
     struct superblock *active[CLASSES]; /* by class */
 };
 
-/* Blocks of other heaps that were freed here, by class. */
+/* The remote batches of an id, by class. */
 struct heap_batches {
     uint64_t of[CLASSES];
 };
@@ -35,9 +35,9 @@ extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
 #if RSEQ_AVAILABLE
 
-/* NULL, which the compiler must load: gcc before 12.4 and 13.3 loses a constant that is due on the way
- * out of an `asm goto` by a label, where the fall-through gives an output to the same variable
- * (PR 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
+/* NULL, in a form that the compiler must load. gcc before 12.4 and 13.3 loses a constant that it has to set
+ * on the way out of an `asm goto` by a label, where the fall-through gives an output to the same variable (PR
+ * 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
 static ALWAYS_INLINE void *heap_none(void)
 {
     void *none = NULL;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast_aarch64.h: the sections of heap_fast.h in the instructions of aarch64.
  *
- * The last thing that heap_fast.h includes; nobody else does. rseq_aarch64.h tells why loads and stores
- * are plain.
+ * heap_fast.h includes this at its end; no other file does. rseq_aarch64.h tells why loads and stores are
+ * plain.
  */
 #ifndef HEAP_FAST_AARCH64_H
 #define HEAP_FAST_AARCH64_H
 
 /* clang-format off */
 
-/* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
+/* Both ways to take a block begin so: sb := the active superblock, word, and block := its origin. */
 #define HEAP_SECTION_ACTIVE                                                                                  \
     RSEQ_SECTION_BEGIN                                                                                       \
     "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */                                       \
@@ -17,8 +17,8 @@
     "cbz %[sb], %l[none]\n\t"                                                                                \
     "ldp %[word], %[block], [%[sb]]\n\t"
 
-/* Takes the first free block of this heap's active superblock of the class, or NULL. The chain from one pop
- * to the next is word, first, link, word; the cookie is looked at last. */
+/* Takes the first free block of this heap's active superblock of the class, or NULL. The chain of dependences
+ * from one pop to the next is word, first, link, word; the cookie is compared last. */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
 {
     uint64_t t, word, link;
@@ -39,7 +39,7 @@ again:
         : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "r"(superblock_cookie)
         : "memory"
         : again, none, written);
-    *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
+    *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
     return block;
 none:
     return heap_none();
@@ -47,10 +47,10 @@ written:
     superblock_written(block);
 }
 
-/* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
- * carved before; the first is the caller's, the others, linked from the last to the second, are the new
- * list. Or NULL. What is being linked is nobody's before the commit, and who is interrupted starts again, so
- * that no link is written after it. */
+/* Carves a run of blocks off this heap's active superblock of the class, if its free list is empty; or NULL.
+ * The caller gets the first block. The others become the free list; they are linked from the last to the
+ * second. Before the commit no thread has these blocks, and an interrupted thread starts again, so it writes
+ * no link after the commit. */
 static inline void *heap_carve(unsigned class)
 {
     const struct sizeclass *k = &sizeclasses[class];
@@ -69,7 +69,7 @@ again:
         "5:\n\tcmp %w[number], %w[t]\n\tb.eq 6f\n\t"
         "str %[link], [%[block], %[number]]\n\tadd %[link], %[cookie], %[number]\n\t"
         "sub %w[number], %w[number], %w[size]\n\tb 5b\n"
-        "6:\n\tsub %w[word], %w[word], #0x10, lsl #12\n\t" /* what is free, without its carve */
+        "6:\n\tsub %w[word], %w[word], #0x10, lsl #12\n\t" /* one free block less, and no carve */
         "sub %[link], %[link], %[cookie]\n\torr %[word], %[word], %[link]\n\t"
         "add %[last], %[last], %[size]\n\torr %[word], %[word], %[last], lsl #32\n\t"
         "add %[block], %[block], %[t]\n\t"
@@ -87,7 +87,7 @@ none:
     return heap_none();
 }
 
-/* Takes the block that was last put into this heap's batch of the class, or NULL. */
+/* Takes the block that went last into this id's batch of the class, or NULL. */
 static inline void *heap_batch_pop(unsigned class)
 {
     uint64_t t, word, next;
@@ -117,10 +117,10 @@ written:
     superblock_written(block);
 }
 
-/* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
- * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out.
- * Whoever makes this heap the owner may be no holder of its id, and may have changed the word before: so the
- * word is read at an address that depends on the owner, by adding their difference, which is 0. */
+/* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
+ * Without rseq no heap owns one, but then no thread may enter the section to find that out. A thread without
+ * this heap's id may have made the heap the owner, and may have changed the word before that. So the word is
+ * read at an address that depends on the owner: the section adds their difference, which is 0. */
 static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
 {
     uint64_t number = block_number(sb, block), t, word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_fast_x86_64.h: the sections of heap_fast.h in the instructions of x86-64.
  *
- * The last thing that heap_fast.h includes; nobody else does.
+ * heap_fast.h includes this at its end; no other file does.
  */
 #ifndef HEAP_FAST_X86_64_H
 #define HEAP_FAST_X86_64_H
@@ -9,7 +9,8 @@
 /* clang-format off */
 
 /* The jump to the label `written`, where the block is reported. Clang before 17 has no outputs of an asm goto
- * at its labels: there the block's address goes by memory, and the process ends before another is written. */
+ * at its labels. There the block's address goes through memory, and the process ends before another thread
+ * writes it. */
 #if defined __clang__ && __clang_major__ < 17
 static char *volatile heap_found __attribute__((unused));
 #define HEAP_IF_WRITTEN                                                                                      \
@@ -23,7 +24,7 @@ static char *volatile heap_found __attribute__((unused));
 #define HEAP_FOUND(block) (block)
 #endif
 
-/* What both ways to take a block begin with: sb, word, and block := its origin, of the active superblock. */
+/* Both ways to take a block begin so: sb := the active superblock, word, and block := its origin. */
 #define HEAP_SECTION_ACTIVE                                                                                  \
     RSEQ_SECTION_BEGIN                                                                                       \
     "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
@@ -32,10 +33,10 @@ static char *volatile heap_found __attribute__((unused));
     "movq (%[sb]), %[word]\n\t"                                                                              \
     "movq 8(%[sb]), %[block]\n\t"
 
-/* Takes the first free block of this heap's active superblock of the class, or NULL. From one pop to the next
- * leads a chain through word, first and link; what else depends on them is kept off it: the link's 16 bits
- * are plain in what free stored, and the cookie is looked at last. (Loading `first` by itself is slower: a
- * store is forwarded at no cost only to a load of its own width.) */
+/* Takes the first free block of this heap's active superblock of the class, or NULL. The chain of dependences
+ * from one pop to the next is word, first, link, word. All other work stays off this chain: free stores the
+ * link's low 16 bits plain, and the cookie is compared last. (A load of `first` alone is slower: the CPU
+ * forwards a store at no cost only to a load of the same width.) */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
 {
     uint64_t t, word, link;
@@ -57,7 +58,7 @@ again:
           [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
-    *(uint64_t *)block = 0; /* what looks free must be free; and not before the commit */
+    *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
     return block;
 none:
     return heap_none();
@@ -65,10 +66,10 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
-/* Carves a run of blocks off this heap's active superblock of the class, if nothing in it is free that was
- * carved before; the first is the caller's, the others, linked from the last to the second, are the new
- * list. Or NULL. What is being linked is nobody's before the commit, and who is interrupted starts again, so
- * that no link is written after it. */
+/* Carves a run of blocks off this heap's active superblock of the class, if its free list is empty; or NULL.
+ * The caller gets the first block. The others become the free list; they are linked from the last to the
+ * second. Before the commit no thread has these blocks, and an interrupted thread starts again, so it writes
+ * no link after the commit. */
 static inline void *heap_carve(unsigned class)
 {
     const struct sizeclass *k = &sizeclasses[class];
@@ -91,7 +92,7 @@ again:
         "cmpl %k[t], %k[number]\n\tje 6f\n\t"
         "movq %[link], (%[block], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
         "6:\n\taddl %k[size], %k[last]\n\tshlq $32, %[last]\n\t"
-        "subl $0x10000, %k[word]\n\t" /* what is free, without its carve */
+        "subl $0x10000, %k[word]\n\t" /* one free block less, and no carve */
         "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
         "addq %[t], %[block]\n\t"
         "movq %[word], (%[sb])\n\t"
@@ -108,7 +109,7 @@ none:
     return heap_none();
 }
 
-/* Takes the block that was last put into this heap's batch of the class, or NULL. */
+/* Takes the block that went last into this id's batch of the class, or NULL. */
 static inline void *heap_batch_pop(unsigned class)
 {
     uint64_t t, word, next;
@@ -137,8 +138,8 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
-/* Frees what superblock_starts_at says is the start of a block: in one section if this heap owns the
- * superblock. Where there is no rseq nobody owns one, but the section may not be entered to find that out. */
+/* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
+ * Without rseq no heap owns one, but then no thread may enter the section to find that out. */
 static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
 {
     uint64_t number = block_number(sb, block), t, word;

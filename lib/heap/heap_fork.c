@@ -29,7 +29,7 @@ void heap_fork_child(void)
         lock_reset(&heap->lock);
         ASSERT(heap->id < IDS_MAX);
         heap->orphan = true;
-        heap->visited = 0; /* by threads of the parent */
+        heap->visited = 0; /* by threads of the parent, which the child does not have */
     }
     lock_reset(&heap_table_lock);
     gate_reset(&heap_transit);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_free.c: what the fast path of free leaves: blocks of other heaps, and the locked path. */
+/* heap_free.c: the slow path of free: blocks of other heaps, and the locked path. */
 #include "arena/false_sharing.h"
 #include "base/probe.h"
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 
 #include <sched.h>
 
-/* Ids are compared, not heaps: this thread may have an id and no heap yet, and none is made under a lock. */
+/* The code compares ids, not heaps: this thread may have an id and no heap yet, and no thread makes a heap
+ * under a lock. */
 static void free_locked(struct superblock *sb, void *block)
 {
     for (;;) {
         struct heap *heap = heap_lock_of(sb);
         if (heap == NULL) {
             if (global_heap_free(sb, block)) return;
-            sched_yield(); /* it is on its way to a heap */
+            sched_yield(); /* it is in transit to a heap */
             continue;
         }
         bool due = superblock_free_unowned(sb, block);
@@ -47,7 +49,8 @@ void heap_free_slow(struct superblock *sb, void *block)
     heap_make_pending(sb, &chain);
 }
 
-/* The heap is locked, and visited. */
+/* Is the block free? The heap is locked, and visited. The superblock has no owner and is not active for the
+ * time of the look. */
 static bool has_free_block(struct heap *heap, struct superblock *sb, void *block)
 {
     ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
@@ -58,7 +61,7 @@ static bool has_free_block(struct heap *heap, struct superblock *sb, void *block
     }
     struct superblock **slot = heap_slot(heap, sb->class);
     bool active = heap_is_active(heap, sb);
-    if (active && !heap_path_is_locked()) { /* mallocs go on in the row */
+    if (active && !heap_path_is_locked()) { /* other threads' mallocs still use the row */
         __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
         rseq_fence();
     }
@@ -68,7 +71,7 @@ static bool has_free_block(struct heap *heap, struct superblock *sb, void *block
     return has;
 }
 
-/* The superblock may go from heap to heap meanwhile. */
+/* The loop starts again when the superblock has gone to another heap meanwhile. */
 bool heap_block_is_free(struct superblock *sb, void *block)
 {
     heap_deliver_all();

@@ -45,10 +45,10 @@ static unsigned dealt_for(unsigned allocations)
 
 /* --- a thread's own -------------------------------------------------------------------------- */
 
-/* A thread holds the robust mutex of its heap to its very end: the kernel marks what a thread leaves locked,
- * after all destructors, however it ended. So there is no hook to be run at the end of a thread, after which
- * others would still allocate, and no call of one that allocates. Those of ids from `used` on never were
- * taken. */
+/* A thread holds the robust mutex of its heap to its very end. The kernel marks a mutex that a thread leaves
+ * locked, after all destructors, however the thread ended. So the library needs no hook at the end of a
+ * thread, after which other destructors would still allocate, and no call that allocates itself. No thread
+ * has ever taken an id from `used` on. */
 enum { COMMON = 0 };
 
 static pthread_mutex_t owners[IDS_MAX];
@@ -63,7 +63,7 @@ static void make_owners(unsigned end)
     pthread_mutexattr_destroy(&robust);
 }
 
-/* Takes an id that nobody has, or whose thread has ended; *ended tells which. */
+/* Takes an id that no thread has, or whose thread has ended; *ended tells which. */
 static bool take(unsigned id, bool *ended)
 {
     ASSERT(options.heaps == HEAPS_THREAD && id < IDS_MAX);
@@ -73,7 +73,7 @@ static bool take(unsigned id, bool *ended)
     return result == 0 || *ended;
 }
 
-/* The least id that is to be had; COMMON if there is none. */
+/* Takes the least id that is free; COMMON if there is none. */
 static unsigned claim(void)
 {
     bool ended;
@@ -129,7 +129,7 @@ unsigned heap_policy_last(void)
     return heap_of_thread != 0 ? heap_of_thread - 1u : (unsigned)HEAP_POLICY_NONE;
 }
 
-/* The kernel knows nothing of a child's mutexes. */
+/* The kernel does not know the mutexes of a child, so the child makes them again. */
 void heap_policy_fork_child(void)
 {
     bool ended;

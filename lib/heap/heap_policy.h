@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_policy.h: which heap a thread allocates from, where heaps have locks.
+/* heap_policy.h: the heap that a thread allocates from, where heaps have locks.
  *
  * The policies of McDowell, Eggers and Gribble (PPoPP 2003, 2.2 and table 1), and some more; 2P is twice the
  * number of CPUs, as in Hoard (ASPLOS 2000, section 3.3).
@@ -12,13 +12,13 @@
  *     roundrobin    one of 2P, the next in turn for each allocation (RoundRobin)
  *     single        the only one (BaseAlloc, with one lock)
  *
- * Frees are not assigned: a block goes back to the superblock that it came from, whoever has that.
+ * No policy assigns frees: a block goes back to its superblock, on whichever heap that is.
  *
- * heaps=thread: ids of threads that have ended are given to new ones, the least first; meanwhile others may
- * take what lies on their heaps. A thread has its heap until the kernel has seen its end, so whatever runs
- * last in it, it allocates as before. When there are more threads than ids, the last share heap 0.
+ * heaps=thread: a new thread gets the least id whose thread has ended; until then other threads may take the
+ * superblocks of that heap. A thread has its heap until the kernel has seen its end, so destructors that run
+ * last in it allocate as before. When there are more threads than ids, the last threads share heap 0.
  *
- * Threads: any; no lock is waited for. What is kept per thread is thread-local, the rest one atomic each.
+ * Threads: any; no call waits for a lock. The state of a thread is thread-local, the rest one atomic each.
  */
 #ifndef HEAP_POLICY_H
 #define HEAP_POLICY_H
@@ -30,7 +30,7 @@ enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 /* Does the policy of the options need heaps with locks? */
 bool heap_policy_needs_locks(void);
 
-/* Before the first allocation, and after the options. */
+/* Runs after the options are read, and before the first allocation. */
 void heap_policy_init(void);
 
 /* The heap id for this thread's next allocation. */
@@ -39,10 +39,10 @@ unsigned heap_policy_next(void);
 /* The heap id that this thread allocated from last, or HEAP_POLICY_NONE. */
 unsigned heap_policy_last(void);
 
-/* Has the thread ended whose own heap this was, since the last call, and no other has taken it? */
+/* Has the thread that owned this heap ended since the last call, with no new thread on the heap? */
 bool heap_policy_has_ended(unsigned id);
 
-/* In a forked child, where this thread is the only one. */
+/* In a forked child, where this thread is the only one: makes the mutexes of heaps=thread again. */
 void heap_policy_fork_child(void);
 
 #endif

@@ -2,8 +2,8 @@
 #include "heap/global_heap.h"
 #include "heap/heap_internal.h"
 
-/* What `queued` is while a superblock is on a list. Each child of a fork has another value: a thread of the
- * parent may have marked a superblock and not come to put it on the list. */
+/* The value of `queued` while a superblock is on a list. Each child of a fork has another value: a thread of
+ * the parent may have marked a superblock without having put it on the list. */
 static volatile uint8_t heap_queue_mark = 1;
 
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
@@ -23,11 +23,10 @@ void heap_enqueue(struct superblock *sb)
     ASSERT(id >= HEAP_NONE || heap_get(id) != NULL);
     push(id < HEAP_NONE ? &heap_get(id)->queued : &global_heap_queued, sb);
     if (heap_queue_mark != mark)
-        atomic_store(&sb->queued, heap_queue_mark); /* a handler has forked between */
+        atomic_store(&sb->queued, heap_queue_mark); /* a signal's handler has forked meanwhile */
 }
 
-/* What was queued to a heap that it has left is queued anew, to where it is. Not a relaxed load: it might be
- * done before superblock_unqueue's store. */
+/* The load must not be relaxed: the CPU could do it before superblock_unqueue's store. */
 void heap_enqueue_onward(struct superblock *sb)
 {
     if (superblock_has_pending(sb)) heap_enqueue(sb);

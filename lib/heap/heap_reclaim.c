@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
 
 /* --- taking back from the heaps of others ---------------------------------------------------- */
 
-/* From here on nothing changes the heap's row but under its lock. Before the lock is taken: the fence is the
- * kernel's. */
+/* The fence is a system call, so the caller does not hold the lock yet. */
 void heap_visit(struct heap *heap)
 {
     ASSERT(lock_is_not_mine(&heap->lock));
@@ -20,8 +20,8 @@ void heap_visit_ends(struct heap *heap)
     if (!heap_path_is_locked()) lock_uncount(&heap->visited);
 }
 
-/* Takes a superblock off the row, the bin or no list at all, and stops its owner's frees; it is unowned after
- * rseq_fence. From now on it is on its way. */
+/* Takes a superblock off the row or its bin, if it is there, and stops its owner's frees. It is in transit
+ * from now on, and unowned after rseq_fence. */
 static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->superblocks != 0);
@@ -40,7 +40,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     list_push(pulled, &sb->link);
 }
 
-/* Without a lock: the fence is the kernel's. */
+/* Gives pulled superblocks to the global heap. Without a lock, since the fence is a system call. */
 static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
     ASSERT(lock_is_not_mine(&heap->lock));
@@ -52,7 +52,7 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
     return n;
 }
 
-/* Every superblock of a heap that is locked, and visited. */
+/* Pulls every superblock of a heap that is locked, and visited. */
 static void pull_all(struct heap *heap, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
@@ -78,9 +78,10 @@ static size_t give_all(struct heap *heap)
     return give_pulled(heap, &pulled);
 }
 
-/* Posted to a locked heap, and on it, but on no list: an active one is worth taking if nothing lives in it.
- * Without a visit a thread of the heap may displace it at any time, so the row is looked at once. What is
- * displaced is not to be had. True: it is worth it, and the heap is not visited. */
+/* The superblock was queued to a locked heap and is on it, but on no list. An active one is worth pulling if
+ * no block in it is live. Without a visit a thread of the heap may displace it at any time, so the code reads
+ * the row once. A displaced superblock cannot be pulled. True: it is worth a visit, and the heap is not
+ * visited. */
 static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited, struct list *pulled)
 {
     ASSERT(!list_holds(&sb->link) && sb->role.heap == heap->id);
@@ -96,8 +97,8 @@ static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited
     return !visited;
 }
 
-/* What was queued to a locked heap. True: so was an active one that is worth it, and the heap is not visited.
- */
+/* Pulls superblocks that were queued to a locked heap. True: an active one is worth a visit, and the heap is
+ * not visited. */
 static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock));
@@ -115,8 +116,9 @@ static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
     return left;
 }
 
-/* What others have freed into a heap that is not this thread's. What stays has fewer superblocks to be a
- * fraction of, so the invariant has to be looked at. */
+/* Gives superblocks with remote frees of another heap than this thread's to the global heap. That heap then
+ * has fewer superblocks, and its invariant allows a fraction of these, so the invariant has to be kept
+ * again. */
 static size_t give_queued(struct heap *heap)
 {
     size_t n = 0;
@@ -140,8 +142,7 @@ static size_t give_queued(struct heap *heap)
     return n + give_pulled(heap, &pulled);
 }
 
-/* Before memory is asked of the OS: what lies idle on other heaps. Only tries the locks of those that have
- * threads. */
+/* It only tries the locks of heaps that have threads. */
 bool heap_scavenge(const struct heap *mine)
 {
     if (!heap_path_is_locked()) heap_batch_deliver();

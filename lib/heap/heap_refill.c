@@ -3,14 +3,15 @@
 #include "arena/false_sharing.h"
 #include "base/probe.h"
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 
 #include <errno.h>
 
 /* --- superblocks that come to a heap ------------------------------------------------------------ */
 
-/* Makes a unowned superblock this heap's. One with notes has no owner: its frees go to the pending list, and
- * heap_collect sees which of them may go. */
+/* Puts an unowned superblock onto this heap. One with notes of shared lines gets no owner: its frees go to
+ * the pending list, and heap_collect decides which blocks become free. */
 static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
 {
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
@@ -24,8 +25,8 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
     return sb;
 }
 
-/* Most classes never fill one superblock. So the first one of a class has no memory but what is carved: an
- * earlier life would have left it 64 KiB. */
+/* Is it the heap's first superblock of the class? Most classes never fill one. So the first one has memory
+ * for carved blocks only: a slot with an earlier life would still have 64 KiB. */
 static bool is_first(struct heap *heap, unsigned class)
 {
     uint64_t bit = (uint64_t)1 << class;
@@ -33,8 +34,8 @@ static bool is_first(struct heap *heap, unsigned class)
     return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
 }
 
-/* It is sparse, too, as long as the class has no second one; and so are chunks: of a reap's first one, if the
- * reap is idle, one page is touched. */
+/* Takes a slot from the arenas. The first one of a class is sparse until the class has a second one. Slots of
+ * chunks are sparse too: an idle reap touches only one page of its first chunk. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean, first = is_first(heap, class);
@@ -49,7 +50,8 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     return adopt(heap, sb, 0);
 }
 
-/* One with blocks of other heaps, if blocks share lines, is of no use without notes of them. */
+/* If blocks share lines, a superblock with live blocks of other heaps is of no use without notes of these
+ * lines. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
     struct superblock *sb = global_heap_take(class, heap->id, heap_enqueue);
@@ -66,8 +68,8 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     return adopt(heap, sb, notes);
 }
 
-/* A superblock that the heap does not have yet. While the arenas have slots whose memory nobody uses, no heap
- * is visited for one: nothing is asked of the OS. */
+/* Gets a superblock from outside the heap. While the arenas have dirty slots that no one uses, the OS need
+ * not give memory, and so no other heap is visited. */
 static struct superblock *obtain(struct heap *heap, unsigned class)
 {
     struct superblock *sb = from_global(heap, class);
@@ -81,7 +83,7 @@ static bool has_free(const struct superblock *sb)
     return word_first(word) != 0 || word_carve(word) <= superblock_class(sb)->carve_limit;
 }
 
-/* Leaves one that is in no row and on no list to who has the lock. */
+/* Leaves a superblock that is in no row and on no list to the holder of the lock. */
 static void displace(struct heap *heap, struct superblock *sb)
 {
     ASSERT(sb->role.heap == heap->id && !list_holds(&sb->link) && sb->link.next == NULL);
@@ -91,8 +93,8 @@ static void displace(struct heap *heap, struct superblock *sb)
     heap_defer(heap);
 }
 
-/* Puts one that was adopted into the row, if this thread still has the heap's id and what is there is used
- * up. That one, or else the new one, is to be filed. */
+/* Puts an adopted superblock into the row, if this thread still has the heap's id and the active one is used
+ * up. Files the old one, or else the new one. */
 static void place_locked(struct heap *heap, struct superblock *sb)
 {
     ASSERT(sb->role.heap == heap->id && lock_is_not_mine(&heap->lock));
@@ -107,7 +109,8 @@ static void place_locked(struct heap *heap, struct superblock *sb)
     heap_unlock(heap);
 }
 
-/* The same without the lock, if no visitor needs the row as it is. */
+/* Puts an adopted superblock into the row without the lock, unless a visitor needs the row as it is. Leaves
+ * the superblock that is not in the row to the holder of the lock. */
 static void place(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
@@ -129,15 +132,15 @@ static void place(struct heap *heap, struct superblock *sb)
 enum refill {
     REFILLED,
     RETRY,
-    NOTHING,  /* the heap has none */
-    EXHAUSTED /* nor has anybody */
+    NOTHING,  /* the heap has no superblock with free blocks */
+    EXHAUSTED /* and there is none elsewhere */
 };
 
-/* Exchanges the active superblock. The old one has no threshold until heap_file gives it one, and then looks
- * for what was freed into it meanwhile. */
+/* Exchanges the active superblock. The old one has no threshold until heap_file sets one. heap_file then sees
+ * the blocks that were freed into it meanwhile. */
 static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* it may be old, displaced since */
+    ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
     superblock_set_regroup_at(sb, HEAP_NEVER);
     enum rseq_result result =
         heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
@@ -147,7 +150,8 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
     return result == RSEQ_DONE ? REFILLED : RETRY;
 }
 
-/* A superblock with free blocks that is on no list: owned (from the bin), or unowned and to be adopted. */
+/* A superblock with free blocks, off its list: an owned one from the bin, or an empty one, adopted; or
+ * NULL. */
 static struct superblock *choose(struct heap *heap, unsigned class)
 {
     struct superblock *sb = bin_fullest(&heap->bins[class], 1);
@@ -170,7 +174,7 @@ static enum refill refill(struct heap *heap, unsigned class)
     struct superblock *old = heap_active(heap, class);
     if (old != NULL) {
         if (!has_free(old) && !heap_collect(heap, old)) return RETRY;
-        if (has_free(old)) return REFILLED; /* by others' frees, or by another thread of this id */
+        if (has_free(old)) return REFILLED; /* by remote frees, or by another thread of this id */
     }
     heap_file_displaced(heap);
     if (!heap_collect_queued(heap)) return RETRY;
@@ -185,14 +189,14 @@ static void *pop_active(struct heap *heap, unsigned class)
     return block != NULL ? block : heap_carve(class);
 }
 
-/* On the locked path: not only when there is nothing left. */
+/* On the locked path threads come here for every block, not only when the active superblock is used up. */
 static void *pop_locked(struct heap *heap, unsigned class)
 {
     struct superblock *sb = heap_path_is_locked() ? heap_active(heap, class) : NULL;
     return sb != NULL ? superblock_pop(sb) : NULL;
 }
 
-/* From what the heap has; the lock is held meanwhile. */
+/* Allocates from the heap, whose lock is held meanwhile. */
 static enum refill from_heap(struct heap *heap, unsigned class, void **block)
 {
     enum refill result = REFILLED;
@@ -209,7 +213,7 @@ static enum refill from_heap(struct heap *heap, unsigned class, void **block)
     return result;
 }
 
-/* From elsewhere; no lock is held meanwhile. */
+/* Gets a superblock from outside the heap; no lock is held meanwhile. */
 static enum refill from_elsewhere(struct heap *heap, unsigned class)
 {
     ASSERT(lock_is_not_mine(&heap->lock));

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-_Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no line is of two heaps */
+_Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no two heaps share a cache line */
 _Alignas(64) struct heap_batches heap_batches[IDS_MAX];
 struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
 struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT);
@@ -27,8 +27,8 @@ _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superbl
 
 /* --- heaps and their locks ------------------------------------------------------------------- */
 
-/* Now that there are two heaps to trade, and threads to wait for each other: on less than two processors'
- * time there is no use in spinning. Files are read for this, so no lock is held. */
+/* Called when there are two heaps that trade, and threads that wait for each other. With less than the time
+ * of two processors, spinning is of no use. The calls read files, so no lock is held. */
 static unsigned know_the_machine(void)
 {
     unsigned cpus = cgroup_mine().cpus;
@@ -38,7 +38,7 @@ static unsigned know_the_machine(void)
 
 bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
 
-/* Memory for a heap that another thread has made meanwhile serves for the next one. */
+/* Memory for a heap that another thread has made first; it serves for the next heap. */
 static _Atomic(struct heap *) heap_memory;
 
 static struct heap *memory_for_heap(void)
@@ -64,8 +64,8 @@ static struct heap *enter_heap(unsigned id, struct heap *memory)
     return memory;
 }
 
-/* errno is kept: free may come here, and who allocates sets it himself. The lock keeps out fork, and another
- * thread of the same id. */
+/* Keeps errno: free may come here, and an allocation sets it by itself. The lock keeps out fork, and other
+ * threads of the same id. */
 static COLD struct heap *heap_create(unsigned id)
 {
     ASSERT(id < IDS_MAX);
@@ -119,8 +119,7 @@ bool heap_lock_soon(struct heap *heap)
     return true;
 }
 
-/* Locks the heap that a superblock is on; NULL (nothing is locked) when that is the global heap. As in the
- * paper's free, what was read before the lock is read again under it. */
+/* As in the paper's free, the role is read before the lock is taken, and again under it. */
 struct heap *heap_lock_of(struct superblock *sb)
 {
     for (;;) {

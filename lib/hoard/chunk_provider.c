@@ -38,7 +38,7 @@ void chunk_free(void *chunk)
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
     if (LIKELY(sb->kind == SLOT_CHUNKS)) {
-        heap_path_free(sb, chunk);
+        hoard_push(sb, chunk);
         return;
     }
     int saved = errno;
@@ -110,7 +110,8 @@ static bool is_within(const void *start, size_t size, const char *piece, size_t 
     return piece != NULL && before <= bytes && size <= bytes - before;
 }
 
-/* Behind a mapping's end, in its last 4 MiB of the map, there may be memory of the user's. */
+/* The map has a mapping in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of
+ * the user. */
 bool chunk_is_readable(const void *start, size_t size)
 {
     size_t bytes = 0;

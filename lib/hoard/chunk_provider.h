@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunk_provider.h: memory for reaps, and the way back from any pointer to it.
+/* chunk_provider.h: memory for reaps, and the way back from any pointer to its chunk.
  *
- * A chunk is a block of the backend that one reap carves up. Chunks come from superblocks and
- * spans marked as such, so that free(), reapOf() and the misuse checks can tell, for any bit
- * pattern whatever, whether it points into a chunk, and into which one, without reading user
- * memory and without faulting.
+ * A chunk is a block of the backend that one reap carves up. Chunks come from superblocks and spans of their
+ * own kind. So free(), reapOf() and the misuse checks can tell for any bit pattern whether it points into a
+ * chunk, and into which one. They do not read user memory for this, and do not fault.
  *
  *     superblock of chunks      | chunk | chunk | chunk | ...      8, 16 or 32 KiB each
  *     span                      |            chunk            |    64 KiB and more
  *
- * A chunk that is not live (freed, or never handed out) may still be found by chunk_of: the reap
- * keeps a tag in its own header, past CHUNK_CLOBBERED bytes, and clears it before it frees.
+ * chunk_of may still find a chunk that is not live (freed, or never handed out). Therefore the reap keeps a
+ * tag in its own header, past CHUNK_CLOBBERED bytes, and clears the tag before it frees the chunk.
  *
  * Threads: any call from any thread. Lock rank: a caller may hold locks of reaps only.
  */
@@ -30,32 +29,32 @@ enum {
 /* Reads the options, as the first chunk_alloc would. */
 void chunk_start(void);
 
-/* A chunk of at least size bytes (rounded up to 8, 16 or 32 KiB, or to a multiple of 64 KiB),
- * aligned to CHUNK_MIN, contents undefined. Sets *got to the chunk's bytes. *zeroed tells whether
- * all of it is known to be zero. NULL: no memory (errno ENOMEM). Either out pointer may be NULL. */
+/* Allocates a chunk of at least size bytes (rounded up to 8, 16 or 32 KiB, or to a multiple of 64 KiB),
+ * aligned to CHUNK_MIN, contents undefined. Sets *got to the chunk's bytes, and *zeroed to whether all of it
+ * is known to be zero. Either out pointer may be NULL. NULL without memory (errno ENOMEM). */
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed);
 
 /* Gives a chunk back. errno is kept. */
 void chunk_free(void *chunk);
 
-/* Grows or shrinks a chunk where it stands, as far as this is possible: true when its size is now
- * at least size (or, shrinking, has been cut to what size needs); *got is its size either way. */
+/* Grows or shrinks a chunk where it stands, as far as this is possible. True: its size is now at least size
+ * (or, shrinking, has been cut to what size needs). Sets *got to its size in either case. */
 bool chunk_resize(void *chunk, size_t size, size_t *got);
 
-/* The chunk that holds pointer, and its bytes; NULL when pointer is in no chunk. Takes any value. */
+/* The chunk that holds pointer, and its bytes; NULL if pointer is in no chunk. Takes any value. */
 void *chunk_of(const void *pointer, size_t *got);
 
-/* Between the two no memory leaves the process that chunks are in: for those who look at what other threads
- * may be giving back. Nothing may be allocated, freed or lent meanwhile, and there may be little to do, since
- * who purges, unmaps or moves memory waits. */
+/* Between these two calls no memory of chunks leaves the process: for code that reads chunks which other
+ * threads may give back. This thread must not allocate, free, or enter user memory meanwhile, and it should
+ * be short, since threads that purge, unmap or move memory wait. */
 void chunk_freeze(void);
 void chunk_thaw(void);
 
-/* Frozen: may so many bytes be read? What is in them may change all the same. Takes any values. */
+/* Frozen: are these bytes readable? Other threads may still change them. Takes any values. */
 bool chunk_is_readable(const void *start, size_t size);
 
-/* Frozen: calls fn for every chunk that may be live, approximate while others run; stops when fn is not 0
- * and returns that. */
+/* Frozen: calls fn for every chunk that may be live; approximate while other threads run. Stops when fn does
+ * not return 0, and returns that value. */
 int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg);
 
 #endif

@@ -9,7 +9,7 @@
 static void free_block(struct superblock *sb, void *block, const char *call)
 {
     if (block_looks_free(block) && heap_block_is_free(sb, block)) report_misuse(call, block, "freed twice");
-    heap_path_free(sb, block);
+    hoard_push(sb, block);
 }
 
 static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)
@@ -18,7 +18,7 @@ static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const 
     if (owner_beside_chunks(arena, block, call) == OWNER_LARGE) {
         large_free(arena, block);
     } else {
-        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path has its checks here */
+        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
         free_block(arena_slot(arena, block), block, call);
     }
     errno = saved;

@@ -16,27 +16,27 @@ enum {
     DEAD_MAX = 16384,           /* headers of freed objects */
     KEPT_MAX = 4 * 1024 * 1024, /* bytes of freed objects */
     NAME_MAX_KEPT = 48,         /* bytes of a reap's name, its end included */
-    HARDENED_ZONE = 16,         /* bytes; harden has a zone */
+    HARDENED_ZONE = 16,         /* bytes of harden's zone, if redzone is less */
     ZONE_BYTE = 0xa5,
     FREED_BYTE = 0xdf
 };
 
 struct apart {
     char header[GUARDED_HEADER];
-    struct guarded_node node; /* the object */
+    struct guarded_node node; /* the object's piece */
     char *block;
     size_t size;      /* bytes that were asked for */
-    const void *reap; /* whose it is, or was: for a line only */
+    const void *reap; /* its reap, now or before: for a line only */
     char reap_name[NAME_MAX_KEPT];
 };
 
 bool guarded_on;
-static bool foreign; /* the process's malloc */
-static bool keep;    /* freed objects for a while */
+static bool foreign; /* objects come from the process's malloc */
+static bool keep;    /* keep freed objects for a while */
 static size_t zone;  /* bytes behind each object */
-static bool watched; /* by a tool */
+static bool watched; /* a tool watches the program */
 
-/* libreap-malloc is the process's malloc itself: then there is nobody to show blocks to. */
+/* With libreap-malloc the process's malloc is this library, and no tool watches its blocks. */
 void guarded_start(void)
 {
     zone = align_up(options.redzone, BLOCK_UNIT);
@@ -44,7 +44,7 @@ void guarded_start(void)
     guarded_on = options.bypass || zone != 0;
     foreign = options.bypass && !redirect_on;
     watched = sanitizer_running();
-    keep = watched ? !foreign : options.harden; /* tools keep what is theirs themselves */
+    keep = watched ? !foreign : options.harden; /* tools keep blocks of their own malloc themselves */
     if (guarded_on) user_memory_begin_apart();
 }
 
@@ -73,7 +73,7 @@ static void give_block(char *block)
         hoard_free_fast(block, "reapFree");
 }
 
-/* Bytes before an object. */
+/* The front zone's bytes. */
 static size_t front(size_t alignment)
 {
     if (foreign && zone == 0) return 0;
@@ -101,7 +101,7 @@ static bool is_filled(const char *at, size_t size, int byte)
     return true;
 }
 
-/* Does something with each zone of an object of so many bytes; false: it was false for one. */
+/* Calls fn for each zone of an object of `size` bytes. False: fn returned false for one of them. */
 static bool each_zone(const struct apart *apart, size_t size, bool (*fn)(char *at, size_t size))
 {
     ASSERT(apart->node.start >= (uintptr_t)apart->block &&
@@ -153,8 +153,8 @@ void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held)
     return apart->header;
 }
 
-/* The zones are as the size says at any moment: the child of a fork may look at an object of a thread that it
- * does not have. */
+/* Zones and size agree at any moment: the child of a fork may check an object of a thread that it does not
+ * have. */
 static void set_size(struct apart *apart, size_t size)
 {
     ASSERT(size <= guarded_room(apart) || zone == 0);
@@ -181,7 +181,7 @@ bool guarded_is_intact(const void *header)
     return intact;
 }
 
-/* --- what a line says of an object ------------------------------------------------------------ */
+/* --- a line about an object ------------------------------------------------------------------- */
 
 void guarded_note(void *header, const void *reap, const char *name)
 {
@@ -193,14 +193,14 @@ void guarded_note(void *header, const void *reap, const char *name)
     apart->reap_name[length] = '\0';
 }
 
-/* NULL: none of [from, to) was changed. */
+/* The first byte in [from, to) that is not `byte`; NULL: there is none. */
 static const char *first_changed(const char *from, const char *to, int byte)
 {
     while (from < to && (unsigned char)*from == byte) from++;
     return from < to ? from : NULL;
 }
 
-/* In a zone of a live object, or in a freed one. */
+/* The first changed byte in a zone of a live object, or in a freed one. */
 static const char *first_written(const struct apart *apart)
 {
     const char *object = object_of(apart), *end = (char *)apart->node.end;

@@ -6,8 +6,8 @@
 static struct {
     struct lock lock;
     struct guarded_node *root;
-    struct guarded_node *oldest, *youngest; /* of the dead */
-    size_t dead, kept;                    /* how many, and their bytes */
+    struct guarded_node *oldest, *youngest; /* of the dead pieces */
+    size_t dead, kept;                    /* dead pieces, and their kept bytes */
 } map = {.lock = LOCK_OF_RANK(RANK_GUARDED)};
 
 static uint64_t priority(const struct guarded_node *node)
@@ -15,7 +15,7 @@ static uint64_t priority(const struct guarded_node *node)
     return (uint64_t)node->start * 0x9e3779b97f4a7c15 ^ (uint64_t)node->start >> 17;
 }
 
-/* The link to the last piece that begins before an address, or to nothing. */
+/* The link to the last piece that begins before an address; without such a piece, a link that is NULL. */
 static struct guarded_node **before(uintptr_t address)
 {
     struct guarded_node **link = &map.root, **found = NULL;
@@ -26,7 +26,7 @@ static struct guarded_node **before(uintptr_t address)
     return found ? found : link;
 }
 
-/* A tree in two: what begins before an address, and the rest. */
+/* Splits a tree in two: the pieces that begin before an address, and the rest. */
 static void split(struct guarded_node *tree, uintptr_t address, struct guarded_node **left,
                   struct guarded_node **right)
 {
@@ -45,7 +45,7 @@ static void split(struct guarded_node *tree, uintptr_t address, struct guarded_n
     *left = *right = NULL;
 }
 
-/* Takes a node out: its subtrees become one in its place. */
+/* Takes a node out. Its subtrees become one tree in its place. */
 static void take_out(struct guarded_node **link)
 {
     ASSERT(lock_is_mine(&map.lock) && *link);

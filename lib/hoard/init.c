@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "heap/heap.h"
 #include "heap/heap_path.h"
 #include "heap/heap_policy.h"
 #include "hoard/reap_hooks.h"
@@ -27,7 +28,7 @@ void reap_hooks_set(const struct reap_hooks *client)
 }
 
 static _Atomic pid_t starter;            /* the process whose thread is in start */
-static _Atomic(const void *) starter_is; /* this thread, by its lock_depth's address */
+static _Atomic(const void *) starter_is; /* that thread, by the address of its lock_depth */
 static _Atomic bool started;
 static bool registered; /* the fork handlers */
 
@@ -49,7 +50,7 @@ static void fork_parent(void)
     lock_fork_end();
 }
 
-/* Where this runs, all was done that start does before it registers it. */
+/* This handler runs only if start_late had registered it, and start_all was done by then. */
 static void fork_child(void)
 {
     registered = true;
@@ -62,7 +63,7 @@ static void fork_child(void)
     atomic_store(&purge_thread_is_due, options.purge_thread != 0);
 }
 
-/* Nothing here minds being done twice. */
+/* It may run twice. */
 static void start_all(void)
 {
     options_read();
@@ -75,8 +76,8 @@ static void start_all(void)
     if (!heap_path_is_locked()) sizeclass_open_fast();
 }
 
-/* ld.so calls a preloaded malloc before libc has run its own start-up code; then libreap-malloc's
- * constructor does the rest. */
+/* ld.so calls a preloaded malloc before libc's own start-up code has run. Then libreap-malloc's constructor
+ * does the rest. */
 static bool libc_is_up(void)
 {
     extern char **environ;
@@ -90,7 +91,7 @@ static void report_at_exit(void)
     usage_report(NULL);
 }
 
-/* libc may have no memory for the handlers; then the next slow path tries again. */
+/* libc may have no memory for the handlers. Then the next slow path tries again. */
 static void register_handlers(void)
 {
     int saved = errno;
@@ -116,8 +117,9 @@ static void start_here(void)
     atomic_store(&started, true);
 }
 
-/* No lock: a child whose parent was just starting in another thread has to start by itself, unless the fork
- * handlers were registered already and have run. Registering them may call malloc. */
+/* There is no lock: a child whose parent was just starting in another thread has to start by itself, unless
+ * the fork handlers were registered by then and have run. Registering them may call malloc, which comes here
+ * again in the same thread. */
 static COLD void start(void)
 {
     pid_t me = getpid(), other = 0;
@@ -143,7 +145,8 @@ void hoard_start_late(void)
     if (!registered) start_late();
 }
 
-/* Registering allocates too, and does not come here again, since nothing is due meanwhile. */
+/* pthread_atfork may allocate. That call does not come here again, since purge_thread_is_due is false
+ * meanwhile. */
 COLD void hoard_start_what_is_due(void)
 {
     if (!registered && atomic_exchange(&purge_thread_is_due, false)) {

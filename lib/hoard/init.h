@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.h: what is started once, and by whom.
+/* init.h: the start of the allocator, in three steps, once each.
  *
  *     the first slow path of any thread    options, size classes, ids, topology, policies, locks
  *     once libc is up                      fork handlers, the report at exit
- *     the next slow path after a fork      the thread that purges, in the child
+ *     the next slow path after a fork      the purge thread, in the child
  *
- * Threads: any. A child whose parent was just starting in another thread starts by itself.
+ * Threads: any. If another thread of the parent was just starting at the fork, the child starts by itself.
  */
 #ifndef INIT_H
 #define INIT_H
@@ -13,14 +13,14 @@
 #include "base/base.h"
 #include "hoard/purge_thread.h"
 
-/* Starts what has to be started, once; called by every slow path. */
+/* Starts the allocator, once; every slow path calls it. */
 void hoard_start(void);
 
-/* Fork handlers, stats at exit: what cannot be done before libc has started. Once; any time after. */
+/* Registers the fork handlers and the report at exit, which need a started libc. Once; any time later. */
 void hoard_start_late(void);
 
-/* Fork handlers that libc had no memory for, and the thread that gives unused memory back, if it is asked
- * for: whatever memory is for, the first that is asked for starts it. */
+/* Registers the fork handlers, if libc had no memory for them before, and starts the purge thread, if the
+ * options ask for one. The first slow path for any kind of memory calls it. */
 void hoard_start_what_is_due(void);
 static inline void hoard_start_due(void)
 {

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* malloc_fast.h: the general allocator's calls, to be inlined under their public names.
  *
- * hoard_malloc and malloc are the same code under two names, each with the fast path in it:
+ * hoard_malloc and malloc are one code under two names, and each has the fast path in it:
  *
  *     malloc: size -> class -> heap_pop                             | hoard_malloc_slow
- *     free:   address -> map -> descriptor -> is a start -> heap_push | hoard_free_slow
+ *     free:   address -> map -> descriptor -> is a start -> heap_free | hoard_free_slow
  *
- * `call` is the public name for messages, `caller` where malloc returns to, for reaps that are entered (NULL:
- * no reap takes this); they cost nothing on the fast path.
+ * `call` is the public name for messages. `caller` is the address to which malloc returns, for reaps that a
+ * thread has entered (NULL: no reap takes this call). Neither costs an instruction on the fast path.
  */
 #ifndef MALLOC_FAST_H
 #define MALLOC_FAST_H
 
 #include "arena/arena.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_path.h"
 #include "hoard/redirect.h"
 
 #include <errno.h>
 
 void *hoard_malloc_slow(size_t size, const void *caller);
-void *hoard_malloc_heap(size_t size);   /* the same, for no reap */
-void *hoard_malloc_medium(size_t size); /* the same above CLASS_SMALL_MAX */
+void *hoard_malloc_heap(size_t size);   /* never from a reap */
+void *hoard_malloc_medium(size_t size); /* for sizes above CLASS_SMALL_MAX, never from a reap */
 void hoard_free_slow(void *block, const char *call);
 
-/* A block of a class; an object that is too large for one, or a chunk of a reap, *zeroed if all of it reads
- * as zero. NULL and ENOMEM when the OS refuses although it was given what is unused. After the start. */
+/* A block of a class; and an object that is too large for one, or a chunk of a reap, with *zeroed true if all
+ * of it reads as zero. NULL and ENOMEM when the OS refuses, also after unused memory was given back. After
+ * the start. */
 void *hoard_block_slow(unsigned class);
 void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
-/* Near the limit on memory what is unused goes back first: heaps give what they do not use, arenas see to
- * theirs. Before `more` bytes are asked for that no class serves. */
+/* Near the limit on memory, gives idle superblocks of the heaps back, before the caller asks for `more` bytes
+ * that no class serves. */
 void hoard_make_room_near_limit(size_t more);
 
 static inline void *hoard_no_memory(void)
@@ -38,10 +40,25 @@ static inline void *hoard_no_memory(void)
     return NULL;
 }
 
+/* A block of the class by the fast path, or NULL: on the locked path always. */
+static ALWAYS_INLINE void *hoard_pop(unsigned class)
+{
+    return heap_path_is_locked() ? NULL : heap_pop(class);
+}
+
+/* Frees a block whose superblock is known, on either path. */
+static ALWAYS_INLINE void hoard_push(struct superblock *sb, void *block)
+{
+    if (LIKELY(!heap_path_is_locked()))
+        heap_free(sb, block);
+    else
+        heap_free_slow(sb, block);
+}
+
 static ALWAYS_INLINE void *hoard_block(unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES);
-    void *block = heap_path_pop(class);
+    void *block = hoard_pop(class);
     return LIKELY(block != NULL) ? block : hoard_block_slow(class);
 }
 
@@ -52,22 +69,22 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller); /* align
 int hoard_posix_memalign_any(void **block, size_t alignment, size_t size, const void *caller);
 size_t hoard_usable_size_any(const void *block, const char *call);
 
-/* The class of a size in steps of BLOCK_UNIT that the first table does not know: not started, no rseq, or a
- * reap was entered, by this thread or another. */
+/* The class of a size, in steps of BLOCK_UNIT, that the first table does not have: the allocator is not
+ * started, there is no rseq, or a thread of the process has entered a reap. */
 static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
 {
     return redirect_reap == NULL ? sizeclass_second[step] : 0;
 }
 
-/* May a size above CLASS_SMALL_MAX be popped? */
+/* May heap_pop serve a size above CLASS_SMALL_MAX? */
 static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 {
     if (LIKELY(size <= sizeclass_fast_max)) return !heap_path_is_locked();
     return size <= sizeclass_second_max && redirect_reap == NULL && !heap_path_is_locked();
 }
 
-/* The fast path with slow paths of one's own: they are tail calls, so they return to who has called the fast
- * one. */
+/* The fast path with slow paths that the caller chooses. These are tail calls, so they return to the caller
+ * of the fast path. */
 static ALWAYS_INLINE void *hoard_malloc_with(size_t size, void *(*slow)(size_t), void *(*medium)(size_t))
 {
     if (UNLIKELY(size > CLASS_SMALL_MAX)) return medium(size);
@@ -78,7 +95,7 @@ static ALWAYS_INLINE void *hoard_malloc_with(size_t size, void *(*slow)(size_t),
     return LIKELY(block != NULL) ? block : slow(size);
 }
 
-/* The same for sizes above CLASS_SMALL_MAX. */
+/* The fast path for sizes above CLASS_SMALL_MAX. */
 static ALWAYS_INLINE void *hoard_medium_with(size_t size, void *(*slow)(size_t))
 {
     if (UNLIKELY(!hoard_is_medium(size))) return slow(size);

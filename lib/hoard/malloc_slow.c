@@ -7,18 +7,19 @@
 
 #include <string.h>
 
-/* Near the limit on memory what is unused goes back first. Arenas see to theirs, heaps are above them; and a
- * block's slow path looks at other heaps anyway. */
+/* Arenas give their own unused memory back, but heaps are above them. A block's slow path looks at other
+ * heaps anyway, so it does not call this. */
 void hoard_make_room_near_limit(size_t more)
 {
     if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
 }
 
-/* When the OS refuses: gives it what all heaps and arenas keep unused, for it to be asked once more. */
+/* Gives all unused memory of heaps and arenas back to the OS, which has refused. The caller asks once
+ * more. */
 static COLD void make_room(void)
 {
     heap_give_all();
-    arena_purge(0); /* also what it unmaps without having been dirty makes room */
+    arena_purge(0); /* slots that never were dirty make room too, when it unmaps them */
 }
 
 void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
@@ -43,10 +44,10 @@ void *hoard_block_slow(unsigned class)
     return heap_malloc_slow(class);
 }
 
-/* The fast path where no table says. */
+/* The fast path for a size that is in no table. */
 static void *pop(size_t size)
 {
-    return LIKELY(size <= CLASS_SIZE_MAX) ? heap_path_pop(sizeclass_of(size)) : NULL;
+    return LIKELY(size <= CLASS_SIZE_MAX) ? hoard_pop(sizeclass_of(size)) : NULL;
 }
 
 static void *from_reap(size_t alignment, size_t size)
@@ -78,7 +79,7 @@ void *hoard_malloc_medium(size_t size) { return hoard_medium_with(size, hoard_ma
 void *hoard_malloc_any(size_t size, const void *caller)
 {
     bool is_heaps =
-        size != 0 && hoard_is_medium(size); /* or smaller; 0 is none of a heap's where a reap was entered */
+        size != 0 && hoard_is_medium(size); /* or smaller; size 0 may be a reap's */
     void *block = is_heaps ? heap_pop(sizeclass_of(size)) : NULL;
     return LIKELY(block != NULL) ? block : hoard_malloc_slow(size, caller);
 }

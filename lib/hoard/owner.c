@@ -4,7 +4,7 @@
 #include "arena/large.h"
 #include "base/report.h"
 
-/* The descriptor of what a pointer lies in: of a mapping it is the first. */
+/* The descriptor of a pointer's superblock or span; of a mapping it is the first. */
 static const struct superblock *head_of(struct arena *arena, const void *pointer)
 {
     return arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* owner.h: whose is a pointer that a program hands back?
+/* owner.h: the owner of a pointer that a program hands back.
  *
  *     the user's memory of a reap    ->  a chunk             user_memory.h
  *     map -> arena -> slot           ->  a block             SLOT_BLOCKS
@@ -7,7 +7,7 @@
  *                                        a large object      SLOT_SPAN, or a mapping
  *     none of these                  ->  a line, and abort
  *
- * Nothing here reads the program's memory, or faults, whatever the bit pattern. Threads: any, without a lock.
+ * No call reads the program's memory or faults, whatever the bit pattern. Threads: any, without a lock.
  */
 #ifndef OWNER_H
 #define OWNER_H
@@ -15,7 +15,8 @@
 #include "arena/arena.h"
 #include "hoard/user_memory.h"
 
-/* The chunk of a reap that holds a pointer, whose arena is known (NULL: none); *got, if wanted, its bytes. */
+/* The chunk of a reap that holds a pointer; sets *got to its bytes unless got is NULL. `arena` is the
+ * pointer's, NULL: none. */
 void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got);
 static inline void *owner_chunk(struct arena *arena, const void *pointer, size_t *got)
 {
@@ -28,8 +29,8 @@ static inline void *owner_chunk(struct arena *arena, const void *pointer, size_t
     return (void *)align_down((uintptr_t)pointer, size);
 }
 
-/* What a pointer turns out to be: of what is in no chunk, and of anything; *chunk is the chunk, or NULL. Ends
- * the program with a line that names `call` if it is nothing that may be handed back. */
+/* The kind of a pointer: the first call is for pointers into no chunk, the second for any, and sets *chunk to
+ * the chunk or NULL. If it is no object's, they end the program with a line that names `call`. */
 enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
 enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const char *call);
 enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk);

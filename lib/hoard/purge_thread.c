@@ -30,7 +30,8 @@ static void *purge(void *unused)
     return NULL;
 }
 
-/* On a small stack, unless the program's thread-local storage does not leave enough of it. */
+/* Creates the thread on a small stack, or on a larger one if the program's thread-local storage does not
+ * leave enough of it. */
 static int create(pthread_t *thread)
 {
     pthread_attr_t attributes;
@@ -46,7 +47,7 @@ static int create(pthread_t *thread)
     return error;
 }
 
-/* pthread_create allocates, and comes here again: it is due no more by then. */
+/* pthread_create allocates, and may come here again: by then the thread is not due any more. */
 COLD void purge_thread_start(void)
 {
     if (!atomic_exchange(&purge_thread_is_due, false)) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* realloc.c: how large a block is, and another size for it. */
+/* realloc.c: the size of a block, and another size for it. */
 #include "hoard/malloc_fast.h"
 
 #include "arena/large.h"
@@ -28,10 +28,10 @@ size_t hoard_usable_size_any(const void *block, const char *call)
     return superblock_class(arena_slot(arena, block))->size;
 }
 
-/* Stays where it is unless more than half would be wasted. */
+/* A block stays where it is unless more than half of it would be wasted. */
 static bool fits(size_t size, size_t usable) { return size <= usable && size >= usable / 2; }
 
-/* A new block, a copy, and the old one freed. */
+/* Allocates a new block, copies the contents, and frees the old one. */
 static void *replace(void *block, size_t usable, size_t size, const char *call)
 {
     ASSERT(usable != 0);
@@ -47,7 +47,7 @@ static void *realloc_block(void *block, size_t size, size_t usable, const char *
     if (fits(size, usable) || (size <= CLASS_SIZE_MAX && sizeclasses[sizeclass_of(size)].size == usable))
         return block;
     void *moved = replace(block, usable, size, call);
-    return moved != NULL || size > usable ? moved : block; /* shrinking does not fail */
+    return moved != NULL || size > usable ? moved : block; /* shrinking never fails */
 }
 
 static void *realloc_large(struct arena *arena, void *object, size_t size, const char *call)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_hooks.h: the way up from free() to a reap's own free.
  *
- * Reaps are layers above the allocator, and free() may be given one of their objects; so the reap
- * layer registers what is then to be done.
+ * Reaps are layers above the allocator, but free() may get one of their objects. So the reap layer registers
+ * the functions for this.
  */
 #ifndef REAP_HOOKS_H
 #define REAP_HOOKS_H
 
 #include <stddef.h>
 
-/* What hoard does with a block that turns out to lie in a chunk: free() and realloc() of a reap's
- * object, from any thread, under libreap-malloc. Set once, by the reap layer, before its first
- * chunk is handed out. `call` is the public name of the caller, for messages. free_object leaves errno as it
- * is. What is done around fork is done before locks of the backend are taken, and after they are given
- * back. */
+/* hoard's calls for a block that lies in a chunk: free() and realloc() of a reap's object, from any thread,
+ * under libreap-malloc. The reap layer sets them once, before it hands out its first chunk. `call` is the
+ * public name of the caller, for messages. free_object keeps errno. fork_prepare runs before fork takes the
+ * backend's locks, the other two after it gave them back. */
 struct reap_hooks {
     void (*free_object)(void *chunk, void *object, const char *call);
     void *(*realloc_object)(void *chunk, void *object, size_t size, const char *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redirect.c: a thread's malloc that comes from a reap for a while. */
+/* redirect.c: the decision whether a thread's malloc comes from a reap. */
 #include "hoard/redirect.h"
 
 #include "arena/sizeclass.h"
@@ -13,12 +13,12 @@
 __thread void *redirect_reap;
 bool redirect_on;
 
-/* --- whose text is it? ----------------------------------------------------------------------- */
+/* --- the text of a caller -------------------------------------------------------------------- */
 
-enum { TEXTS = 128 }; /* what is behind them is asked for each time */
+enum { TEXTS = 128 }; /* for a text that has no room here, ld.so is asked each time */
 
-/* Those of libc come first, then others in the order in which they have called malloc. One that is unloaded
- * stays: should libc load a module at its place, this counts as the program's. */
+/* libc's texts come first, then others in the order of their first call of malloc. The text of an unloaded
+ * library stays. If libc later loads a module at its place, the module counts as the program's. */
 static struct text {
     uintptr_t start, end;
     bool is_system;
@@ -28,7 +28,7 @@ static _Atomic bool adding;
 
 static bool begins(const char *name, const char *word) { return strncmp(name, word, strlen(word)) == 0; }
 
-/* libc, ld.so, and the modules that libc loads by itself, for names and for character sets. */
+/* Is it libc, ld.so, or a module that libc loads by itself, for names and for character sets? */
 static bool is_system(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -42,7 +42,7 @@ static bool is_in(const struct text *text, uintptr_t at)
     return at - text->start < text->end - text->start;
 }
 
-/* Of threads that come at once one adds what it has found; the others will ask again. */
+/* Adds a text. If several threads come at once, one adds its text, and the others ask again later. */
 static void add(struct text text)
 {
     if (atomic_exchange_explicit(&adding, true, memory_order_acquire)) return;
@@ -68,7 +68,7 @@ static int note_system(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
-/* Asks ld.so, which takes no lock for it. Code that it does not know, a JIT's, is the program's. */
+/* Asks ld.so, which takes no lock for it. Code that ld.so does not know, a JIT's, is the program's. */
 static COLD bool ask(uintptr_t at)
 {
     struct dl_find_object found;
@@ -96,7 +96,7 @@ static void start(void)
     sizeclass_close_fast();
 }
 
-/* Of libreap-malloc alone; NULL where there is none. */
+/* Only libreap-malloc defines it; NULL where there is none. */
 extern const char reap_malloc_is_here[] __attribute__((weak, visibility("default")));
 
 bool redirect_is_elsewhere(void) { return !redirect_on && reap_malloc_is_here != NULL; }

@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redirect.h: a thread's malloc that comes from a reap for a while.
+/* redirect.h: a thread's malloc comes from a reap for a while.
  *
- * Between reapEnter and reapLeave a thread's malloc goes to the reap. Nobody else is to pay for it: the first
- * reapEnter of a process empties the fast path's table of classes. Before, malloc asks nothing; from then on
- * it finds no class, looks it up in a second table where `redirect_reap` is NULL, and goes on as before; a
- * thread that is in a reap takes the slow path, which asks here.
+ * Between reapEnter and reapLeave a thread's malloc goes to the reap. A program that enters no reap pays
+ * nothing for it: the first reapEnter of a process empties the fast path's table of classes, and before that
+ * malloc tests nothing. From then on malloc finds no class there, and uses a second table where
+ * `redirect_reap` is NULL. A thread that has entered a reap takes the slow path, which asks redirect_takes.
  *
- * Not everything that calls malloc is to be taken along: what libc and ld.so allocate for themselves (a
- * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc says who
- * has called it, and calls from their text go to the heap, all of them: libc's functions that allocate what
- * their caller gets (strdup, getline) are defined by libreap-malloc once more (libc_calls.c). libc's own
- * calls of strdup do not come to these.
+ * Some calls of malloc must not go to the reap: memory that libc and ld.so allocate for themselves (a
+ * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc passes its
+ * return address on, and all calls from the text of libc and ld.so go to the heap. libreap-malloc defines
+ * libc's functions that allocate for their caller (strdup, getline) once more (libc_calls.c). libc's own
+ * calls of strdup do not reach these.
  *
- * Threads: `redirect_reap` is the thread's own. The rest is written once.
+ * Threads: `redirect_reap` is the thread's own. All else is written once.
  */
 #ifndef REDIRECT_H
 #define REDIRECT_H
 
 #include "base/base.h"
 
-/* The innermost reap that this thread is in, or NULL. */
+/* The innermost reap that this thread has entered, or NULL. */
 extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exec")));
 
-/* Is malloc this library's? Set by libreap-malloc's constructor; in libreap it is another's. */
+/* Is malloc this library's? libreap-malloc's constructor sets it; with libreap, malloc is another
+ * library's. */
 extern HIDDEN bool redirect_on;
 
-/* Does this library come before a libreap-malloc, so that malloc is the other copy's? */
+/* Does this library come before a libreap-malloc, so that malloc is that copy's? */
 bool redirect_is_elsewhere(void);
 
-/* Done by each reapEnter. */
+/* Each reapEnter calls it. */
 void redirect_start(void);
 
-/* Is this malloc the reap's, in a thread that is in one? caller is where it returns to; NULL for calls that
- * never are. */
+/* Does this malloc come from the reap, in a thread that has entered one? caller is its return address; NULL
+ * for calls that never do. */
 bool redirect_takes(const void *caller);
 
-/* Around each function of the user's that is called on the way to memory (a source's, a limit's): its thread
- * is in no reap meanwhile. A child that it forks is told of the reaps once it is in them again. */
+/* These two calls enclose each function of the user's on the way to memory (a source's, a limit's): its
+ * thread is in no reap meanwhile. If the function forks, redirect_in_child runs in the child once it is in
+ * the reaps again. */
 struct redirect_pause {
     void *reap;
     unsigned forks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.h: what the allocator holds, in figures and in words.
+/* usage.h: the allocator's memory, in figures and in words.
  *
- * Approximate while threads allocate: nothing is stopped and no lock is held for long.
+ * Figures are approximate while threads allocate: no thread is stopped and no lock is held for long.
  */
 #ifndef ACCOUNT_H
 #define ACCOUNT_H
@@ -12,18 +12,18 @@
 
 void usage_fill(struct hoard_stats *stats);
 
-/* Writes figures, options, and which path runs and why: to a stream, or to standard error when that is
- * NULL, as at exit, when streams may be gone. */
+/* Writes figures, options, the path and its reason to a stream, or to standard error if that is NULL: at exit
+ * streams may be gone. */
 void usage_report(FILE *out);
 
-/* Hands each line of that report to `line`, with `to`. */
+/* Calls `line` with each line of that report, and with `to`. */
 void usage_lines(void (*line)(const char *text, void *to), void *to);
 
-/* usage_file.c. stats=FILE: notes the file's name at start, since the program may change its environment. */
+/* usage_file.c. stats=FILE: copies the file's name at start, since the program may change its environment. */
 void usage_file_start(void);
 
-/* At exit: adds the same lines to that file, or a line of JSON if its name ends in .json. false: no file was
- * given. */
+/* At exit: adds the report's lines to that file, or a line of JSON if its name ends in .json. False: the
+ * options name no file. */
 bool usage_file_write(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage_file.c: stats=FILE, the report in a file, as lines or as JSON. */
+/* usage_file.c: the report in a file, as lines or as JSON (stats=FILE). */
 #include "hoard/usage.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "base/small_file.h"
 #include "os/rseq.h"
 
-static char given[1024]; /* the file's name, as it was given */
+static char given[1024]; /* the file's name, as the user gave it */
 
-/* What is written goes in one piece, so that processes which add to one file do not mix their lines. */
+/* The report goes out in one write, so that processes which add to one file do not mix their lines. */
 struct page {
     char text[4096];
     size_t size;
@@ -39,7 +39,7 @@ static void put_lines(struct page *page)
     usage_lines(to_page, page);
 }
 
-/* A string of JSON, of `size` bytes of text at most. */
+/* Writes a JSON string of at most `size` bytes of text. */
 static void put_string(struct page *page, const char *text, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
@@ -91,7 +91,7 @@ static void put_json(struct page *page)
         (unsigned long long)s.transfers);
 }
 
-/* The name that was given, with the process's number for each %p; false: it is too long. */
+/* Makes the file's name: the user's name, with the process's number for each %p. False: it is too long. */
 static bool file_name(char *name, size_t size)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user_memory.c: memory of the user that reaps live in. */
+/* user_memory.c: the table of memory of the user that reaps live in. */
 #include "hoard/user_memory.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct {
     struct run at[RUNS];
 } table = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
 
-/* For assertions. */
+/* For assertions: are the runs sorted, and each within its piece? */
 static bool are_sorted(void)
 {
     for (unsigned i = 0; i < table.count; i++) {
@@ -55,7 +55,7 @@ static void end_change(void)
     lock_give(&table.lock);
 }
 
-/* The first run that ends behind an address; count when there is none. */
+/* The first run that ends behind an address; count if there is none. */
 static unsigned search(uintptr_t address, unsigned count)
 {
     ASSERT(count <= RUNS);
@@ -103,7 +103,7 @@ static void drop(unsigned i)
     atomic_store_explicit(&table.count, count - 1, memory_order_relaxed);
 }
 
-/* Is the run one that a piece can be put into, or before which it has room? */
+/* Can a piece go into run i, or is there room for it before the run? */
 static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
 {
     const struct run *run = &table.at[i];
@@ -111,7 +111,7 @@ static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
     return start >= run->start && start > run->piece && end <= run->end;
 }
 
-/* In the run i, or before it. */
+/* Enters a piece into run i, or before it. */
 static void enter(unsigned i, uintptr_t start, uintptr_t end)
 {
     ASSERT(start < end && i <= table.count);
@@ -144,8 +144,8 @@ int user_memory_add(void *at, size_t size)
     return error;
 }
 
-/* A run of the piece around the one that begins with run i and ends there; i when there is none. Whoever is
- * between them touches the next one. */
+/* A run of the piece around the one that begins with run i and has this end; i if there is none. All runs
+ * between the two touch. */
 static unsigned outer_of(unsigned i, uintptr_t end)
 {
     for (unsigned k = i; k > 0 && table.at[k - 1].end == table.at[k].start; k--)
@@ -153,7 +153,7 @@ static unsigned outer_of(unsigned i, uintptr_t end)
     return i;
 }
 
-/* Joins a run with the one before it, if these are one piece's. */
+/* Joins a run with the one before it, if both are of one piece. */
 static bool join(unsigned i)
 {
     if (i == 0) return false;
@@ -164,7 +164,8 @@ static bool join(unsigned i)
     return true;
 }
 
-/* Its runs are of the piece around it, or of none. (More than one, if a piece in it is still there.) */
+/* Gives the piece's runs to the piece around it, or drops them if there is none. (The piece has several runs
+ * if another piece in it is still there.) */
 static void leave(uintptr_t piece)
 {
     unsigned i = search(piece, table.count), outer = outer_of(i, table.at[i].piece_end);
@@ -193,7 +194,7 @@ void user_memory_remove(const void *start)
     end_change();
 }
 
-/* --- questions ------------------------------------------------------------------------------- */
+/* --- searches -------------------------------------------------------------------------------- */
 
 void *user_memory_search(const void *pointer, size_t *size)
 {
@@ -241,8 +242,9 @@ void user_memory_fork_parent(void)
     lock_after_fork(&table.lock);
 }
 
-/* A handler may have forked within a change (lock.h), which goes on when the handler returns. What that looks
- * for meanwhile it may not find, but it must not wait for the end of the change. */
+/* A signal's handler may have forked during a change (lock.h), which goes on in the child when the handler
+ * returns. A search meanwhile may miss the pieces that the change moves, but it must not wait for the
+ * change's end. */
 void user_memory_fork_child(void)
 {
     guarded_map_fork_child();

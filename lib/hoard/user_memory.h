@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* user_memory.h: memory of the user that reaps live in: buffers, and chunks of sources.
  *
- * It may lie anywhere, in a block of ours too, so the map of arenas does not tell. A small table does, sorted
- * by address: read without a lock by a search that is repeated when the table has changed meanwhile, and not
- * at all while it is empty. It is asked first, because a buffer may lie in a reap's object.
+ * It may lie anywhere, in a block of this library too, so the map of arenas does not tell. A small table
+ * does, sorted by address. A search reads it without a lock, and starts again if the table has changed
+ * meanwhile. An empty table is not searched. owner.h looks here first, since a buffer may lie in a reap's
+ * object.
  *
  * That reap may be in a buffer too, so pieces may lie in one another. The table has them as runs of
  * addresses, each with the innermost piece that it is in:
@@ -12,7 +13,7 @@
  *                      |b           |c    |
  *     runs      |a     |b           |c    |a     |       |d      |
  *
- * Threads: any. Lock rank: concurrency.md; taken alone but by user_memory_freeze and fork.
+ * Threads: any. Lock rank: concurrency.md; only user_memory_freeze and fork hold other locks with it.
  */
 #ifndef USER_MEMORY_H
 #define USER_MEMORY_H
@@ -21,24 +22,24 @@
 
 enum {
     USER_MEMORY_MAX = 4096,  /* pieces of memory at once */
-    USER_MEMORY_ALIGN = 1024 /* bytes; what a piece must be aligned to */
+    USER_MEMORY_ALIGN = 1024 /* bytes; the alignment of a piece */
 };
 
-/* Enters a piece. 0; or ENOMEM: the table is full; or EINVAL: it lies partly in another one, around one, or
- * where one begins. */
+/* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies partly in another one,
+ * around one, or where one begins. */
 int user_memory_add(void *start, size_t size);
 
-/* Takes it out. */
+/* Takes a piece out. */
 void user_memory_remove(const void *start);
 
-/* Objects may be apart from now on: they are looked for in their map (guarded_map.h) as well. */
+/* From now on objects may be guarded: searches look in their map (guarded_map.h) as well. */
 void user_memory_begin_apart(void);
 
-/* 0: there is nothing to search. */
+/* 0: the table is empty, and no objects are guarded. */
 extern HIDDEN _Atomic unsigned user_memory_any;
 
-/* The piece that holds a pointer, and its bytes; NULL for any other value. Of an object apart its chunk's
- * header, which lies elsewhere, and the object's bytes. */
+/* The piece that holds a pointer, and its bytes; NULL for any other value. For a guarded object: its header,
+ * which lies elsewhere, and the object's bytes. */
 void *user_memory_search(const void *pointer, size_t *size);
 static inline void *user_memory_find(const void *pointer, size_t *size)
 {
@@ -46,11 +47,11 @@ static inline void *user_memory_find(const void *pointer, size_t *size)
     return user_memory_search(pointer, size);
 }
 
-/* Between the two no piece is entered or taken out. */
+/* Between these two calls no piece is entered or taken out. */
 void user_memory_freeze(void);
 void user_memory_thaw(void);
 
-/* Frozen: calls fn for each piece; stops when fn is not 0 and returns that. */
+/* Frozen: calls fn for each piece. Stops when fn does not return 0, and returns that value. */
 int user_memory_walk(int (*fn)(void *start, size_t size, void *arg), void *arg);
 
 void user_memory_fork_prepare(void);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dlopen.c: modules see the malloc that the program has.
+/* dlopen.c: modules use the malloc of the program.
  *
- * A module opened with RTLD_DEEPBIND looks into its own dependencies first, so finds libc's free, and
- * calls that with our blocks (PHP opens its extensions so).
+ * A module opened with RTLD_DEEPBIND looks into its own dependencies first. So it finds libc's free, and
+ * calls it with this library's blocks (PHP opens its extensions in this way).
  */
 #include "base/base.h"
 
 #include <dlfcn.h>
 
-/* libc finds out who calls by the return address (for $ORIGIN, runpaths and namespaces), so the real one must
- * be jumped to, not called, whatever the flags of the build. */
+/* libc finds its caller by the return address (for $ORIGIN, runpaths and namespaces). So the code must jump
+ * to the real function, not call it, whatever the flags of the build. */
 #ifdef __clang__
 #define BY_A_JUMP
 #define JUMP_TO __attribute__((musttail)) return

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libc_calls.c: libc's functions that allocate what their caller gets.
+/* libc_calls.c: libc's functions that allocate for their caller.
  *
- * Within a reap this is the reap's, and what libc allocates for itself is not. By where malloc returns to
- * both look alike, and libc calls its own strdup for a time zone's name and asprintf for a message of
- * dlerror. But it calls them directly: a call that comes here is the program's. So malloc sends whatever
- * libc's text asks for to the heap, and these give their caller memory that they have asked for in its name:
- * what libc made on the heap they move.
+ * In a thread that has entered a reap, such memory is the reap's, but memory that libc allocates for itself
+ * is not. malloc's return address does not tell the two apart, and libc calls its own strdup for a time
+ * zone's name, and asprintf for a message of dlerror. But libc calls its functions directly: a call that
+ * comes here is the program's. So malloc sends all calls from libc's text to the heap, and the functions here
+ * allocate in their caller's name: they move what libc has made on the heap.
  *
- * Names that programs built with optimization or _FORTIFY_SOURCE call instead are defined too.
+ * Programs built with optimization or _FORTIFY_SOURCE call other names instead, which are here too.
  */
 #include "hoard/malloc_fast.h"
 #include "hoard/redirect.h"
@@ -31,7 +31,7 @@ char *__getcwd_chk(char *buffer, size_t size, size_t room);
 
 #define CALLER __builtin_return_address(0)
 
-/* libc's own; a name that it does not have is NULL, and is not asked for. */
+/* libc's own function. A name that libc does not have is NULL, and no program calls it. */
 #define REAL(function)                                                                                       \
     __extension__({                                                                                          \
         static __typeof__(&(function)) real_;                                                                \
@@ -48,8 +48,8 @@ static inline bool is_entered(const void *caller)
     return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
 }
 
-/* What libc has made on the heap for a caller that is in a reap; `size` bytes of it count. NULL: there is no
- * memory in the reap. */
+/* Moves the first `size` bytes of memory that libc has made on the heap to its caller's reap. NULL: the reap
+ * has no memory. */
 static COLD void *move(void *made, size_t size, const void *caller)
 {
     void *moved = hoard_malloc_any(size, caller);
@@ -107,7 +107,7 @@ int __vasprintf_chk(char **made, int flag, const char *format, va_list args)
     return printed(made, REAL(__vasprintf_chk)(made, flag, format, args), CALLER);
 }
 
-/* The three that take arguments. */
+/* The body of the three functions that take arguments. */
 #define PRINT(call)                                                                                          \
     do {                                                                                                     \
         va_list args;                                                                                        \
@@ -128,9 +128,9 @@ int __asprintf_chk(char **made, int flag, const char *format, ...)
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-enum { FIRST_LINE = 120 }; /* bytes that libc begins with */
+enum { FIRST_LINE = 120 }; /* bytes of libc's first allocation for a line */
 
-/* libc allocates for a line that has no memory yet; realloc stays with the owner. */
+/* libc allocates for a line that has no memory yet. realloc leaves a line with its owner. */
 static ssize_t read_line(char **line, size_t *size, int delimiter, FILE *stream, const void *caller)
 {
     bool begins = line != NULL && size != NULL && (*line == NULL || *size == 0);
@@ -173,7 +173,7 @@ char *__realpath_chk(const char *path, char *buffer, size_t size)
 
 char *canonicalize_file_name(const char *path) { return given(REAL(canonicalize_file_name)(path), CALLER); }
 
-/* With no buffer and a size, so many bytes are allocated. */
+/* Without a buffer, but with a size, the function allocates this many bytes. */
 static char *directory(char *made, const char *buffer, size_t size, const void *caller)
 {
     if (buffer != NULL || made == NULL || size == 0) return buffer != NULL ? made : given(made, caller);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* malloc.c: the libc names, nothing else. */
+/* malloc.c: the names of libc's allocator. */
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/redirect.h"
@@ -15,27 +15,27 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* libc's own header declares neither; C23 7.24.3. */
+/* libc's header declares none of these; C23 7.24.3 has the first two. */
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);
 void cfree(void *block);
 
-/* For a libreap that comes before this library: see redirect.h. */
+/* A libreap that comes before this library looks for this name: see redirect.h. */
 extern const char reap_malloc_is_here[];
 const char reap_malloc_is_here[] = REAP_VERSION;
 
-/* Runs before the constructors of all other libraries (-z initfirst), so that our fork handlers
- * enclose theirs: prepare handlers run last registered first. */
+/* The constructor runs before those of all other libraries (-z initfirst), so that our fork handlers enclose
+ * theirs: the prepare handler that was registered last runs first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
     redirect_on = true;
     hoard_start_late();
 }
 
-/* Where this call returns to. */
+/* The return address of this call. */
 #define CALLER __builtin_return_address(0)
 
-/* These are where malloc returns to, because it ends in them. */
+/* malloc ends in a jump to these, so they have its return address. */
 static NOINLINE void *malloc_slow(size_t size) { return hoard_malloc_slow(size, CALLER); }
 static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_slow); }
 
@@ -116,8 +116,8 @@ size_t malloc_usable_size(void *block) { return hoard_usable_size_any(block, "ma
 
 int malloc_trim(size_t keep) { return hoard_trim(keep); }
 
-/* Hints on time and room are taken as followed: their programs may insist on 1. What would change what a
- * program sees (M_PERTURB, M_CHECK_ACTION) is refused. */
+/* mallopt accepts hints on time and room, since programs may insist on 1. It refuses parameters that would
+ * change what a program sees (M_PERTURB, M_CHECK_ACTION). */
 int mallopt(int parameter, int value)
 {
     (void)value;
@@ -137,12 +137,12 @@ int mallopt(int parameter, int value)
 
 void malloc_stats(void) { hoard_report(stderr); }
 
-/* Figures are taken one after the other while threads allocate: a difference may come out below 0. */
+/* The figures come one after the other while threads allocate: a difference may be below 0. */
 static size_t less(size_t all, size_t part) { return all > part ? all - part : 0; }
 
-/* glibc's names: arena and hblkhd are what the OS was asked for, for small and for large objects; uordblks
- * and fordblks what of it is used and not; keepcost what malloc_trim gives back without looking into
- * superblocks. */
+/* glibc's names: arena and hblkhd are the bytes from the OS for small and for large objects; uordblks and
+ * fordblks are the used and the unused bytes of them; keepcost has the bytes that malloc_trim gives back
+ * without a look into superblocks. */
 struct mallinfo2 mallinfo2(void)
 {
     struct hoard_stats s;
@@ -158,7 +158,7 @@ struct mallinfo2 mallinfo2(void)
     };
 }
 
-/* Too much for an int is INT_MAX, where glibc's figures begin again at 0. */
+/* A figure too large for an int is INT_MAX, where glibc's figures start again at 0. */
 static int clamp(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
 
 struct mallinfo mallinfo(void)
@@ -175,7 +175,8 @@ struct mallinfo mallinfo(void)
     };
 }
 
-/* The manual has -1 and errno for bad options, glibc the number itself: both can be seen. */
+/* For bad options the manual promises -1 and errno, and glibc returns the number itself: a caller can see
+ * both. */
 int malloc_info(int options, FILE *out)
 {
     if (options != 0) {
@@ -194,6 +195,6 @@ int malloc_info(int options, FILE *out)
     return n < 0 ? -1 : 0;
 }
 
-/* A vfork child runs on its parent's memory, but not under its parent's restartable sequences; a forked one
- * has memory of its own. (What programs see of that is in libreap-malloc.7.) */
+/* A vfork child runs on its parent's memory, but not under its parent's restartable sequences. A forked one
+ * has memory of its own. (libreap-malloc.7 says what programs see of that.) */
 pid_t vfork(void) { return fork(); }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* operator_new.c: C++'s new and delete, as C functions under their mangled names.
  *
- * They find the new handler and std::bad_alloc through weak symbols, so that C programs need not
- * load libstdc++. Built with -fexceptions: what a handler throws passes through.
+ * They find the new handler and std::bad_alloc through weak symbols, so C programs need not load libstdc++.
+ * They are built with -fexceptions: an exception of a handler passes through.
  */
 #include "hoard/malloc_fast.h"
 
@@ -33,7 +33,7 @@ static COLD void *new_retry(size_t size, size_t alignment, const void *caller)
     }
 }
 
-/* Plain new ends in these, so they return to where it does. */
+/* Plain new ends in a jump to these, so they have its return address. */
 static NOINLINE void *new_slow(size_t size)
 {
     const void *caller = __builtin_return_address(0);
@@ -52,8 +52,8 @@ static ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
     return LIKELY(block != NULL) ? block : new_retry(size, alignment, caller);
 }
 
-/* What a handler throws must become NULL, and C cannot catch. libstdc++'s own nothrow forms can: they call
- * the throwing form, which is ours, and return NULL for what it throws. */
+/* An exception of the handler must become NULL, and C cannot catch it. libstdc++'s own nothrow forms can:
+ * they call the throwing form, which is this library's, and return NULL for an exception. */
 static COLD void *new_nothrow_retry(size_t size, size_t alignment, nothrow_t nothrow)
 {
     if (alignment != 0) {
@@ -70,7 +70,7 @@ static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t 
     return LIKELY(block != NULL) ? block : new_nothrow_retry(size, alignment, nothrow);
 }
 
-/* The mangled name, its parameters, what it does. */
+/* A definition's mangled name, its parameters, its body. */
 #define NEW(mangled, parameters, body)                                                                       \
     void *mangled parameters;                                                                                \
     void *mangled parameters { return body; }

@@ -11,7 +11,8 @@
 
 enum { PATH_SIZE = 1024, LIST_SIZE = 4096 };
 
-/* A number at *text, which goes behind it; SIZE_MAX for "max", "-1" and what does not fit. */
+/* Reads a number at *text, and moves *text behind it. SIZE_MAX for "max", "-1" and numbers that do not
+ * fit. */
 static size_t number(const char **text)
 {
     size_t n;
@@ -69,9 +70,10 @@ static void lower_by_v1_cpu(const char *directory, struct cgroup *group)
         lower_cpus(number(&q), number(&p), group);
 }
 
-/* --- all that the process is in -------------------------------------------------------------- */
+/* --- all groups of the process ---------------------------------------------------------------- */
 
-/* From the group at path, which ends at `size`, up to the mount. */
+/* Calls `lower` for the group at path, which has `size` bytes, and for each directory above it up to the
+ * mount. */
 static void climb(const char *mount, const char *path, size_t size,
                   void (*lower)(const char *directory, struct cgroup *group), struct cgroup *group)
 {
@@ -88,7 +90,7 @@ static void climb(const char *mount, const char *path, size_t size,
     }
 }
 
-/* Is the word one of a list with commas between? */
+/* Is the word in a list with commas? */
 static bool has_word(const char *list, size_t size, const char *word)
 {
     size_t length = strlen(word);
@@ -102,7 +104,7 @@ static bool has_word(const char *list, size_t size, const char *word)
     return false;
 }
 
-/* A line of /proc/self/cgroup, "number:controllers:path"; version 2 has no controllers. */
+/* Reads a line of /proc/self/cgroup, "number:controllers:path". A line of version 2 has no controllers. */
 static void read_line(const char *root, const char *line, size_t size, struct cgroup *group)
 {
     const char *list = memchr(line, ':', size), *end = line + size;
@@ -148,7 +150,7 @@ struct cgroup cgroup_mine(void)
     if (atomic_load_explicit(&state, memory_order_acquire) == KNOWN) return mine;
     struct cgroup group;
     cgroup_read("", &group);
-    int unknown = UNKNOWN; /* of threads that come here at once, one keeps what it has read */
+    int unknown = UNKNOWN; /* if several threads come here at once, one of them keeps its result */
     if (atomic_compare_exchange_strong(&state, &unknown, KEPT)) {
         mine = group;
         atomic_store_explicit(&state, KNOWN, memory_order_release);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.h: what the control groups of this process leave it of memory and processors.
+/* cgroup.h: the limits of this process's control groups on memory and processors.
  *
- * Version 1 and version 2 are both read, each from the process's own group up to the root of the mount: the
- * least counts. In a container without a namespace of its own the path of the group does not exist within the
- * mount, whose root is the group then. It is a hint for policy: what cannot be read is no limit.
+ * The functions read versions 1 and 2, each from the process's own group up to the root of the mount; the
+ * least limit counts. In a container without a namespace of its own the path of the group does not exist
+ * within the mount: there the mount's root is the group. The limits are hints for policy: a file that cannot
+ * be read is no limit.
  *
- * Threads: any. Files are read with open and read; nothing is allocated, and errno is kept.
+ * Threads: any. The functions read files by system calls only, allocate nothing, and keep errno.
  */
 #ifndef CGROUP_H
 #define CGROUP_H
@@ -13,14 +14,14 @@
 #include "base/base.h"
 
 struct cgroup {
-    size_t memory; /* bytes that all processes of the group may have; SIZE_MAX: no limit */
-    unsigned cpus; /* how many processors' time, rounded up; UINT_MAX: no limit */
+    size_t memory; /* bytes that all processes of the group together may use; SIZE_MAX: no limit */
+    unsigned cpus; /* processors whose full time the group may use, rounded up; UINT_MAX: no limit */
 };
 
-/* Reads below root, which is "" but in tests. */
+/* Reads the files below root, which is "" except in tests. */
 void cgroup_read(const char *root, struct cgroup *group);
 
-/* This process's, read at the first call. */
+/* Returns the limits of this process, as read at the first call. */
 struct cgroup cgroup_mine(void);
 
 #endif

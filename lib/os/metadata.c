@@ -6,13 +6,14 @@
 enum { METADATA_STEP = 256 * 1024 }; /* bytes mapped at a time */
 
 struct metadata {
-    _Atomic size_t used; /* bytes, these too; beyond METADATA_STEP: nothing is left */
+    _Atomic size_t used; /* bytes, this header included; above METADATA_STEP: nothing is left */
     _Alignas(64) char bytes[];
 };
 
 static _Atomic(struct metadata *) metadata;
 
-/* The rest of the one before is lost. Of two threads that map one, the later gives its own back. */
+/* Maps a new piece; the rest of `before` is lost. If two threads map one at once, the later gives its own
+ * back. */
 static bool metadata_map(struct metadata *before)
 {
     struct metadata *more = pages_map(METADATA_STEP, PAGE);

@@ -3,17 +3,17 @@
  *
  *     mapping of 256 KiB   | used | descriptor | descriptor | ...        | not yet given |
  *
- * It lies apart from all memory of the program, so that no overflow of an object reaches it, and it never
- * goes back: who keeps a pointer to a descriptor may always read it.
+ * Descriptors lie apart from all memory of the program, so that no overflow of an object reaches them. They
+ * never go back to the OS: a pointer to a descriptor may always be read.
  *
- * Threads: any, without a lock.
+ * Threads: any; no lock.
  */
 #ifndef METADATA_H
 #define METADATA_H
 
 #include "base/base.h"
 
-/* Zero bytes at a multiple of 64. NULL when there are none. */
+/* Returns size zero bytes at a multiple of 64. NULL: no memory. */
 void *metadata_alloc(size_t size);
 
 #endif

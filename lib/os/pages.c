@@ -12,11 +12,12 @@ static void *map(void *hint, size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* --- what the OS does not take back ----------------------------------------------------------- */
+/* --- ranges that the OS does not unmap -------------------------------------------------------- */
 
-/* A process may have so many mappings (vm.max_map_count), and to cut one in two fails beyond. What cannot be
- * unmapped then has no memory at least, and serves again. So does what a sandbox lets nobody unmap or empty.
- * No lock: who looks at a piece has it for himself for a moment, and others do without it. */
+/* The kernel limits the number of mappings of a process (vm.max_map_count). At the limit it cannot cut one in
+ * two, and munmap fails. Such a range is emptied at least, and serves again. So does a range that a sandbox
+ * lets nobody unmap or empty. No lock: a thread has a piece for itself while it looks at it, and other
+ * threads skip it. */
 enum { STUCK_MAX = 256 };
 enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_THERE };
 
@@ -50,7 +51,7 @@ static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
     return true;
 }
 
-/* More than there is room for is lost: addresses, mostly no memory. */
+/* Keeps a range. When the table is full it is lost: addresses, mostly without memory. */
 static void stick(char *start, size_t size, bool is_dirty)
 {
     ASSERT(size != 0);
@@ -71,7 +72,7 @@ static void stick(char *start, size_t size, bool is_dirty)
     }
 }
 
-/* From a piece that this thread has. */
+/* Takes a range from a piece that this thread has seized. */
 static char *take_from(struct piece *piece, size_t size, size_t alignment)
 {
     ASSERT(piece->state == PIECE_BUSY);
@@ -104,7 +105,7 @@ static COLD char *take_stuck(size_t size, size_t alignment)
 static void *map_aligned(size_t size, size_t alignment)
 {
     ASSERT(is_power_of_two(alignment) && size % PAGE == 0 && alignment >= PAGE);
-    /* The kernel mostly puts a mapping below the last one: often aligned by itself. */
+    /* The kernel mostly puts a mapping below the last one, where it is often aligned already. */
     char *start = map(NULL, size);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
     pages_unmap(start, size);
@@ -125,13 +126,13 @@ void *pages_map(size_t size, size_t alignment)
     bool any_stuck = atomic_load_explicit(&stuck_count, memory_order_relaxed) != 0;
     char *start = UNLIKELY(any_stuck) ? take_stuck(size, alignment) : NULL;
     if (start == NULL) start = map_aligned(size, alignment);
-    if (start == NULL) errno = ENOMEM; /* EAGAIN where memory is locked, or what a sandbox says */
+    if (start == NULL) errno = ENOMEM; /* not EAGAIN, as for locked memory, or a sandbox's error */
     return start;
 }
 
 void pages_huge(void *start, size_t size, bool may)
 {
-    int saved = errno; /* a kernel without huge pages says EINVAL */
+    int saved = errno; /* a kernel without huge pages sets EINVAL */
     madvise(start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     errno = saved;
 }
@@ -145,7 +146,7 @@ static uint64_t cpu_clock(void)
 
 uint64_t pages_touch(void *start)
 {
-    int saved = errno; /* a sandbox may refuse the clock: then it stands still */
+    int saved = errno; /* a sandbox may refuse the clock: then the time is 0 */
     uint64_t before = cpu_clock();
     *(volatile char *)start = 0;
     uint64_t after = cpu_clock();
@@ -182,7 +183,7 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
     ASSERT(start != place && (uintptr_t)place % PAGE == 0 && new_size % PAGE == 0);
     if (mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
     if (errno == EPERM || errno == ENOSYS)
-        pages_unmap(place, new_size); /* a sandbox's word: nothing was done */
+        pages_unmap(place, new_size); /* from a sandbox: the kernel did nothing */
     return false;
 }
 

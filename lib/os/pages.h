@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pages.h: memory from the OS.
  *
- * One contract per primitive; nothing above this file calls mmap. Sizes and alignments are
- * multiples of the page size. errno is kept by all that do not fail.
+ * Nothing above this file calls mmap. Sizes and alignments are multiples of the page size. A call that
+ * succeeds keeps errno.
  */
 #ifndef PAGES_H
 #define PAGES_H
 
 #include "base/base.h"
 
-/* Bytes, the unit of rounding: the largest page that a kernel of the architecture may have, so that what is
- * rounded to it is unmapped and purged whole under every one. */
+/* The unit of rounding, in bytes: the largest page that a kernel of the architecture may have. So a range
+ * that is rounded to it can be unmapped and purged as a whole under each of them. */
 #ifdef __aarch64__
 enum { PAGE = 65536 };
 #else
@@ -21,29 +21,31 @@ enum { PAGE = 4096 };
  * NULL with ENOMEM when the kernel refuses. */
 void *pages_map(size_t size, size_t alignment);
 
-/* Whether the kernel may put huge pages behind it, whatever it does by itself. */
+/* Says whether the kernel may put huge pages behind the range, whatever its own setting is. */
 void pages_huge(void *start, size_t size, bool may);
 
-/* Writes zero to the first byte: what that took, in ns of this thread's CPU time. */
+/* Writes zero to the first byte. Returns the CPU time of this thread that it took, in ns. */
 uint64_t pages_touch(void *start);
 
-/* What the OS does not take back, since the process has too many mappings, is emptied, and serves again. */
+/* Unmaps a range. Where the OS refuses, since the process has too many mappings, this empties the range and
+ * keeps it for later calls of pages_map. */
 void pages_unmap(void *start, size_t size);
 
-/* The same, but false, and nothing is done, when the OS refuses. */
+/* Unmaps a range. false: the OS refused, and nothing was done. */
 bool pages_try_unmap(void *start, size_t size);
 
-/* Gives the memory back to the OS and keeps the addresses: reads as zero afterwards. false: it was kept. */
+/* Gives the memory back to the OS and keeps the addresses, which read as zero afterwards. false: the OS
+ * refused. */
 bool pages_purge(void *start, size_t size);
 
-/* Moves a mapping over another one, of the new size, which is replaced. false: it is where it was, and the
- * other one may be gone. */
+/* Moves a mapping over another mapping, of the new size, and replaces that. false: the first mapping is where
+ * it was, and the other one may be gone. */
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 
-/* Resizes a mapping where it stands. */
+/* Resizes a mapping in place. false: the OS refused. */
 bool pages_resize(void *start, size_t old_size, size_t new_size);
 
-/* Milliseconds from an arbitrary start, a few ns to read. */
+/* Returns milliseconds from an arbitrary start. Takes a few ns. */
 uint64_t pages_clock(void);
 
 #endif

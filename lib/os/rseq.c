@@ -15,11 +15,11 @@
 
 struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
 
-static bool is_registered; /* for fences; a forked child is, too */
+static bool is_registered; /* for membarrier; a forked child is registered too */
 
 static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
-/* The kernel may want some memory for it, and have none for the moment. */
+/* Tries again for a while, since the kernel may lack memory for it for the moment. */
 static bool fence(void)
 {
     enum { PATIENCE = 1000 /* yields of the CPU */ };
@@ -35,7 +35,7 @@ void rseq_fence(void)
     int saved = errno;
     if (!fence() && is_registered) {
         report_line("the kernel has allowed membarrier before, and refuses it now");
-        abort(); /* a sandbox that was entered since; two threads would take one block */
+        abort(); /* the process entered a sandbox later; without fences two threads would take one block */
     }
     errno = saved;
 }
@@ -50,7 +50,7 @@ unsigned rseq_cpu_now(void)
 
 static unsigned allowed_cpus(void)
 {
-    unsigned char mask[1024]; /* 8192 CPUs; more is EINVAL, and then two is as good a guess as any */
+    unsigned char mask[1024]; /* 8192 CPUs; with more the call fails, and the guess is two */
     long n = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
     if (n <= 0) return 2;
     unsigned count = 0;
@@ -60,7 +60,7 @@ static unsigned allowed_cpus(void)
 
 #if RSEQ_AVAILABLE
 
-/* Possible CPUs, from the last number in the list "0-127" or "0,2-3". */
+/* Returns the number of possible CPUs, by the last number in the list "0-127" or "0,2-3". */
 static unsigned possible_cpus(void)
 {
     char text[256];
@@ -75,9 +75,9 @@ static unsigned possible_cpus(void)
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
-enum { ID_CPU = offsetof(struct rseq, cpu_id), ID_CID = 24 /* mm_cid, which glibc 2.36's struct has not */ };
+enum { ID_CPU = offsetof(struct rseq, cpu_id), ID_CID = 24 /* mm_cid, which glibc 2.36's struct lacks */ };
 
-/* Why there is no fast path here, or NULL. */
+/* Returns why there is no fast path here, or NULL. */
 static const char *obstacle(bool want_locked)
 {
     if (want_locked) return "asked for by REAP_OPTIONS";
@@ -101,7 +101,7 @@ static void choose(bool want_cpu, bool want_locked)
     cpu.reason = cid       ? "the kernel has concurrency ids"
                  : has_cid ? "asked for by REAP_OPTIONS"
                            : "the kernel has no concurrency ids (before 6.3)";
-    rseq_fence(); /* whoever sees ids, or the fast path opened, sees what was stored before: see rseq.h */
+    rseq_fence(); /* a thread that sees ids, or an open fast path, sees all earlier stores: see rseq.h */
     cpu.ids = IDS_MAX;
 }
 

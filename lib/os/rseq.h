@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rseq.h: which heap this thread uses, and the restartable sequences on it.
+/* rseq.h: the id of this thread's heap, and the restartable sequences on it.
  *
- * A restartable sequence (rseq) is a stretch of code that the kernel restarts when the thread is
- * preempted, migrated or signalled inside it. Its effect is one store, its last instruction. So
- * data that only the holder of a heap id writes needs neither lock nor atomic instruction:
+ * A restartable sequence (rseq), or section, is a stretch of code that the kernel restarts when the thread is
+ * preempted, migrated or signalled inside it. Its effect is one store, its last instruction. So data that
+ * only the holder of a heap id writes needs neither lock nor atomic instruction:
  *
  *     id := this thread's, from the rseq area      |
  *     look at id's data, prepare                   |  any interruption: from the top
  *     commit: one store                            |
  *
- * The id is the kernel's concurrency id (mm_cid, Linux 6.3): exclusive to a running thread and
- * compact in the process, so that a process of one thread has one heap wherever it runs; or the
- * CPU's number on older kernels. glibc 2.35 registers the area; we never do.
+ * The id is the kernel's concurrency id (mm_cid, Linux 6.3). It belongs to one running thread at a time, and
+ * ids are compact in the process: a process of one thread has one heap wherever it runs. On older kernels the
+ * id is the CPU's number. glibc 2.35 registers the area; the library never does.
  *
- * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are
- * locked. No section may be entered then, nor before rseq_init.
+ * Where there is no rseq (Valgrind, qemu, older kernels, other libcs), cpu.ids is 0 and heaps are locked.
+ * Then no section may be entered, nor before rseq_init.
  *
- * Anybody may call; rseq_init once, before all others. Threads that read cpu.ids, or tables that are filled
- * after rseq_init, without a lock see in what they read next all that was stored before rseq_init: it has a
- * barrier run on every processor first, since the fast path has none.
+ * Threads: any; rseq_init once, before all other calls. Threads read cpu.ids, and tables that are filled
+ * after rseq_init, without a lock. What they read next contains all that was stored before rseq_init: it
+ * makes every processor run a barrier first, since the fast path has none.
  */
 #ifndef RSEQ_H
 #define RSEQ_H
@@ -37,23 +37,25 @@ enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked p
 struct cpu {
     uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;     /* CPUs that this process may run on, at start */
-    intptr_t area_at;   /* the rseq area, from the thread pointer; not first: gcc then loads its address */
-    intptr_t id_at;     /* the id, from the thread pointer */
-    intptr_t now_at;    /* the CPU's number, from the thread pointer; 0: ask the kernel */
+    intptr_t area_at;   /* the area's offset from the thread pointer; not first: gcc then loads its address */
+    intptr_t id_at;     /* offset of the id from the thread pointer */
+    intptr_t now_at;    /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
     const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
-    const char *reason; /* why this one */
+    const char *reason; /* why rseq_init chose this path */
 };
 
 extern HIDDEN struct cpu cpu;
 
-/* Chooses the path. want_cpu: CPU numbers even where there are concurrency ids; want_locked: no rseq. */
+/* Chooses the path. want_cpu: take CPU numbers even where there are concurrency ids. want_locked: do not use
+ * rseq. */
 void rseq_init(bool want_cpu, bool want_locked);
 
-/* The CPU that this thread runs on now, or ran on just before. On every path. */
+/* Returns the CPU on which this thread runs, or ran just before. Works on every path. */
 unsigned rseq_cpu_now(void);
 
-/* Restarts every sequence that runs in this process: what a sequence may have read before, none
- * still acts on after. Only on the rseq paths. Aborts with one line when a sandbox has forbidden it since. */
+/* Restarts every section that runs in this process: afterwards no section still acts on what it read before
+ * the call. Only on the rseq paths. Aborts with one line when a sandbox has forbidden membarrier since the
+ * start. */
 void rseq_fence(void);
 
 enum rseq_result {

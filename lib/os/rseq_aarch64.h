@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rseq_aarch64.h: the sections of rseq.h in the instructions of aarch64.
  *
- * The last thing that rseq.h includes; nobody else does.
+ * Only rseq.h includes it, at its end.
  *
- * What orders memory here, where x86-64 does by itself: a section's loads and stores are plain.
+ * x86-64 orders memory by itself. Here a section's loads and stores are plain, and this orders them:
  *
- *   one holder of an id to the next   the kernel, whose context switches and handing over of ids are full
- *                                     barriers: what only holders touch (words, links) needs nothing.
- *   a holder to others                who is not the holder looks at a word for its counts only, or after
- *                                     rseq_fence, a full barrier on every processor: no stlr at the commit.
- *   others to a holder                they store with release what leads there, a row or an owner. A section
- *                                     loads what it leads to at an address that depends on what it read, so
- *                                     that it cannot read it before: no ldar either, which would wait for
- *                                     every earlier stlr of this processor.
- *   cpu.ids and all it stands for     rseq_init has them fenced before they are seen.
+ *   one holder of an id to the next   The kernel's context switches and its handing over of ids are full
+ *                                     barriers: data of holders only (words, links) needs nothing more.
+ *   a holder to others                Other threads read a word for its counts only, or after rseq_fence, a
+ *                                     full barrier on every processor: the commit needs no stlr.
+ *   others to a holder                They store the row or the owner that leads to their data with release.
+ *                                     A section loads the data from an address that depends on what it read
+ *                                     there, so it cannot read the data before: it needs no ldar, which
+ *                                     would wait for every earlier stlr of this processor.
+ *   cpu.ids and all it stands for     rseq_init calls rseq_fence before other threads see them.
  */
 #ifndef RSEQ_AARCH64_H
 #define RSEQ_AARCH64_H
@@ -21,8 +21,8 @@
 #define RSEQ_TEXT_OF(x) #x
 #define RSEQ_TEXT(x) RSEQ_TEXT_OF(x)
 
-/* The descriptor of the section 1..2 has its abort handler at 4, preceded by the signature that the kernel
- * wants there: an instruction that traps (.inst: code is little-endian always). The handler's branch reaches
+/* The descriptor of the section 1..2 has its abort handler at 4. The signature that the kernel wants stands
+ * before it: an instruction that traps (.inst: code is always little-endian). The handler's branch reaches
  * further than a conditional one. */
 #define RSEQ_SECTION_BEGIN                                                                                   \
     ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
@@ -37,7 +37,7 @@
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
         [id_at] "r"(cpu.id_at)
 
-/* This thread's id now; it may be another one at the next instruction. */
+/* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)
 {
     uint32_t id;
@@ -47,7 +47,7 @@ static inline uint32_t rseq_id(void)
     return id;
 }
 
-/* *at := value, if this thread has the id and *at is expected. */
+/* Stores value to *at if this thread has the id and *at is expected. */
 static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
 {
     uint64_t t;
@@ -67,7 +67,7 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* The same, unless *flag is set: then it is RSEQ_CHANGED. */
+/* As rseq_store, but if *flag is set it stores nothing and returns RSEQ_CHANGED. */
 static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                uint64_t expected, uint64_t value)
 {

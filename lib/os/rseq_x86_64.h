@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rseq_x86_64.h: the sections of rseq.h in the instructions of x86-64.
  *
- * The last thing that rseq.h includes; nobody else does.
+ * Only rseq.h includes it, at its end.
  */
 #ifndef RSEQ_X86_64_H
 #define RSEQ_X86_64_H
 
-/* The area is addressed from the thread pointer (%fs). The descriptor of the section 1..2 has its
- * abort handler at 4, preceded by the signature that the kernel wants there. */
+/* The code addresses the area from the thread pointer (%fs). The descriptor of the section 1..2 has its abort
+ * handler at 4. The signature that the kernel wants stands before it. */
 #define RSEQ_SECTION_BEGIN                                                                                   \
     ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
     ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
@@ -18,7 +18,7 @@
     "4: jmp %l[again]\n\t.popsection\n\t"
 #define RSEQ_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
 
-/* This thread's id now; it may be another one at the next instruction. */
+/* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)
 {
     uint32_t id;
@@ -26,7 +26,7 @@ static inline uint32_t rseq_id(void)
     return id;
 }
 
-/* *at := value, if this thread has the id and *at is expected. */
+/* Stores value to *at if this thread has the id and *at is expected. */
 static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
 {
     uint64_t t;
@@ -46,7 +46,7 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* The same, unless *flag is set: then it is RSEQ_CHANGED. */
+/* As rseq_store, but if *flag is set it stores nothing and returns RSEQ_CHANGED. */
 static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                uint64_t expected, uint64_t value)
 {

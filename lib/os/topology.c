@@ -15,8 +15,8 @@
 unsigned topology_caches = 1;
 const char *topology_root = "/sys/devices/system/cpu";
 
-/* Zero pages that nobody touches, where there is one cache and cores do not matter. */
-static uint16_t core_of[TOPOLOGY_CPUS]; /* plus one; 0: itself */
+/* These stay untouched zero pages where there is one cache and cores do not matter. */
+static uint16_t core_of[TOPOLOGY_CPUS]; /* core number plus one; 0: the CPU is a core of its own */
 static uint8_t cache_of[TOPOLOGY_CPUS];
 
 unsigned topology_core(unsigned cpu)
@@ -42,7 +42,7 @@ static void note(unsigned cpu, unsigned core, unsigned cache)
 
 /* --- read ------------------------------------------------------------------------------------ */
 
-/* A list as the kernel writes it, "0-3,8-11": its CPUs into the set. */
+/* Adds the CPUs of a list such as "0-3,8-11", which is the kernel's format, to the set. */
 static void parse_list(const char *text, const char *end, struct topology_cpus *cpus)
 {
     size_t first, last;
@@ -54,8 +54,7 @@ static void parse_list(const char *text, const char *end, struct topology_cpus *
     } while (parse_character(&text, end, ','));
 }
 
-/* Reads the list in a file; false if there is none. A list that is longer than any that is not made to be
- * odd is cut. */
+/* Reads the list in a file; false if there is none. A very long list is cut; no real machine has one. */
 static bool read_list(const char *path, struct topology_cpus *cpus)
 {
     char text[1024];
@@ -73,7 +72,7 @@ static bool read_siblings(unsigned cpu, struct topology_cpus *cpus)
     return read_list(path, cpus) && bitmap_get(cpus->bits, cpu);
 }
 
-/* The CPUs that share the last of a CPU's caches: the kernel lists them by level. */
+/* Reads which CPUs share the last of a CPU's caches. The kernel lists its caches by level. */
 static bool read_last_cache(unsigned cpu, struct topology_cpus *cpus)
 {
     char path[128];
@@ -96,7 +95,7 @@ void topology_read_cores(const struct topology_cpus *allowed)
         if (read_siblings(cpu, &siblings)) core_of[cpu] = (uint16_t)(next_of(&siblings, 0) + 1);
 }
 
-/* 0: there are not several that CPUs share. */
+/* Returns the number of caches; 0 if there are not several, each shared by CPUs. */
 static unsigned read_caches(const struct topology_cpus *allowed)
 {
     struct topology_cpus done = {{0}}, sharing;
@@ -122,7 +121,7 @@ void topology_read_caches(const struct topology_cpus *allowed)
     if (caches != 0) topology_use_caches(caches);
 }
 
-static _Atomic bool caches_are_known; /* given, or looked for */
+static _Atomic bool caches_are_known; /* caches were given, or read already */
 
 static bool allowed_cpus(struct topology_cpus *cpus)
 {

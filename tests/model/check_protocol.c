@@ -13,6 +13,7 @@
 
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
+#include "heap/heap_deferred.h"
 #include "heap/heap_internal.h"
 #include "hoard.h"
 #include "stepper.h"
