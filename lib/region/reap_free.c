@@ -410,7 +410,7 @@ void reap_free_discard(struct reap *reap, struct reap_chunk *chunk)
 void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap);
-    bool is_records = !chunk->frees; /* if nothing lives, the chunk has only records */
+    bool is_records = !chunk->frees; /* all of it, if nothing lives */
     if (chunk == reap->current)
         bump_back(reap, chunk, reap_chunk_top(reap, chunk));
     else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0 && !is_records)

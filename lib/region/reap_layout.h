@@ -28,7 +28,7 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     ASSERT(size % 1024 == 0 && starts >= REAP_HEADER && starts % sizeof(uint64_t) == 0);
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
-    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* one store, up to the end of the line */
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* one store, to the line's end */
     chunk->kind = REAP_REGULAR;
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
