@@ -73,6 +73,8 @@ struct program {
 
 enum where { EMPTY, RESERVED, HOME, ABROAD, GONE }; /* reserved: for what is being asked for */
 
+struct builder;
+
 struct object {
     _Atomic(int) where; /* abroad: another thread has it, or will; gone: that one has freed it */
     int reap;           /* a node, or NONE: malloc's */
@@ -84,7 +86,14 @@ struct object {
     size_t size, usable, filled;
     size_t counted; /* bytes that its node counts for it */
     uint64_t seed;
+    struct builder *builder;      /* whose it is, or NULL: then only its length is filled */
     struct object *older, *newer; /* of its reap */
+};
+
+struct builder {
+    reap_builder is;
+    struct object *object; /* NULL: it is empty */
+    bool is_cut;           /* the program has made it shorter, and no call was made since */
 };
 
 struct cleanup {
@@ -141,17 +150,20 @@ struct world {
     unsigned nest;
     int asked;           /* the reap that an allocation is asked of */
     struct object *held; /* what is being resized or moved */
+    size_t needed;       /* what is asked of a limit, at most; 0: not known */
     int met;             /* the reap whose function for a limit runs */
     int entered[ENTERED];
     unsigned entered_depth;
     struct ending endings[NEST + 2];
     unsigned ending_depth;
     bool silent;     /* what is done was said already */
+    bool by_self;    /* the record's calls are given handles, and not their addresses */
     unsigned abroad; /* objects that others have, or had */
     uint64_t order, serial;
     struct node nodes[REAPS];
     struct object objects[SLOTS];
     struct cleanup cleanups[CLEANUPS];
+    struct builder builders[REAPS * 2]; /* two for each reap */
     char padding[128];
 };
 
@@ -189,6 +201,8 @@ _Noreturn void failed(const char *file, int line, const char *format, ...)
 size_t size_of(uint16_t value);                 /* what a record's size means */
 struct node *node_of(const struct record *rec); /* alive, or NULL */
 int index_of(const struct node *node);
+void **spelled(void **handle);
+void **handle_of(struct node *node);
 unsigned slot_of(const struct object *object);
 struct object *empty_slot(const struct record *rec);  /* near the record's slot, or NULL */
 struct object *live_object(const struct record *rec); /* of a reap or malloc's, at home */
@@ -196,12 +210,17 @@ struct object *reaps_object(const struct record *rec);
 
 size_t usable_for(size_t size);
 void fill(struct object *object);
+void new_seed(struct object *object);
+void fill_from(struct object *object, size_t from); /* up to what is filled */
 void check_filled(const struct object *object, size_t size);
 
 /* A new object at home; a resized one; one that is no more. */
 void object_enter(struct object *object, int reap, void *at, size_t size);
 void object_resized(struct object *object, void *at, size_t size);
 void object_leave(struct object *object);
+/* The same, and nothing is filled. */
+void object_place(struct object *object, int reap, void *at, size_t size);
+void object_replaced(struct object *object, void *at, size_t size);
 void object_home(struct object *object); /* it was abroad */
 void object_gone(struct object *object); /* and is no more */
 void object_to(struct object *object, int reap, unsigned depth);
@@ -257,7 +276,7 @@ enum {
 };
 
 /* What belongs together; a program does without some of these groups. */
-enum group { BASIC, RESIZE, HEAP, TREE, LIMITS, MARKS_, FUNCTIONS, WITH, ENTER, LOOK, WRONG, OTHERS };
+enum group { BASIC, RESIZE, HEAP, TREE, LIMITS, MARKS_, FUNCTIONS, WITH, ENTER, LOOK, WRONG, OTHERS, BUILD };
 
 struct op {
     const char *name;

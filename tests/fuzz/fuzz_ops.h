@@ -13,15 +13,18 @@ op_fn do_malloc, do_malloc_called, do_calloc, do_aligned, do_strdup, do_strndup,
 op_fn do_free, do_free_newest, do_free_oldest, do_realloc, do_realloc_newest, do_realloc_null, do_move;
 op_fn do_usable, do_of, do_free_null, do_fill, do_unwind, do_drain;
 
+/* builder.c */
+op_fn do_append, do_append_string, do_appendf, do_appendf_wrong, do_extend, do_append_own, do_cut, do_finish;
+
 /* heap.c */
 op_fn heap_malloc, heap_calloc, heap_aligned, heap_memalign, heap_posix_memalign, heap_reallocarray,
     heap_strdup;
-op_fn heap_realloc_null, heap_free, heap_realloc, heap_usable, heap_trim;
+op_fn heap_realloc_null, heap_free, do_free_any, heap_realloc, heap_usable, heap_trim;
 op_fn hoard_any, hoard_look;
 
 /* tree.c */
-op_fn do_create, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt;
-op_fn do_enter, do_leave;
+op_fn do_create, do_new, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt;
+op_fn do_enter, do_leave, do_entered;
 
 /* life.c */
 op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_limit, do_on_limit;
@@ -34,7 +37,8 @@ op_fn do_misuse;
 void must_die(const char *call, const void *pointer, void (*mistake)(void *arg), void *arg);
 
 /* threads.c */
-op_fn do_send, do_receive, do_loose_alloc, do_loose_free, do_loose_resize, do_loose_move, do_loose_look;
+op_fn do_send, do_receive, do_loose_alloc, do_loose_build, do_loose_free, do_loose_resize, do_loose_move;
+op_fn do_loose_look;
 op_fn do_quiet_mark, do_public_child, do_busy_marks;
 void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);

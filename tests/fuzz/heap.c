@@ -151,7 +151,8 @@ void heap_strdup(const struct record *rec)
 /* Does it act at once, or when the reap looks? */
 static bool acts_at_once(const struct object *object)
 {
-    return object->reap == taker() || me->nodes[object->reap].shared;
+    int innermost = me->entered_depth ? me->entered[me->entered_depth - 1] : NONE;
+    return object->reap == innermost || me->nodes[object->reap].shared;
 }
 
 /* hoard.h's call for what hoard.h gave: the blocks are the same, but one may be built on another malloc. */
@@ -178,6 +179,27 @@ void heap_free(const struct record *rec)
     CHECK(errno == 12345, "free() has set errno to %d", errno);
 }
 
+/* As free(), for reaps' objects only: others stay as they are, and so do pointers to no object. */
+void do_free_any(const struct record *rec)
+{
+    struct object *object = live_object(rec);
+    if (!object || object == me->held) return;
+    bool reaps = object->reap != NONE, later = reaps && !acts_at_once(object);
+    void *at = rec->extra % 16 ? object->at : rec->extra % 32 ? NULL : (void *)&object;
+    check_filled(object, object->filled);
+    if (at != object->at) reaps = false;
+    SAY("reapFreeAny(o[%u]);%s", slot_of(object), reaps ? "" : " /* of no reap: it stays */");
+    if (reaps && later) me->nodes[object->reap].pending += object->usable;
+    if (reaps) object_leave(object);
+    errno = 12345;
+    int result = reapFreeAny(at);
+    if (reaps)
+        CHECK(result == 0 && errno == 12345, "reapFreeAny gives %d, errno %d", result, errno);
+    else
+        CHECK(result == -1 && errno == ENOENT, "reapFreeAny gives %d for no reap's, errno %d", result, errno);
+    if (!reaps) check_filled(object, object->filled);
+}
+
 static void *resize_any(const struct object *object, size_t size, bool array)
 {
     if (object->hoards) return hoard_realloc(object->at, size);
@@ -190,7 +212,7 @@ static void *resize_any(const struct object *object, size_t size, bool array)
 
 static void resize(struct object *object, size_t size, bool array)
 {
-    if (!object || me->held) return;
+    if (!object || me->held || object->builder) return;
     size_t common = size < object->size ? size : object->size, had = object->usable;
     unsigned char *old = object->at;
     bool later = object->reap != NONE && !acts_at_once(object);

@@ -20,7 +20,7 @@ void do_name(const struct record *rec)
     SAY("reapSetName(&r[%d], %stext(%u)%s);", index_of(node), takes_away ? "NULL /* " : "", next.name_size,
         takes_away ? " */" : "");
     errno = 0;
-    int result = reapSetName(&node->handle, takes_away ? NULL : name);
+    int result = reapSetName(handle_of(node), takes_away ? NULL : name);
     if (result != 0) {
         CHECK(result == -1, "reapSetName gives %d", result);
         if (next.name_size > 4095)
@@ -99,7 +99,7 @@ void do_on_destroy(const struct record *rec)
     SAY("reapOnDestroy(&r[%d], at_end, &c[%u]); /* which does %s on r[%u] */", index_of(node),
         (unsigned)(cleanup - me->cleanups), ops[does.op % op_count].name, does.reap % me->program->reaps);
     errno = 0;
-    if (reapOnDestroy(&node->handle, at_end, cleanup) != 0) {
+    if (reapOnDestroy(handle_of(node), at_end, cleanup) != 0) {
         CHECK(errno == ENOMEM && node->bounded, "reapOnDestroy: refused, errno %d", errno);
         return;
     }
@@ -115,12 +115,12 @@ void do_cancel(const struct record *rec)
     for (unsigned i = 0; *link && (*link)->next && i < rec->extra % 3u; i++) link = &(*link)->next;
     struct cleanup *cleanup = *link;
     if (!cleanup) {
-        CHECK(reapCancelOnDestroy(&node->handle, at_end, &none) == -1 && errno == ENOENT,
+        CHECK(reapCancelOnDestroy(handle_of(node), at_end, &none) == -1 && errno == ENOENT,
               "reapCancelOnDestroy");
         return;
     }
     SAY("reapCancelOnDestroy(&r[%d], at_end, &c[%u]);", index_of(node), (unsigned)(cleanup - me->cleanups));
-    CHECK(reapCancelOnDestroy(&node->handle, at_end, cleanup) == 0, "reapCancelOnDestroy does not know it");
+    CHECK(reapCancelOnDestroy(handle_of(node), at_end, cleanup) == 0, "reapCancelOnDestroy does not know it");
     *link = cleanup->next;
     cleanup->world = NULL;
 }
@@ -133,7 +133,7 @@ void do_mark(const struct record *rec)
     if (!node || node->depth == MARKS || (fuzz_threaded && me->nest && any_abroad())) return;
     recall(index_of(node), 0, true);
     SAY("reapMark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), node->depth);
-    reapMark(&node->handle, &node->marks[node->depth]);
+    reapMark(handle_of(node), &node->marks[node->depth]);
     node->pending = 0;
     node->depth++;
 }
@@ -156,7 +156,7 @@ void do_rewind(const struct record *rec)
     SAY("reapRewind(&r[%d], &m[%d][%u]);", reap, reap, mark);
     me->endings[me->ending_depth++] = (struct ending){.top = reap, .depth = mark + 1, .rewinds = true};
     node->going++;
-    reapRewind(&node->handle, &node->marks[mark]);
+    reapRewind(handle_of(node), &node->marks[mark]);
     node->going--;
     me->ending_depth--;
     newer_are_gone(reap, 0, mark + 1);
@@ -182,7 +182,7 @@ struct unmarking {
 static void unmark_wrongly(void *arg)
 {
     struct unmarking *it = arg;
-    reapUnmark(&it->node->handle, &it->node->marks[it->mark]);
+    reapUnmark(handle_of(it->node), &it->node->marks[it->mark]);
 }
 
 void do_unmark(const struct record *rec)
@@ -197,7 +197,7 @@ void do_unmark(const struct record *rec)
         return;
     }
     SAY("reapUnmark(&r[%d], &m[%d][%u]);", index_of(node), index_of(node), mark);
-    reapUnmark(&node->handle, &node->marks[mark]);
+    reapUnmark(handle_of(node), &node->marks[mark]);
     node->depth = mark;
     no_longer_unowned(node);
     for (int i = 0; i < REAPS; i++)
@@ -215,15 +215,15 @@ static void try_once(struct node *node, const struct record *rec)
     unsigned count = rec->size % 4u;
     size_t size = 1 + rec->slot % 300u;
     char *made[4];
-    reapMark(&node->handle, &mark);
+    reapMark(handle_of(node), &mark);
     for (unsigned i = 0; i < count; i++)
-        if ((made[i] = reapMalloc(&node->handle, size))) memset(made[i], (int)i, size);
+        if ((made[i] = reapMalloc(handle_of(node), size))) memset(made[i], (int)i, size);
     for (unsigned i = 0; i < count; i++)
         CHECK(!made[i] || (made[i][0] == (char)i && made[i][size - 1] == (char)i),
               "an object has changed in a try");
-    if (!node->is_public) reapRewind(&node->handle, &mark);
-    for (unsigned i = 0; node->is_public && i < count; i++) reapFree(&node->handle, made[i]);
-    reapUnmark(&node->handle, &mark);
+    if (!node->is_public) reapRewind(handle_of(node), &mark);
+    for (unsigned i = 0; node->is_public && i < count; i++) reapFree(handle_of(node), made[i]);
+    reapUnmark(handle_of(node), &mark);
 }
 
 void do_tries(const struct record *rec)
@@ -247,7 +247,7 @@ static void set_limit(struct node *node, size_t limit)
     if (!recall_below(reap, 0, true)) return;
     SAY("reapSetLimit(&r[%d], %zu);", reap, limit);
     errno = 0;
-    int result = reapSetLimit(&node->handle, limit);
+    int result = reapSetLimit(handle_of(node), limit);
     node->pending = 0;
     if (result == 0) {
         CHECK(!limit || any_abroad() || live_below(reap) <= limit / 16 * 16,
@@ -327,6 +327,8 @@ static void at_limit(void **handle, size_t size, void *arg)
     CHECK(node->on_limit && node->limit, "a limit's function is called without a limit");
     CHECK(me->asked >= 0 && is_below(me->asked, index_of(node)),
           "a limit's function of another reap is called");
+    CHECK(!me->needed || size <= usable_for(me->needed), "a limit's function is called for %zu bytes of %zu",
+          size, me->needed);
     CHECK(me->met == NONE, "a limit's function is called within itself");
     int asked = me->asked;
     me->met = index_of(node);
@@ -345,7 +347,7 @@ void do_on_limit(const struct record *rec)
     node->at_limit = *rec;
     SAY("reapOnLimit(&r[%d], %s, &node); /* action %u */", index_of(node),
         node->on_limit ? "at_limit" : "NULL", rec->extra % 8u);
-    reapOnLimit(&node->handle, node->on_limit ? at_limit : NULL, node);
+    reapOnLimit(handle_of(node), node->on_limit ? at_limit : NULL, node);
 }
 
 /* --- looking --------------------------------------------------------------------------------- */
@@ -377,7 +379,7 @@ void do_stats(const struct record *rec)
     if (!node) return;
     SAY("reapStats(&r[%d], &stats);", index_of(node));
     reclaim();
-    CHECK(reapStats(&node->handle, &stats) == 0, "reapStats");
+    CHECK(reapStats(handle_of(node), &stats) == 0, "reapStats");
     node->pending = 0;
     CHECK(stats.live_bytes >= 16 * stats.live_objects, "reapStats: objects without bytes");
 }
@@ -413,7 +415,7 @@ void do_walk(const struct record *rec)
         if (atomic_load(&o->where) != HOME) return;
     SAY("reapWalk(&r[%d], step, ...); /* stops at %u, frees each %uth */", index_of(node), walk.stop,
         walk.every);
-    int result = reapWalk(&node->handle, step, &walk);
+    int result = reapWalk(handle_of(node), step, &walk);
     CHECK(result == (walk.stop && walk.count == walk.stop ? 77 : 0), "reapWalk gives %d", result);
     node->pending = 0;
 }
@@ -425,6 +427,6 @@ void do_report(const struct record *rec)
     if (!node || me->number || !FUZZ_FIGURES) return;
     if (!out) out = fopen("/dev/null", "w");
     SAY("reapReport(&r[%d], stderr);", index_of(node));
-    if (out) reapReport(rec->extra % 8 || fuzz_threaded ? &node->handle : NULL, out);
+    if (out) reapReport(rec->extra % 8 || fuzz_threaded ? handle_of(node) : NULL, out);
     if (out && rec->extra % 8 == 1) hoard_report(out);
 }

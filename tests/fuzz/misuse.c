@@ -65,7 +65,7 @@ static bool is_alive(const void *pointer, const struct node *node)
 
 /* --- mistakes -------------------------------------------------------------------------------- */
 
-enum { MISTAKES = 8 };
+enum { MISTAKES = 10 };
 
 static void make(const struct record *rec, struct node *node, void *pointer)
 {
@@ -73,13 +73,13 @@ static void make(const struct record *rec, struct node *node, void *pointer)
     case 0:
     case 1:
     case 2:
-        reapFree(&node->handle, pointer);
+        reapFree(handle_of(node), pointer);
         break;
     case 3:
-        reapRealloc(&node->handle, pointer, 100);
+        reapRealloc(handle_of(node), pointer, 100);
         break;
     case 4:
-        reapMove(pointer, &node->handle, &node->handle);
+        reapMove(pointer, handle_of(node), handle_of(node));
         break;
     case 5:
         reapUsableSize(pointer);
@@ -87,14 +87,22 @@ static void make(const struct record *rec, struct node *node, void *pointer)
     case 6:
         free(pointer);
         break;
+    case 7:
+        reapFreeAny(pointer);
+        break;
+    case 8:
+        reapFreeAny(pointer);
+        reapFreeAny(pointer);
+        break;
     default:
-        reapFree(&node->handle, pointer);
-        reapFree(&node->handle, pointer);
+        reapFree(handle_of(node), pointer);
+        reapFree(handle_of(node), pointer);
     }
 }
 
-static const char *const calls[MISTAKES] = {"reapFree", "reapFree",       "reapFree", "reapRealloc",
-                                            "reapMove", "reapUsableSize", FREE,       "reapFree"};
+static const char *const calls[MISTAKES] = {"reapFree",    "reapFree",       "reapFree", "reapRealloc",
+                                            "reapMove",    "reapUsableSize", FREE,       "reapFreeAny",
+                                            "reapFreeAny", "reapFree"};
 
 /* Runs a mistake in a child; what it said, and its status. */
 static int status_of(void (*mistake)(void *arg), void *arg, char *said, size_t size)
@@ -152,15 +160,19 @@ void do_misuse(const struct record *rec)
 {
     unsigned kind = rec->slot % MISTAKES;
     struct node *node = node_of(rec);
+    void *owner;
     if (!node || me->entered_depth || node->shared) return;
     look_at_all(); /* of what free() got they take note now, and not when it is freed again */
     void *pointer = wild(rec, node);
-    if (kind == MISTAKES - 1) pointer = node->newest ? node->newest->at : NULL;
+    bool twice = kind >= MISTAKES - 2;
+    if (twice) pointer = node->newest ? node->newest->at : NULL;
     if (!pointer) return;
-    bool of_any = kind == 5 || kind == 6;
-    if (kind != MISTAKES - 1 && is_alive(pointer, of_any ? NULL : node)) return;
+    bool of_any = kind >= 5 && kind <= 7;
+    if (!twice && is_alive(pointer, of_any ? NULL : node)) return;
     if (kind == 6 && (FUZZ_SANITIZED || rec->extra % WILD_KINDS != 0))
         return; /* it may be a block of libc's */
+    if (kind == 7 && (rec->extra % WILD_KINDS != 0 || reap_of(pointer, &owner) != 0))
+        return; /* it may be in no reap, which is no mistake */
     SAY("%s(...%p); /* a mistake, in a child */", calls[kind], pointer);
     must_die(calls[kind], pointer, make_wild, &(struct wild_call){rec, node, pointer});
 }

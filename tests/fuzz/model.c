@@ -53,6 +53,11 @@ struct node *node_of(const struct record *rec)
     return node->handle ? node : NULL;
 }
 
+/* What a call is given for a handle: its address, or the handle itself, whose first word is the handle again.
+ */
+void **spelled(void **handle) { return me->by_self ? (void **)*handle : handle; }
+void **handle_of(struct node *node) { return spelled(&node->handle); }
+
 enum { PROBES = 8 };
 
 static struct object *slot_near(const struct record *rec, unsigned i)
@@ -100,11 +105,22 @@ static uint64_t word(const struct object *object, size_t i)
 /* Objects are aligned to 16. */
 typedef uint64_t __attribute__((may_alias)) any_word;
 
+void new_seed(struct object *object)
+{
+    object->seed = (++me->serial << 4 | me->number) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+void fill_from(struct object *object, size_t from)
+{
+    for (size_t i = from; i < object->filled; i++)
+        object->at[i] = (unsigned char)(word(object, i / 8) >> i % 8 * 8);
+}
+
 void fill(struct object *object)
 {
     size_t size = object->filled = object->usable;
     any_word *words = (any_word *)object->at;
-    object->seed = (++me->serial << 4 | me->number) * UINT64_C(0xbf58476d1ce4e5b9);
+    new_seed(object);
     for (size_t i = 0; i < size / 8; i++) words[i] = word(object, i);
     uint64_t value = word(object, size / 8);
     memcpy(object->at + size / 8 * 8, &value, size % 8);
@@ -190,7 +206,7 @@ static void measure(struct object *object)
     CHECK(owner == me->nodes[object->reap].handle, "reapOf names another reap");
 }
 
-void object_enter(struct object *object, int reap, void *at, size_t size)
+void object_place(struct object *object, int reap, void *at, size_t size)
 {
     object->reap = reap;
     object->at = at;
@@ -200,10 +216,15 @@ void object_enter(struct object *object, int reap, void *at, size_t size)
     measure(object);
     if (reap != NONE) link_newest(object, &me->nodes[reap]);
     atomic_store_explicit(&object->where, HOME, memory_order_release);
+}
+
+void object_enter(struct object *object, int reap, void *at, size_t size)
+{
+    object_place(object, reap, at, size);
     fill(object);
 }
 
-void object_resized(struct object *object, void *at, size_t size)
+void object_replaced(struct object *object, void *at, size_t size)
 {
     bool moved = at != object->at;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
@@ -215,12 +236,25 @@ void object_resized(struct object *object, void *at, size_t size)
     if (node && moved) object->depth = node->depth;
     if (node && moved) link_newest(object, node);
     if (node && !moved) node->live += object->counted = object->usable;
+}
+
+void object_resized(struct object *object, void *at, size_t size)
+{
+    object_replaced(object, at, size);
     fill(object);
+}
+
+/* Its builder begins anew, as the program has to see to. */
+static void forget_builder(struct object *object)
+{
+    *object->builder = (struct builder){{NULL, 0, 0}, NULL, false};
+    object->builder = NULL;
 }
 
 void object_leave(struct object *object)
 {
     unlink_object(object);
+    if (object->builder) forget_builder(object);
     atomic_store_explicit(&object->where, EMPTY, memory_order_release);
 }
 
@@ -430,7 +464,7 @@ void name_of(const struct node *node, char *text)
 static void check_name(struct node *node)
 {
     char text[4200];
-    const char *name = reapName(&node->handle);
+    const char *name = reapName(handle_of(node));
     name_of(node, text);
     if (node->named)
         CHECK(name && strcmp(name, text) == 0, "reapName is not what reapSetName was given");
@@ -443,7 +477,7 @@ void look_at_all(void)
     struct reap_stats stats;
     for (int i = 0; i < REAPS; i++) {
         if (!me->nodes[i].handle) continue;
-        reapStats(&me->nodes[i].handle, &stats);
+        reapStats(handle_of(&me->nodes[i]), &stats);
         me->nodes[i].pending = 0;
     }
 }
@@ -466,10 +500,10 @@ void check_node(struct node *node)
     struct reap_stats stats;
     struct tally tally = {0, 0, index_of(node)};
     if (!node->is_public) check_validity(node->handle);
-    CHECK(reapStats(&node->handle, &stats) == 0, "reapStats");
+    CHECK(reapStats(handle_of(node), &stats) == 0, "reapStats");
     node->pending = 0;
     CHECK(stats.limit == node->limit, "reapStats: a limit of %zu for %zu", stats.limit, node->limit);
-    CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent");
+    CHECK(reapParent(handle_of(node)) == node->parent_handle, "reapParent");
     if (!node->is_public)
         CHECK(stats.children == children_of(index_of(node)), "reapStats: %zu children for %zu",
               stats.children, children_of(index_of(node)));
@@ -479,7 +513,7 @@ void check_node(struct node *node)
     CHECK(stats.live_bytes == node->live, "reapStats: %zu bytes live for %zu", stats.live_bytes, node->live);
     CHECK(stats.live_objects == node->objects, "reapStats: %zu objects for %zu", stats.live_objects,
           node->objects);
-    CHECK(reapWalk(&node->handle, tally_object, &tally) == 0, "reapWalk gives what fn did not");
+    CHECK(reapWalk(handle_of(node), tally_object, &tally) == 0, "reapWalk gives what fn did not");
     CHECK(tally.bytes == node->live && tally.objects == node->objects, "reapWalk leaves out %zu objects",
           node->objects - tally.objects);
 }

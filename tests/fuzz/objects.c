@@ -41,7 +41,7 @@ static bool end(struct made *made, void *at, size_t size)
     return true;
 }
 
-#define HANDLE (&made.node->handle)
+#define HANDLE handle_of(made.node)
 #define NAMES slot_of(made.object), index_of(made.node)
 
 void do_malloc(const struct record *rec)
@@ -202,11 +202,11 @@ static void free_one(struct object *object)
 {
     if (!object || object == me->held || object->reap == NONE) return;
     if (atomic_load(&object->where) != HOME) return;
-    void *at = object->at, *handle = me->nodes[object->reap].handle; /* a copy does */
+    void *at = object->at, *handle = me->nodes[object->reap].handle; /* a copy is enough */
     check_filled(object, object->filled);
     SAY("reapFree(&r[%d], o[%u]);", object->reap, slot_of(object));
     object_leave(object);
-    reapFree(&handle, at);
+    reapFree(spelled(&handle), at);
 }
 
 void do_free(const struct record *rec) { free_one(reaps_object(rec)); }
@@ -245,7 +245,7 @@ void do_free_null(const struct record *rec)
     struct node *node = node_of(rec);
     if (!node) return;
     SAY("reapFree(&r[%d], NULL);", index_of(node));
-    reapFree(&node->handle, NULL);
+    reapFree(handle_of(node), NULL);
     CHECK(reapUsableSize(NULL) == 0, "reapUsableSize(NULL)");
 }
 
@@ -253,14 +253,15 @@ void do_free_null(const struct record *rec)
 
 static void resize(struct object *object, size_t size)
 {
-    if (!object || me->held || object->reap == NONE || atomic_load(&object->where) != HOME) return;
+    if (!object || me->held || object->builder) return;
+    if (object->reap == NONE || atomic_load(&object->where) != HOME) return;
     size_t had = object->usable, common = size < object->size ? size : object->size;
     check_filled(object, object->filled);
     me->asked = object->reap;
     me->held = object;
     errno = 0;
     SAY("o[%u] = reapRealloc(&r[%d], o[%u], %zu);", slot_of(object), object->reap, slot_of(object), size);
-    void *at = reapRealloc(&me->nodes[object->reap].handle, object->at, size);
+    void *at = reapRealloc(handle_of(&me->nodes[object->reap]), object->at, size);
     me->asked = NONE;
     me->held = NULL;
     if (!at) {
@@ -298,7 +299,7 @@ void do_move(const struct record *rec)
 {
     struct object *object = reaps_object(rec);
     struct node *to = node_of(rec);
-    if (!object || !to || me->held) return;
+    if (!object || !to || me->held || object->builder) return;
     int from = object->reap, target = index_of(to);
     size_t bytes = object->usable;
     check_filled(object, object->filled);
@@ -306,7 +307,7 @@ void do_move(const struct record *rec)
     me->held = object;
     errno = 0;
     SAY("o[%u] = reapMove(o[%u], &r[%d], &r[%d]);", slot_of(object), slot_of(object), from, target);
-    void *at = reapMove(object->at, &me->nodes[from].handle, &to->handle);
+    void *at = reapMove(object->at, handle_of(&me->nodes[from]), handle_of(to));
     me->asked = NONE;
     me->held = NULL;
     if (!at) {

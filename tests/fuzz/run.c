@@ -28,6 +28,7 @@ void say(const char *format, ...)
     va_start(args, format);
     n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
     va_end(args);
+    if (me->by_self && strstr(line, "&r[") && n < 600) n += sprintf(line + n, " /* r for &r */");
     if (n > (int)sizeof line - 2) n = sizeof line - 2;
     line[n++] = '\n';
     if (write(STDOUT_FILENO, line, (size_t)n) < 0) return;
@@ -58,6 +59,7 @@ static void run_record(const struct record *rec)
     if (op->flags & ALONE && fuzz_threaded) return;
     if (op->flags & TOGETHER && !fuzz_threaded) return;
     fuzz_running = op->name;
+    me->by_self = (rec->extra ^ rec->extra >> 3 ^ rec->slot ^ rec->slot >> 5 ^ rec->size >> 2) & 1;
     op->run(rec);
     if (me->nest) return;
     check_limits();
@@ -72,12 +74,14 @@ void run_nested(struct record rec, int reap)
     int asked = me->asked;
     struct object *held = me->held;
     const char *running = fuzz_running;
+    bool by_self = me->by_self;
     me->asked = NONE;
     me->held = NULL;
     me->nest++;
     run_record(&rec);
     me->nest--;
     fuzz_running = running;
+    me->by_self = by_self;
     me->asked = asked;
     me->held = held;
 }

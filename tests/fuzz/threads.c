@@ -52,7 +52,8 @@ void do_send(const struct record *rec)
     if (!object || where(object) != HOME || object == me->held || me->nest) return;
     struct node *node = object->reap == NONE ? NULL : &me->nodes[object->reap];
     object->owner = node ? node->handle : NULL;
-    object->movable = !node || (rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared);
+    bool may_move = node && rec->extra & 1 && node->depth == 0 && !node->user_memory && !node->shared;
+    object->movable = !node || (may_move && !object->builder);
     SAY("send(o[%u]); /* others may free it%s */", slot_of(object), object->movable ? ", or resize it" : "");
     atomic_store(&object->where, ABROAD);
     if (post(object, rec->size))
@@ -61,11 +62,19 @@ void do_send(const struct record *rec)
         atomic_store(&object->where, HOME);
 }
 
-static void free_foreign(struct object *object)
+static void free_foreign(struct object *object, bool by_any)
 {
     void *at = object->at;
-    bool hoards = object->hoards;
-    if (hoards)
+    bool hoards = object->hoards, reaps = object->owner;
+    errno = 12345;
+    if (by_any) {
+        int result = reapFreeAny(at);
+        CHECK(result == (reaps ? 0 : -1) && errno == (reaps ? 12345 : ENOENT),
+              "reapFreeAny by another thread gives %d, errno %d", result, errno);
+    }
+    if (by_any && reaps)
+        ;
+    else if (hoards)
         hoard_free(at);
     else
         free(at);
@@ -120,7 +129,7 @@ void do_receive(const struct record *rec)
     case 0:
     case 1:
     case 2:
-        free_foreign(object);
+        free_foreign(object, rec->size & 1);
         return;
     case 3:
     case 4:
@@ -133,7 +142,7 @@ void do_receive(const struct record *rec)
         resize_foreign(object, size_of(rec->size));
     }
     check_filled(object, object->filled);
-    if (!post(object, rec->slot)) free_foreign(object);
+    if (!post(object, rec->slot)) free_foreign(object, false);
 }
 
 /* --- taking back ----------------------------------------------------------------------------- */
@@ -208,13 +217,13 @@ void do_public_child(const struct record *rec)
     SAY(adopts ? "reapAdopt(&r[%d], &public[%u]);" : "reapCreate(&r[%d], &public[%u]);", index_of(node),
         target);
     for (unsigned i = 0; !adopts && i < rec->size % 8u; i++) { /* some come and go, and one stays */
-        reapCreate(&node->handle, &publics[target]);
+        reapCreate(&node->handle, spelled(&publics[target]));
         reapDestroy(&node->handle);
     }
     if (!adopts) {
-        reapCreate(&node->handle, &publics[target]);
+        reapCreate(&node->handle, spelled(&publics[target]));
         CHECK(node->handle, "reapCreate: no reap");
-    } else if (reapAdopt(&node->handle, &publics[target]) != 0) {
+    } else if (reapAdopt(handle_of(node), spelled(&publics[target])) != 0) {
         CHECK(errno == ENOMEM, "reapAdopt: errno %d", errno);
         adopts = false;
     }
@@ -224,7 +233,8 @@ void do_public_child(const struct record *rec)
         node->born = 0;
     }
     atomic_fetch_sub(&gates[target], 1);
-    CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent of a child of another thread's reap");
+    CHECK(reapParent(handle_of(node)) == node->parent_handle,
+          "reapParent of a child of another thread's reap");
 }
 
 /* A mark that will be gone back to, perhaps: nobody makes children meanwhile. */
@@ -332,7 +342,7 @@ void do_loose_alloc(const struct record *rec)
     size_t size = size_of(rec->size & 0x7fff);
     if (me->nest || !seize(i, 0)) return;
     loose[i].which = rec->extra % SHARED;
-    void **handle = &shared[loose[i].which];
+    void **handle = spelled(&shared[loose[i].which]);
     SAY("loose[%u] = reapMalloc(&shared[%d], %zu);", i, loose[i].which, size);
     void *at = rec->extra & 4   ? reapCalloc(handle, 1, size)
                : rec->extra & 8 ? reapAlignedAlloc(handle, 64, size)
@@ -342,16 +352,49 @@ void do_loose_alloc(const struct record *rec)
     atomic_store(&loose[i].state, at ? 1 : 0);
 }
 
+/* A text in pieces, in memory that others take from meanwhile. */
+void do_loose_build(const struct record *rec)
+{
+    unsigned i = rec->slot % LOOSE, pieces = rec->size % 64u;
+    size_t size = 1 + rec->slot % 200u;
+    reap_builder line = {0};
+    char piece[200];
+    if (me->nest || !seize(i, 0)) return;
+    loose[i].which = rec->extra % SHARED;
+    void **handle = spelled(&shared[loose[i].which]);
+    SAY("for (int i = 0; i < %u; i++) reapAppend(&shared[%d], &line, ..., %zu); loose[%u] = reapFinish(...);",
+        pieces, loose[i].which, size, i);
+    memset(piece, (int)('a' + i % 26), size);
+    for (unsigned j = 0; j < pieces; j++) {
+        int result = rec->extra & 4 ? reapAppendf(handle, &line, "%.*s", (int)size, piece)
+                                    : reapAppend(handle, &line, piece, size);
+        CHECK(result == 0 || errno == ENOMEM, "an append in a shared reap: errno %d", errno);
+        if (result != 0) break;
+        CHECK(line.data[line.length] == 0, "no zero behind a builder's object in a shared reap");
+    }
+    size_t length = line.length;
+    for (size_t j = 0; j < length; j++)
+        CHECK(line.data[j] == piece[0], "what was appended in a shared reap is not there");
+    char *at = reapFinish(handle, &line);
+    CHECK(at || errno == ENOMEM, "reapFinish in a shared reap: errno %d", errno);
+    CHECK(!at || (strlen(at) == length && !line.data), "reapFinish in a shared reap: another length");
+    if (at) fill_loose(i, at, length + 1);
+    atomic_store(&loose[i].state, at ? 1 : 0);
+}
+
 void do_loose_free(const struct record *rec)
 {
     unsigned i = rec->slot % LOOSE;
     if (me->nest || !seize(i, 1)) return;
     check_filled(&loose[i].object, SIZE_MAX);
-    SAY("%s(loose[%u]);", rec->extra & 1 ? "free" : "reapFree", i);
-    if (rec->extra & 1)
+    bool by_any = rec->extra & 2;
+    SAY("%s(loose[%u]);", rec->extra & 1 ? by_any ? "reapFreeAny" : "free" : "reapFree", i);
+    if (rec->extra & 1 && by_any)
+        CHECK(reapFreeAny(loose[i].object.at) == 0, "reapFreeAny, shared");
+    else if (rec->extra & 1)
         free(loose[i].object.at);
     else
-        reapFree(&shared[loose[i].which], loose[i].object.at);
+        reapFree(spelled(&shared[loose[i].which]), loose[i].object.at);
     atomic_store(&loose[i].state, 0);
 }
 
@@ -363,8 +406,8 @@ void do_loose_resize(const struct record *rec)
     struct object *object = &loose[i].object;
     check_filled(object, SIZE_MAX);
     SAY("loose[%u] = %s(loose[%u], %zu);", i, rec->extra & 1 ? "realloc" : "reapRealloc", i, size);
-    unsigned char *at =
-        rec->extra & 1 ? realloc(object->at, size) : reapRealloc(&shared[loose[i].which], object->at, size);
+    void **handle = spelled(&shared[loose[i].which]);
+    unsigned char *at = rec->extra & 1 ? realloc(object->at, size) : reapRealloc(handle, object->at, size);
     CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
     if (at) {
         object->at = at;
@@ -380,7 +423,7 @@ void do_loose_move(const struct record *rec)
     if (me->nest || !seize(i, 1)) return;
     int from = loose[i].which, to = rec->extra % SHARED;
     SAY("loose[%u] = reapMove(loose[%u], &shared[%d], &shared[%d]);", i, i, from, to);
-    void *at = reapMove(loose[i].object.at, &shared[from], &shared[to]);
+    void *at = reapMove(loose[i].object.at, spelled(&shared[from]), &shared[to]);
     CHECK(at || errno == ENOMEM, "a shared reap: errno %d", errno);
     if (at) {
         loose[i].which = to;
@@ -399,7 +442,7 @@ static int count_bytes(void *object, size_t size, void *sum)
 
 void do_loose_look(const struct record *rec)
 {
-    void **handle = &shared[rec->slot % SHARED], *child = NULL;
+    void **handle = spelled(&shared[rec->slot % SHARED]), *child = NULL;
     struct reap_stats stats;
     size_t sum = 0;
     if (me->nest) return;

@@ -33,7 +33,7 @@ static void begun(struct node *node, struct node *parent)
     node->parent = parent ? index_of(parent) : NONE;
     node->parent_handle = parent ? parent->handle : NULL;
     node->born = parent ? parent->depth : 0;
-    CHECK(reapParent(&node->handle) == node->parent_handle, "reapParent of a new reap");
+    CHECK(reapParent(handle_of(node)) == node->parent_handle, "reapParent of a new reap");
 }
 
 void do_create(const struct record *rec)
@@ -44,8 +44,21 @@ void do_create(const struct record *rec)
         SAY("reapCreate(&r[%d], &r[%d]);", index_of(node), index_of(parent));
     else
         SAY("reapCreate(&r[%d], NULL);", index_of(node));
-    reapCreate(&node->handle, parent ? &parent->handle : NULL);
+    reapCreate(&node->handle, parent ? handle_of(parent) : NULL);
     CHECK(node->handle, "reapCreate: no reap");
+    begun(node, parent);
+}
+
+/* By type. */
+void do_new(const struct record *rec)
+{
+    struct node *parent, *node = new_node(rec, &parent);
+    if (!node) return;
+    SAY("r[%d] = reapNew(r[%d]); /* -1: NULL */", index_of(node), parent ? index_of(parent) : NONE);
+    reap_t *reap = reapNew(parent ? parent->handle : NULL);
+    CHECK(reap, "reapNew: no reap");
+    CHECK(reap->self == reap, "reapNew: self is not the reap");
+    node->handle = reap;
     begun(node, parent);
 }
 
@@ -57,6 +70,7 @@ static void *take(size_t size, void *arg)
 {
     struct source *source = arg;
     void *chunk;
+    CHECK(!reapEntered(), "a source is called in a reap that is entered");
     CHECK(size > 0 && size % 4096 == 0, "a source is asked for %zu bytes", size);
     if (source->refuses && ++source->turn % source->refuses == 0) return NULL;
     switch (source->kind) {
@@ -78,6 +92,7 @@ static void *take(size_t size, void *arg)
 static void give(void *chunk, size_t size, void *arg)
 {
     struct source *source = arg;
+    CHECK(!reapEntered(), "a source is called in a reap that is entered");
     CHECK(--source->chunks >= 0, "a source gets back more than it gave");
     memset(chunk, 0xee, size < 65536 ? size : 65536);
     if (source->kind == FROM_MMAP)
@@ -160,7 +175,7 @@ void do_create_with(const struct record *rec)
     say_with(node, parent, &options);
     node->handle = &node->handle;
     errno = 0;
-    int result = reapCreateWith(&node->handle, parent ? &parent->handle : NULL, &options);
+    int result = reapCreateWith(&node->handle, parent ? handle_of(parent) : NULL, &options);
     if (result == 0) {
         CHECK(node->handle, "reapCreateWith gives 0 and no reap");
         begun(node, parent);
@@ -201,7 +216,7 @@ void do_create_wrong(const struct record *rec)
         options.source.give = give;
     }
     errno = 0;
-    CHECK(reapCreateWith(&node->handle, parent ? &parent->handle : NULL, &options) == -1 && !node->handle,
+    CHECK(reapCreateWith(&node->handle, parent ? handle_of(parent) : NULL, &options) == -1 && !node->handle,
           "reapCreateWith takes what is not valid: %u", rec->size % 8u);
     CHECK(errno == EINVAL, "reapCreateWith: errno %d", errno);
 }
@@ -231,13 +246,14 @@ void end_reap(int reap, bool destroys)
     void *handle = node->handle;
     me->endings[me->ending_depth++] = (struct ending){.top = reap};
     node->going++;
+    bool is_set = destroys && !me->by_self; /* the handle's own word goes with the reap */
     if (destroys)
-        reapDestroy(&handle);
+        reapDestroy(spelled(&handle));
     else
-        reapFreeAll(&handle);
+        reapFreeAll(spelled(&handle));
     node->going--;
     me->ending_depth--;
-    CHECK(handle == (destroys ? NULL : node->handle), "the handle of a reap that ends, or is cleared");
+    CHECK(handle == (is_set ? NULL : node->handle), "the handle of a reap that ends, or is cleared");
     for (int i = 0; i < REAPS; i++)
         if (me->nodes[i].handle && me->nodes[i].parent == reap) forget_reap(i);
     CHECK(!node->cleanups, "a function of reapOnDestroy was not called");
@@ -311,7 +327,7 @@ void do_adopt(const struct record *rec)
     else
         SAY("reapAdopt(&r[%d], NULL);", reap);
     errno = 0;
-    int result = reapAdopt(&node->handle, parent ? &parent->handle : NULL);
+    int result = reapAdopt(handle_of(node), parent ? handle_of(parent) : NULL);
     if (is_below(to, reap)) {
         CHECK(result == -1 && errno == EINVAL, "reapAdopt makes a ring");
         return;
@@ -332,24 +348,38 @@ void do_adopt(const struct record *rec)
 void do_enter(const struct record *rec)
 {
     struct node *node = node_of(rec);
-    if (!node || node->is_public || me->entered_depth == ENTERED || FUZZ_SANITIZED) return;
+    if (!node || node->is_public || me->entered_depth == ENTERED) return;
     int reap = index_of(node);
     bool innermost = me->entered_depth && me->entered[me->entered_depth - 1] == reap;
     if (node->entered && !innermost) return;
     for (unsigned i = 0; node->shared && !innermost && i < me->entered_depth; i++)
         if (me->nodes[me->entered[i]].shared) return; /* in one shared reap at a time */
     if (any_going(reap)) return;
-    SAY("reapEnter(&r[%d]);", reap);
+    bool quietly = FUZZ_SANITIZED || rec->extra & 1; /* no line among those of the sanitizer */
+    SAY("%s(&r[%d]);", quietly ? "reapEnterQuietly" : "reapEnter", reap);
     node->entered++;
     me->entered[me->entered_depth++] = reap;
-    reapEnter(&node->handle);
+    errno = 12345;
+    if (quietly)
+        reapEnterQuietly(handle_of(node));
+    else
+        reapEnter(handle_of(node));
+    CHECK(errno == 12345, "%s has set errno to %d", quietly ? "reapEnterQuietly" : "reapEnter", errno);
+    do_entered(rec);
+}
+
+void do_entered(const struct record *rec)
+{
+    (void)rec;
+    void *expected = me->entered_depth ? me->nodes[me->entered[me->entered_depth - 1]].handle : NULL;
+    CHECK(reapEntered() == expected, "reapEntered is %p for %p", reapEntered(), expected);
 }
 
 void do_leave(const struct record *rec)
 {
-    (void)rec;
     if (!me->entered_depth) return;
     SAY("reapLeave();");
     me->nodes[me->entered[--me->entered_depth]].entered--;
     reapLeave();
+    do_entered(rec);
 }
