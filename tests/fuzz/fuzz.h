@@ -14,6 +14,7 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,6 +182,14 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
     do {                                                                                                     \
         if (fuzz_verbose && !me->silent) say(__VA_ARGS__);                                                   \
     } while (0)
+
+/* A call that succeeds leaves errno. ThreadSanitizer does not, when it leaves out a report (tsan.supp). */
+enum { MY_ERRNO = 12345 };
+#if defined(__SANITIZE_THREAD__)
+#define ERRNO_STAYS true
+#else
+#define ERRNO_STAYS (errno == MY_ERRNO)
+#endif
 
 /* Ends the program when it does not hold. */
 _Noreturn void failed(const char *file, int line, const char *format, ...)

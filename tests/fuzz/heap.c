@@ -174,9 +174,9 @@ void heap_free(const struct record *rec)
     SAY("free(o[%u]);%s", slot_of(object), object->reap == NONE ? "" : " /* a reap's */");
     if (later) me->nodes[object->reap].pending += object->usable;
     object_leave(object);
-    errno = 12345;
+    errno = MY_ERRNO;
     free_any(object, at);
-    CHECK(errno == 12345, "free() has set errno to %d", errno);
+    CHECK(ERRNO_STAYS, "free() has set errno to %d", errno);
 }
 
 /* As free(), for reaps' objects only: others stay as they are, and so do pointers to no object. */
@@ -191,10 +191,10 @@ void do_free_any(const struct record *rec)
     SAY("reapFreeAny(o[%u]);%s", slot_of(object), reaps ? "" : " /* of no reap: it stays */");
     if (reaps && later) me->nodes[object->reap].pending += object->usable;
     if (reaps) object_leave(object);
-    errno = 12345;
+    errno = MY_ERRNO;
     int result = reapFreeAny(at);
     if (reaps)
-        CHECK(result == 0 && errno == 12345, "reapFreeAny gives %d, errno %d", result, errno);
+        CHECK(result == 0 && ERRNO_STAYS, "reapFreeAny gives %d, errno %d", result, errno);
     else
         CHECK(result == -1 && errno == ENOENT, "reapFreeAny gives %d for no reap's, errno %d", result, errno);
     if (!reaps) check_filled(object, object->filled);

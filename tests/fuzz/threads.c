@@ -66,10 +66,10 @@ static void free_foreign(struct object *object, bool by_any)
 {
     void *at = object->at;
     bool hoards = object->hoards, reaps = object->owner;
-    errno = 12345;
+    errno = MY_ERRNO;
     if (by_any) {
         int result = reapFreeAny(at);
-        CHECK(result == (reaps ? 0 : -1) && errno == (reaps ? 12345 : ENOENT),
+        CHECK(result == (reaps ? 0 : -1) && (reaps ? ERRNO_STAYS : errno == ENOENT),
               "reapFreeAny by another thread gives %d, errno %d", result, errno);
     }
     if (by_any && reaps)

@@ -359,12 +359,12 @@ void do_enter(const struct record *rec)
     SAY("%s(&r[%d]);", quietly ? "reapEnterQuietly" : "reapEnter", reap);
     node->entered++;
     me->entered[me->entered_depth++] = reap;
-    errno = 12345;
+    errno = MY_ERRNO;
     if (quietly)
         reapEnterQuietly(handle_of(node));
     else
         reapEnter(handle_of(node));
-    CHECK(errno == 12345, "%s has set errno to %d", quietly ? "reapEnterQuietly" : "reapEnter", errno);
+    CHECK(ERRNO_STAYS, "%s has set errno to %d", quietly ? "reapEnterQuietly" : "reapEnter", errno);
     do_entered(rec);
 }
 
