@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cleanup.c: functions to call when a reap ends. */
+/* cleanup.c: functions that a reap calls when it ends. */
 #include "reap/cleanup.h"
 
 #include "reap/reap_alloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cleanup.h: functions to call when a reap ends.
+/* cleanup.h: functions that a reap calls when it ends.
  *
- * A stack of records, kept in the reap's own memory but not among its objects. Each is taken off
- * before it is called, so a function may register and cancel others, and none is called twice.
+ * They are a stack of records, in the reap's own memory but not among its objects. The reap takes a record
+ * off before it calls the function: so a function may register and cancel others, and none is called twice.
  *
  * Threads: the reap's own.
  */
@@ -24,7 +24,7 @@ bool reap_cleanup_add(struct reap *reap, void (*fn)(void *arg), void *arg);
 /* Takes back the latest registration of fn with arg. False: there is none. */
 bool reap_cleanup_cancel(struct reap *reap, void (*fn)(void *arg), void *arg);
 
-/* Calls the latest one that was registered at this depth of marks or deeper. False: there is none. */
+/* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */
 bool reap_cleanup_run_latest(struct reap *reap, unsigned depth);
 
 #endif

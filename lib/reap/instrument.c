@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* instrument.c: what those who look for mistakes are told of objects. */
+/* instrument.c: reports each object to the sanitizer, and to its guarded header. */
 #include "reap/instrument.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "reap/reap_shared.h"
 #include "region/kept_chunks.h"
 
-/* chunk_alloc reads the options, but not before the first reap wants its chunk. */
+/* The first chunk_alloc would come too late: the options must be known before. */
 void reap_instrument_start(void)
 {
     chunk_start();
@@ -20,10 +20,11 @@ void reap_instrument_start(void)
     if (guarded_on && options.harden) atexit(guarded_check_freed);
 }
 
-/* What malloc has given, its tool knows. */
+/* The sanitizer's pool of a reap; NULL for objects from a foreign malloc, which the sanitizer knows by
+ * itself. */
 static void *pool_of(struct reap *reap) { return guarded_is_foreign() ? NULL : reap; }
 
-/* NULL: the object is not apart. */
+/* The header of a guarded object; NULL for any other object. */
 static void *header_of(const void *object) { return guarded_on ? guarded_map_find(object, NULL) : NULL; }
 
 static void set_size(const void *object, size_t size)
@@ -32,7 +33,8 @@ static void set_size(const void *object, size_t size)
     if (header) guarded_set_size(header, size);
 }
 
-/* Its name is looked at where the reap's own thread comes by, at the latest before the object is freed. */
+/* Notes no name of the reap, which only the reap's own thread may read. That thread notes the name later, at
+ * the latest when it frees the object. */
 void reap_instrument_alloc(struct reap *reap, void *object, size_t size, bool zeroed)
 {
     ASSERT(reap_instrumented && object);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle.c: how reaps begin, go back, change their parent, and end. */
+/* lifecycle.c: the calls that create, clear, rewind, adopt and destroy reaps. */
 #include "reap.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 /* --- creating -------------------------------------------------------------------------------- */
 
-/* Never, where each reap that begins is traced. */
+/* Stays false while reaps are traced, so that each creation takes the slow path. */
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
 
 static void start_once(void)
@@ -37,8 +37,8 @@ static void start_once(void)
     reap_remote_start();
 }
 
-/* Without what is done in forked children there are no reaps: the child would wait there for threads that it
- * does not have. false: no memory for it, errno ENOMEM. */
+/* There are no reaps without a fork handler: a forked child would wait for threads that it does not have.
+ * False: no memory for the handler (ENOMEM). */
 static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -113,7 +113,8 @@ reap_t *reapNew(reap_t *parent)
 
 static const size_t CHUNK_MAX = (size_t)1 << 30;
 
-/* A power of two at most that much, and enough for a chunk. */
+/* The greatest power of two that is at most `asked`, but at least a first chunk's size; 0 means the
+ * default. */
 static size_t chunk_limit(size_t asked)
 {
     if (asked == 0) return REAP_MAX_SIZE;
@@ -133,7 +134,7 @@ static struct reap *create_backed(const struct reap_options *options)
 
 static bool are_valid(const struct reap_options *options)
 {
-    __asm__("" : "+r"(options)); /* reap.h says nonnull of it */
+    __asm__("" : "+r"(options)); /* reap.h declares it nonnull */
     if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
@@ -175,8 +176,8 @@ static COLD _Noreturn void misused(struct reap *reap, const char *call, const ch
     report_misuse(call, reap_handle(reap), what);
 }
 
-/* A function of a reap that is being destroyed must not take it away from who destroys it; who was left
- * behind by a fork destroys nothing. */
+/* Is the reap being cleared or destroyed? A function that it calls then must not clear or destroy it again. A
+ * thread that a fork has left behind destroys nothing. */
 static bool is_going(const struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
@@ -192,7 +193,7 @@ static void check_entered(struct reap *reap, const char *call)
     if (reap_is_entered(reap)) misused(reap, call, "reap is entered");
 }
 
-/* What keeps a reap from being cleared or destroyed. */
+/* Aborts when the reap must not be cleared or destroyed. */
 static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
 {
     check_going(reap, call);
@@ -206,8 +207,8 @@ static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, boo
     if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
 }
 
-/* Before functions run, its own or those of reaps below it. One that has neither is gone before anybody could
- * ask. */
+/* Marks a reap as ending before functions run, its own or those of reaps below it. A reap without functions
+ * and children needs no such mark: no code runs that could ask. */
 static void set_going(struct reap *reap, unsigned depth)
 {
     ASSERT(depth <= UINT16_MAX);
@@ -216,8 +217,8 @@ static void set_going(struct reap *reap, unsigned depth)
     reap->going_to = (uint16_t)depth;
 }
 
-/* A reap with a limit; or a shared one, as only reapCreateWith makes them, which is let go when it is in no
- * tree any more. One of its functions may have entered it, and left it to others to leave. */
+/* Ends the limits and the sharing of a reap. The thread lets go of a shared reap when that is in no tree any
+ * more. A function of the reap may have entered it without leaving it: so this checks that again. */
 static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     check_entered(reap, call);
@@ -251,9 +252,9 @@ static bool run_latest(struct reap *reap, unsigned depth)
     return reap_cleanup_run_latest(reap, depth);
 }
 
-/* Destroys the reaps below top and calls top's functions; those since the mark of a depth, or all (0). Walks
- * instead of recursing, because trees may be deep; looks at the newest child anew each time, because
- * functions may create and destroy. */
+/* Destroys the reaps below top and calls top's functions: those made since the mark of a depth, or all (0).
+ * It walks and does not recurse, because trees may be deep. It reads the newest child anew each time, because
+ * functions may create and destroy reaps. */
 static void empty_tree(struct reap *top, unsigned depth, const char *call)
 {
     struct reap *reap = top, *child;
@@ -286,7 +287,7 @@ void reapRewind(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
-    const reap_mark to = *mark; /* a function may end what it lies in */
+    const reap_mark to = *mark; /* a function may free the mark's memory */
     check_going(reap, "reapRewind");
     if (UNLIKELY(reap_instrumented)) reap_instrument_check(reap, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
@@ -306,7 +307,7 @@ void reapUnmark(void **handle, const reap_mark *mark)
     reap_mark_close(reap, mark);
 }
 
-/* What others count of it, or look after. */
+/* Gives back the cleared reap's share of limits, and notes that its objects were freed. */
 static NOINLINE void clear_special(struct reap *reap)
 {
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
@@ -353,8 +354,8 @@ static bool is_within(const void *address, const struct reap *reap)
     return is;
 }
 
-/* Destroys what is below a reap, and calls its functions, to which the handle is good; then clears it, unless
- * it has gone with a child, or may have been freed by a function. */
+/* Destroys the reaps below, and calls the functions, which may still use the handle. Then clears the handle,
+ * unless it lies in the reap or below it: there a child or a function may have taken its memory away. */
 static NOINLINE void empty_whole(struct reap *reap, void **handle)
 {
     bool goes = is_within(handle, reap);
@@ -362,7 +363,7 @@ static NOINLINE void empty_whole(struct reap *reap, void **handle)
     if (!goes) *handle = NULL;
 }
 
-/* The handle may lie in the reap itself: it is cleared before that goes. */
+/* Clears the handle before the reap goes, because the handle may lie in the reap itself. */
 static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
 {
     ASSERT_SOUND(reap);

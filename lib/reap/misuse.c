@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* misuse.c: what exactly is wrong, for the one line before abort. */
+/* misuse.c: finds out what is wrong, for the one line before abort. */
 #include "reap/misuse.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ void reap_misuse_null(const char *call) { report_misuse(call, NULL, "an argument
 
 bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != NULL; }
 
-/* What a pointer to freed memory is to a call: freeing it again has a name. */
+/* The words for a freed object, which depend on the call. */
 static const char *freed(const char *call)
 {
     bool frees =
@@ -26,7 +26,7 @@ bool reap_is_whole(const struct reap_chunk *chunk)
     return chunk->kind == REAP_WHOLE && (!chunk->apart || guarded_is_intact(chunk));
 }
 
-/* Says what is wrong with a pointer into a regular chunk. */
+/* The words for a pointer into a regular chunk. */
 static const char *in_regular(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     const struct reap *reap = chunk->owner;
@@ -54,7 +54,8 @@ static const char *in_live_chunk(const struct reap_chunk *chunk, const void *obj
     }
 }
 
-/* A chunk that was given back empty still tells, until its memory is used again. */
+/* The words for a pointer into a dead chunk. The tag of a chunk that was given back empty tells that its
+ * objects were freed, until its memory is used again. */
 static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     size_t unit = reap_unit(chunk, object);
@@ -63,7 +64,7 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
     return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";
 }
 
-/* Of an object that lies apart there is more to say. */
+/* Prints the line and aborts. For a guarded object the line says more. */
 static COLD _Noreturn void misused(const char *call, const void *object, const struct reap_chunk *chunk,
                                    const char *what)
 {

@@ -12,18 +12,18 @@
 #include "region/reap_free.h"
 
 enum {
-    SLACK_SHARE = 16,      /* the part of a limit that may be room, all reaps together */
-    EXTRA_SHARE = 4,       /* the part of what is left of that which the next reap takes */
-    EXTRA_MAX = 256 * 1024 /* bytes; more would not make drawing rarer in any way that counts */
+    SLACK_SHARE = 16,      /* the rooms of all reaps together are at most 1/16 of a limit */
+    EXTRA_SHARE = 4,       /* a reap takes 1/4 of the slack that is left as its extra */
+    EXTRA_MAX = 256 * 1024 /* bytes; with more, draws would not be noticeably rarer */
 };
 
-/* The function of a limit must not be called for what it allocates itself. It may end by longjmp, and then
- * nobody says so; but who calls from where the stack is no deeper than it was has seen its end, and so has
- * who registers a function. So the frame is where it was. (On stacks that a program switches this tells too
- * little or too much: the function is not called once, or called within itself.) */
-static __thread const char *running_frame; /* of who called it; NULL: none runs */
+/* The function of a limit must not be called for its own allocations. It may end by longjmp, and no code here
+ * runs then. But it has ended if a call comes from a stack that is no deeper than the function's caller, or
+ * if the thread registers a function. So this keeps the caller's frame. (If a program switches stacks, this
+ * may be wrong: the function is once not called, or is called within itself.) */
+static __thread const char *running_frame; /* of the function's caller; NULL: none runs */
 
-/* Not in each thread's storage, of which there is little: a thread takes one while a function runs. */
+/* A thread takes one of the notices while a function runs: thread-local storage is too small for a notice. */
 __thread struct reap_quota_notice *reap_quota_notice;
 #define notice reap_quota_notice
 
@@ -54,7 +54,7 @@ static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 
 /* --- accounts -------------------------------------------------------------------------------- */
 
-/* Each limiter has two of them. */
+/* One of the two accounts of a limiter. */
 static _Atomic(size_t) *account(struct reap *limiter, bool slack)
 {
     ASSERT(limiter->flags & REAP_LIMITED && limiter->share.bytes != 0);
@@ -71,14 +71,14 @@ static bool draw_one(_Atomic(size_t) *from, size_t bytes)
     return true;
 }
 
-/* Gives back to limiters from the first one up to, and without, the last. */
+/* Gives back bytes to the limiters from the first one up to, but without, the last one. */
 static void undraw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
     for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above)
         atomic_fetch_add_explicit(account(limiter, slack), bytes, memory_order_relaxed);
 }
 
-/* Draws on all of them; or on none, and then this is the one that had too little. */
+/* Draws bytes on all of these limiters, or on none. Returns NULL, or the limiter that had too little. */
 static struct reap *draw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
     for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above) {
@@ -120,7 +120,7 @@ void reap_quota_close(struct reap *reap)
     ASSERT(reap->bump <= reap->end && reap->end <= reap->bump_max);
 }
 
-/* A share of what its limiters have for rooms; nothing when there are many sharers already. */
+/* Draws an extra from the slack of the limiters; none, when many reaps have drawn theirs already. */
 static void take_extra(struct reap_share *share)
 {
     size_t extra = EXTRA_MAX;
@@ -133,7 +133,8 @@ static void take_extra(struct reap_share *share)
     ASSERT(share->extra % REAP_UNIT == 0 && share->room <= share->drawn);
 }
 
-/* Draws for bytes, and for room besides when there is some; the limiter that has too little, or NULL. */
+/* Draws bytes, and more for room if the limiters have them. Returns NULL, or the limiter that had too
+ * little. */
 static struct reap *draw_for(struct reap_share *share, size_t bytes)
 {
     ASSERT(bytes > share->room);
@@ -169,7 +170,7 @@ void reap_quota_gone(struct reap *reap)
         notice->gone = reap_handle(reap);
 }
 
-/* Freed by free(), and not taken in yet? */
+/* Is the object pending, because another thread has freed it by free()? */
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;
@@ -202,7 +203,7 @@ static struct noted noted(void)
     return notice != NULL ? (struct noted){notice->gone, notice->lost} : (struct noted){NULL, false};
 }
 
-/* Afterwards: the reaps and the object are to be there still. */
+/* Aborts when the function has taken away a reap, or the object, that it had to leave alone. */
 static void check_done(struct noted done, const void *object)
 {
     if (done.gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done.gone);
@@ -210,8 +211,8 @@ static void check_done(struct noted done, const void *object)
         report_misuse("reapOnLimit", object, "not a live object");
 }
 
-/* The function may use the reap, so this one stands as between two calls meanwhile. The limits that it is
- * below may be others then. */
+/* Calls the function of the limiter that is met. The function may use the reap: so the reap is closed
+ * meanwhile, and may be below other limits afterwards. False: there is no function, or one runs already. */
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
                             const struct reap *from)
 {
@@ -231,7 +232,7 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     return true;
 }
 
-/* Has a reap's frees take the slow path, which tells what the function does. True: they did not before. */
+/* Makes a reap's frees take the slow path, so that a notice can record them. True: they did not before. */
 static bool watch_frees(struct reap *reap)
 {
     if (reap->flags & REAP_SPECIAL) return false;
@@ -240,8 +241,8 @@ static bool watch_frees(struct reap *reap)
     return true;
 }
 
-/* The same while an object of another reap is about to move here. Where the function may leave by longjmp,
- * that reap is not held: nobody would let it go. */
+/* Calls the function while an object of `from` is about to move to `to`. The function may leave by longjmp:
+ * so this thread does not hold a shared `from` meanwhile, because no code would let go of it. */
 static bool notify_passing(struct reap *from, const void *object, struct reap *to, struct reap *met,
                            size_t bytes)
 {
@@ -279,7 +280,7 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
     return true;
 }
 
-/* Half of the extra stays, so that one object that comes and goes does not draw each time. */
+/* Half of the extra stays as room: so one object that comes and goes does not draw each time. */
 void reap_quota_give(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
@@ -295,8 +296,8 @@ void reap_quota_give(struct reap *reap, size_t bytes)
     undraw(share->limiter, NULL, false, surplus);
 }
 
-/* Gives back the room, and with `all` what the objects have cost. In this order, as everywhere: the child of
- * a fork in between has lost something, and nothing twice. */
+/* Gives back the room, and with `all` the bytes of the objects too. First the share is lowered, here and
+ * elsewhere: so the child of a fork in between may lose bytes, but never has them twice. */
 static void retire(struct reap_share *share, bool all)
 {
     size_t bytes = all ? share->drawn : share->room, extra = share->extra;
@@ -310,7 +311,7 @@ static void retire(struct reap_share *share, bool all)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
-/* Nothing drawn yet. */
+/* Puts a reap below a limiter, with nothing drawn yet. */
 static void join(struct reap *reap, struct reap *limiter)
 {
     ASSERT(!(reap->flags & REAP_LIMITED));
@@ -330,7 +331,7 @@ void reap_quota_begin(struct reap *reap, const struct reap *parent)
     reap_quota_close(reap);
 }
 
-/* So much is left when reaps below have drawn for bytes alone. */
+/* Sets the accounts of a limiter when the reaps below it have drawn `bytes` in all, and no room or extra. */
 static void set_account(struct reap *reap, size_t bytes)
 {
     ASSERT(whole_units(reap->share.bytes) >= bytes);
@@ -339,7 +340,8 @@ static void set_account(struct reap *reap, size_t bytes)
     atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
 }
 
-/* In the child of a fork threads are missing that may have been about to draw, or to give back. */
+/* In the child of a fork some threads are missing, perhaps amid a draw. So an empty limiter sets its accounts
+ * anew there. */
 void reap_quota_end(struct reap *reap)
 {
     ASSERT(reap->flags & REAP_LIMITED && reap->share.limiter);
@@ -374,7 +376,7 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 
 /* --- setting --------------------------------------------------------------------------------- */
 
-/* Has each reap of a tree draw for its objects alone; their sum. */
+/* Gives back the rooms and extras of all reaps of a tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
@@ -390,7 +392,7 @@ static size_t squeeze(struct reap *top)
     return live;
 }
 
-/* No limit any more, at its own or above. */
+/* Makes a reap unlimited, when neither it nor a reap above it has a limit. */
 static void leave(struct reap *reap)
 {
     ASSERT(!reap->share.limiter && !reap->share.bytes);
@@ -398,7 +400,7 @@ static void leave(struct reap *reap)
     reap->flags &= (uint8_t)~REAP_LIMITED;
 }
 
-/* A tree's reaps that were below one limiter (NULL: none) are directly below another one. */
+/* Puts those reaps of a tree that were directly below one limiter directly below another one. NULL: none. */
 static void relink(struct reap *top, struct reap *from, struct reap *to)
 {
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
@@ -420,7 +422,7 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
     }
 }
 
-/* A reap's own limit begins: it stands between the reaps below and what was their limiter. */
+/* Makes a reap a limiter: it comes between the reaps below it and their former limiter. */
 static void add(struct reap *reap)
 {
     ASSERT(!reap_quota_of(reap));
@@ -465,7 +467,7 @@ static struct reap *first_limiter(const struct reap *reap)
     return reap && reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
 }
 
-/* The first limiter of one chain that is in the other, too. */
+/* The first limiter of one chain that is also in the other one, or NULL. */
 static struct reap *common(struct reap *limiter, struct reap *other)
 {
     for (; limiter; limiter = limiter->share.above)
@@ -474,7 +476,7 @@ static struct reap *common(struct reap *limiter, struct reap *other)
     return NULL;
 }
 
-/* Draws for an object that goes from reap to reap, on the limits as they are now; the one that has too
+/* Draws for an object that moves, on the limiters of the moment. Returns NULL, or the one that had too
  * little. */
 static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
 {
@@ -488,7 +490,7 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
     struct reap *met = draw_passing(from, to, bytes);
     if (met) {
         reap_quota_open(to);
-        retire(&to->share, false); /* its room may be what is missing */
+        retire(&to->share, false); /* its room may cover the missing bytes */
         met = draw_passing(from, to, bytes);
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
         reap_close(to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_alloc.c: the slow path of a reap. */
+/* reap_alloc.c: the slow path of allocation, and freeing and resizing. */
 #include "reap/reap_alloc.h"
 
 #include <errno.h>
@@ -12,11 +12,12 @@
 #include "region/drain.h"
 #include "region/reap_free.h"
 
-/* --- what other threads freed ---------------------------------------------------------------- */
+/* --- pending objects ------------------------------------------------------------------------- */
 
-/* An object that was pushed twice is on the list twice, or the list is a ring: either way it is
- * met a second time after it was freed, and the check finds it. Each of them is in the cache of the processor
- * that freed it: so they are asked for some time before the list comes to them. */
+/* Frees all pending objects but `kept`. An object that was pushed twice is on the list twice, or the
+ * list is a ring: either way the loop comes to it again after it was freed, and the check finds it. Each
+ * object is in the cache of the processor that freed it. So the loop prefetches an object some time
+ * before it comes to it. */
 static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
 {
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
@@ -35,8 +36,8 @@ static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
     }
 }
 
-/* The function of a walk may use the reap meanwhile: what the walk comes to next stays where it is. Should it
- * never come, because the function has left by longjmp, this one object waits for a clear. */
+/* A walk's function may use the reap meanwhile, so the walk's next object must stay. If the function has left
+ * by longjmp, the walk never comes to it, and this one object waits for a clear. */
 static COLD void drain_walked(struct reap *reap) { drain_but(reap, reap->coming); }
 
 static NOINLINE void drain(struct reap *reap)
@@ -69,13 +70,13 @@ static void *bump(struct reap *reap, size_t units)
     ASSERT(!bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     reap_mark_start(reap, object);
     char *end = object + units * REAP_UNIT;
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
     reap_region_mode(reap);
     return object;
 }
 
-/* A new chunk for an object. The bigger of the two holes is bumped in from now on; the other one
- * becomes a free block, looked at when that one is used up. */
+/* Makes a new chunk for an object. The greater of the two holes becomes the reap's hole. The other one
+ * becomes a free block, which is tried when the hole is used up. */
 static NOINLINE void *grow(struct reap *reap, size_t units)
 {
     void *object = reap_free_take_last(reap, units);
@@ -143,22 +144,22 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
     return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
 }
 
-/* The same where objects may be apart. */
+/* Allocates an object that is guarded, if guarded.h is on. */
 static void *allocate_any(struct reap *reap, size_t size, bool *zeroed)
 {
     if (UNLIKELY(guarded_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     return allocate(reap, size, zeroed);
 }
 
-/* An object as the user gets it. */
+/* Reports a new object to the instruments, and returns it. */
 static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
 {
     if (UNLIKELY(reap_instrumented && object)) reap_instrument_alloc(reap, object, size, zeroed);
     return object;
 }
 
-/* Around what allocates in a reap that may be limited: bytes more will live, of this object or (NULL) a new
- * one. */
+/* Before an allocation in a reap that may be limited: opens it and draws bytes more, for this object or
+ * (NULL) a new one. False: a limit would be exceeded. */
 static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     if (!(reap->flags & REAP_LIMITED)) return true;
@@ -168,7 +169,7 @@ static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void
     return false;
 }
 
-/* And these of them not, after all. */
+/* After it: gives back those of the bytes that no object has taken, and closes the reap. */
 static void end_more(struct reap *reap, size_t bytes)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
@@ -177,7 +178,7 @@ static void end_more(struct reap *reap, size_t bytes)
     reap_quota_close(reap);
 }
 
-/* The bytes that an object of a size takes; one that is impossible is not counted, because it will fail. */
+/* The bytes that an object of a size takes; 0 for an impossible size, whose allocation will fail. */
 static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(size) * REAP_UNIT; }
 
 static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
@@ -206,7 +207,8 @@ void *reap_alloc(struct reap *reap, size_t size)
     return allocate(reap, size, &zeroed);
 }
 
-/* Frees what lies before and behind units in a block that was made too big to hold them aligned. */
+/* Makes an aligned object in a block that is big enough for it at any place, and frees the block's rest
+ * before and behind it. */
 static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
@@ -250,7 +252,7 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 static void release_whole(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE);
-    reap_chunk_adopt(reap); /* it may be one of these */
+    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
     reap_chunk_release(reap, chunk);
     reap_free_settle(reap);
 }
@@ -300,14 +302,14 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     return copy;
 }
 
-/* An object of so many units has a new size in its place: told before the rest is freed, and after it has
- * grown. */
+/* Reports the new size of an object in its place, which has so many units. It comes before the object's rest
+ * is freed, or after the object has grown. */
 static void resized(struct reap *reap, void *object, size_t units, size_t size)
 {
     if (UNLIKELY(reap_instrumented)) reap_instrument_resize(reap, object, units * REAP_UNIT, size);
 }
 
-/* The same for a large object, whose chunk may have lost what lay behind it. */
+/* Reports the new size of a large object, whose chunk may have lost memory at its end. */
 static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size, size_t held)
 {
     resized(reap, reap_address(chunk, chunk->first), units, size);
@@ -315,8 +317,8 @@ static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t un
         sanitizer_show((char *)chunk + chunk->size, held - chunk->size);
 }
 
-/* Resizes a large object in place where that works; one that would then hold more than twice what it
- * needs, and one that became small, moves if there is memory for that. */
+/* Resizes a large object in place where that works. An object that has become small, or whose chunk is more
+ * than twice as big as needed, then moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk, chunk->first) == object);
@@ -345,7 +347,7 @@ static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, s
     return object;
 }
 
-/* What a move needs for a moment is not counted: only what lives when this is over. */
+/* Only the bytes that live afterwards count, not those that a move needs for a moment. */
 static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     size_t unit = reap_unit(chunk, object), want = cost(size);
@@ -373,7 +375,7 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
 static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     ASSERT(from != to && chunk->owner == from);
-    reap_chunk_adopt(from); /* it may be one of these */
+    reap_chunk_adopt(from); /* the chunk may be among the remote ones */
     size_t bytes = (chunk->end_unit - chunk->first) * REAP_UNIT;
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_alloc.h: how a reap gets memory for an object, when bumping does not do.
+/* reap_alloc.h: the slow path of allocation, and freeing and resizing.
  *
- * In this order: what other threads freed is taken in; a free block; the hole; a new chunk. Objects
- * above REAP_LARGE bytes get a chunk of their own, resized in place where that is possible and
- * given back as soon as they are freed.
+ * The slow path first frees the pending objects of other threads. Then it tries a free block, the hole, and a
+ * new chunk, in this order. An object above REAP_LARGE bytes has a chunk of its own, which is resized in
+ * place where that is possible, and goes back as soon as the object is freed.
  *
- * Threads: the reap's own. Nothing here checks what it is given; see misuse.h.
+ * Threads: the reap's own. Nothing here checks its arguments; see misuse.h.
  */
 #ifndef REAP_ALLOC_H
 #define REAP_ALLOC_H
@@ -16,9 +16,9 @@
 void *reap_alloc(struct reap *reap, size_t size);
 static inline void *reap_alloc_slow(void *reap, size_t size) { return reap_alloc(reap, size); }
 
-/* The same by a fast path, or else by slow(with, size). Who has reapMalloc inline has tried to bump before.
- * So this begins with what heap mode needs: a free block of just this size, which most are that a program
- * asks for again. What the next call waits for is the new bump, so it adds once to the old one. */
+/* Allocates by a fast path, or else by slow(with, size). Where reapMalloc is inline it has tried to bump
+ * before. So this begins with heap mode, and a free block of exactly this size: programs ask for most sizes
+ * again. The next call waits for the new bump, so only one addition leads to it from the old one. */
 static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(*slow)(void *, size_t),
                                          void *with)
 {
@@ -34,17 +34,17 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
     ASSERT(bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
     char *end = object + (last | (REAP_UNIT - 1)) + 1;
     ASSERT(end <= reap->end);
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* in this order, for remote_free.c */
+    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
     return object;
 }
 
-/* The same with this reap's slow path. */
+/* Allocates by the fast path, or else by the slow path of the same reap. */
 static inline void *reap_alloc_any(struct reap *reap, size_t size)
 {
     return reap_alloc_or(reap, size, reap_alloc_slow, reap);
 }
 
-/* The same as reap_alloc, telling whether its bytes are known to be zero. */
+/* Allocates as reap_alloc does, and sets *zeroed to whether the object is known to be zero. */
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed);
 
 /* An object at an alignment, which is a power of two. */
@@ -53,22 +53,23 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size);
 /* Resizes an object of this chunk; it may move. On failure it stays as it was. */
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size);
 
-/* Moves an object of this chunk to another reap; its new place. On failure it stays. */
+/* Moves an object of this chunk to another reap, and returns its new address. On failure it stays. */
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to);
 
 /* Frees an object of this chunk. */
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 
-/* Memory for the reap's own use, gone at the next clear; at most REAP_LARGE bytes. NULL: no memory. */
+/* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no
+ * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
-/* Have other threads freed something? */
+/* Are objects pending, freed by other threads? */
 static inline bool reap_alloc_pending(const struct reap *reap)
 {
     return atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0;
 }
 
-/* Frees what other threads freed. Every slow path begins with this. */
+/* Frees the pending objects, and links the chunks that other threads have made. */
 void reap_alloc_take_remote(struct reap *reap);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_api.c: the calls. Each checks what it is given and leaves the work to the others. */
-#define REAP_NO_INLINE /* here is what is called */
+/* reap_api.c: the calls of reap.h. Each checks its arguments, and the other modules do the work. */
+#define REAP_NO_INLINE /* this file defines the called functions */
 #include "reap.h"
 
 #include <errno.h>
@@ -98,8 +98,8 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return reap_is_plain(reap) ? resize(reap, object, size) : realloc_shared(handle, object, size);
 }
 
-/* What is not a plain free of a plain object: misuse, a chunk that the reap's table does not know (after this
- * it does), the first free in a chunk, a large object. */
+/* Frees an object when the fast path cannot: in a chunk that the chunk cache does not have (afterwards it
+ * does), the first one in its chunk, or a large one. Aborts on misuse. */
 static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
 {
     if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
@@ -120,7 +120,7 @@ static NOINLINE void free_slow(void **handle, void *object)
         free_checked(reap, object);
 }
 
-/* What is rare ends in a tail call, so that nothing is saved for it. */
+/* The rare case ends in a tail call, so that the fast path saves no registers. */
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
@@ -138,8 +138,9 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable(chunk, object);
 }
 
-/* The reap may be another thread's, which changes it or ends it just now. All is frozen, so memory stays; but
- * any word may be of another time than the next one, and is looked at before it is used. */
+/* Does a pointer lie in a live object of the chunk? Another thread may change or end the reap just now. All
+ * chunks are frozen, so their memory stays. But two words may be from different times, so each word is
+ * checked before it is used. */
 static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
     size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
@@ -153,7 +154,8 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
     return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
 }
 
-/* Frozen: sets *handle to that of a pointer's reap, or to NULL. False: another thread has the shared reap. */
+/* While chunks are frozen: sets *handle to the handle of a pointer's reap, or to NULL. False: another thread
+ * holds the shared reap. */
 static bool find_owner(const void *pointer, void **handle)
 {
     struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
@@ -204,8 +206,9 @@ const char *reapName(void **handle)
     return reap->name && reap->name->given ? reap->name->text : NULL;
 }
 
-/* Where a name of size bytes goes. Records are not used again before a clear, so one that does not do is
- * followed by one of twice its room: all of a reap's are no more than three times its longest name. */
+/* Finds room for a name of size bytes. Records are not used again before a clear. So a record that is
+ * too small is followed by one of twice its room: all names of a reap take at most three times the
+ * longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
     struct reap_name *old = reap->name;

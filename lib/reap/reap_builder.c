@@ -2,9 +2,9 @@
 /* reap_builder.c: an object that grows at its end.
  *
  * The object's room doubles, so that n bytes in small pieces cost O(n). Resizing keeps an object in its place
- * while the memory behind it is free, and the last object before the bump pointer always has the hole there.
- * Near a limit the room grows by no more than the program asks for: the function of reapOnLimit shall not run
- * for bytes that nobody asked for.
+ * while the memory behind it is free; behind the last object before the bump pointer that is always the hole.
+ * Near a limit the room grows only by the bytes that the program asks for: the function of reapOnLimit must
+ * not run for more.
  */
 #include "reap.h"
 
@@ -18,11 +18,10 @@
 
 enum {
     ROOM_MIN = 64, /* bytes of the first object */
-    GUESS = 256    /* bytes on the stack for what most formats make */
+    GUESS = 256    /* bytes on the stack, enough for the output of most formats */
 };
 
-/* The object that a builder has, or a new one, with so much room. NULL: no memory, and nothing has changed.
- */
+/* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
 static char *resize(struct reap *reap, const reap_builder *builder, size_t room, const char *call)
 {
     if (!builder->data) return reap_alloc_any(reap, room);
@@ -30,7 +29,7 @@ static char *resize(struct reap *reap, const reap_builder *builder, size_t room,
     return reap_alloc_resize(reap, chunk, builder->data, room);
 }
 
-/* Twice the room, if limits allow that without a question. */
+/* The new room: twice the old one, if it is enough and no limit refuses it; else just the need. */
 static size_t room_to_ask_for(const struct reap *reap, size_t room, size_t need)
 {
     size_t twice = room < ROOM_MIN ? ROOM_MIN : room <= PTRDIFF_MAX / 2 ? 2 * room : need;
@@ -49,7 +48,7 @@ static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, con
     return true;
 }
 
-/* Checks what each call is given, and has room for n bytes more and the zero behind them. */
+/* Checks the arguments of a call, and makes room for n bytes more and a zero behind them. */
 static bool begin(void **handle, reap_builder *builder, size_t n, const char *call)
 {
     size_t need;
@@ -65,7 +64,7 @@ static bool begin(void **handle, reap_builder *builder, size_t n, const char *ca
     return LIKELY(builder->data && need < builder->room) || grow(handle, builder, need + 1, call);
 }
 
-/* n more bytes of the object, which the caller fills. */
+/* Adds n bytes to the object, which the caller fills. */
 static char *extend(reap_builder *builder, size_t n)
 {
     char *bytes = builder->data + builder->length;
@@ -74,7 +73,7 @@ static char *extend(reap_builder *builder, size_t n)
     return bytes;
 }
 
-/* The bytes may be the object's own, which moves perhaps. */
+/* Appends bytes. They may lie in the object itself, which may move. */
 static int append(void **handle, reap_builder *builder, const void *bytes, size_t n, const char *call)
 {
     REAP_NOT_NULL(builder, call);
@@ -139,7 +138,7 @@ int reapAppendf(void **handle, reap_builder *builder, const char *format, ...)
     return result;
 }
 
-/* What is too much goes back; if that takes memory and there is none, it stays. */
+/* Frees the room that is not used. If that needs memory and there is none, the room stays. */
 static char *trim(void **handle, const reap_builder *builder)
 {
     HELD struct reap *reap = reap_hold(handle, "reapFinish");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_enter.c: which reaps threads are in. */
+/* reap_enter.c: the reaps that threads have entered. */
 #include "reap/reap_enter.h"
 
 #include "reap.h"
@@ -12,8 +12,8 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 
-static __thread struct reap *shared_outer; /* what was entered before the shared reap */
-static __thread size_t shared_entered;     /* how often it is entered */
+static __thread struct reap *shared_outer; /* the reap that was entered before the shared reap */
+static __thread size_t shared_entered;     /* how often this thread has entered the shared reap */
 
 bool reap_is_entered(struct reap *reap)
 {
@@ -78,7 +78,7 @@ static void enter_any(void **handle, const char *call)
         enter(reap, call);
 }
 
-/* Malloc is another library's. Said once in a process, and by errno each time. */
+/* Tells that malloc is another library's: by a line once in a process, and by errno each time. */
 static COLD void tell_elsewhere(void)
 {
     static _Atomic(bool) told;
@@ -129,7 +129,7 @@ static void take_along(void)
     }
 }
 
-/* One handler for both, since the thread's own reaps are to be of the generation that is the last. */
+/* One handler does all three steps: the thread's own reaps must get the new generation. */
 static void in_forked_child(void)
 {
     reap_tree_generation++;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_enter.h: which reaps threads are in: between reapEnter and reapLeave (redirect.h).
+/* reap_enter.h: the reaps that threads have entered, between reapEnter and reapLeave (redirect.h).
  *
- * The reaps that a thread is in are a chain, innermost first: `redirect_reap`, then `outer` in each. In a
- * shared reap several threads may be, so what is outside of it, and how often it is entered, is in each
- * thread's TLS; a thread is in one of these at a time.
+ * The entered reaps of a thread are a chain, innermost first: `redirect_reap`, then `outer` in each. Several
+ * threads may have entered one shared reap. So for a shared reap the outer reap, and the number of entries,
+ * lie in each thread's TLS; a thread has entered at most one shared reap at a time.
  *
- * Fork: threads that the child does not have are in no reap any more. An entered reap therefore says in which
- * generation of the process (reap_tree.h); the forking thread's own are of the child's from the start.
+ * Fork: a thread that the child does not have has entered no reap there. So an entered reap has the
+ * generation of its process (reap_tree.h), and older ones do not count. The reaps of the forking thread get
+ * the child's generation at the fork.
  *
- * Threads: of a plain reap the one that uses it; of a shared one who holds it.
+ * Threads: for a plain reap the thread that uses it, for a shared one the thread that holds it.
  */
 #ifndef REAP_ENTER_H
 #define REAP_ENTER_H
 
 #include "region/reap_types.h"
 
-/* Before the first reap: has the generation raised in forked children, and their thread's reaps be of it.
- * false: libc has no memory for it, and is to be asked again. Any thread; twice is as good as once. */
+/* Before the first reap: registers the fork handler, which raises the generation in each forked child and
+ * sets it in the entered reaps. False: libc has no memory for it; a later call may succeed. Any thread; a
+ * second call does no harm. */
 bool reap_enter_start(void);
 
-/* Is a thread of this process in it? */
+/* Has a thread of this process entered the reap? */
 bool reap_is_entered(struct reap *reap);
 
 #endif

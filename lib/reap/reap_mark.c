@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_mark.c: moments in a reap's life, to go back to. */
+/* reap_mark.c: marks, moments in a reap's life to which it can go back. */
 #include "reap/reap_mark.h"
 
 #include "base/report.h"
@@ -11,7 +11,8 @@
 #include "reap/validate.h"
 #include "region/reap_free.h"
 
-/* Numbers of one thread's marks; another thread's begin elsewhere, so nobody has to wait for a number. */
+/* The number of marks that this thread has made. Each thread numbers its marks from another start, so no
+ * thread waits for a number. */
 static __thread uint64_t made;
 
 static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + ++made; }
@@ -40,8 +41,8 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
 
 /* --- depth ----------------------------------------------------------------------------------- */
 
-/* Other threads make children meanwhile: each is on the list with the depth of before, and lowered, or comes
- * on it with the new one. */
+/* Sets the number of open marks. Other threads may create children meanwhile. Such a child is either on the
+ * list already, where its depth is lowered, or it comes onto the list later and with the new depth. */
 static void set_depth(struct reap *reap, unsigned depth)
 {
     ASSERT(depth <= UINT16_MAX);
@@ -93,7 +94,7 @@ static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, si
     reap_instrument_free(reap, reap_address(chunk, unit), bytes);
 }
 
-/* Tells that the objects of a chunk from a unit on are freed. */
+/* Reports that the objects of a chunk from a unit on are freed. */
 static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from)
 {
     size_t top = reap_chunk_top(reap, chunk);
@@ -105,7 +106,7 @@ static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_
         if (!reap_is_free(chunk, unit)) watch_freed_at(reap, chunk, unit);
 }
 
-/* Nothing is left in the current chunk: emptied first, because the hole bounds its last block. */
+/* Empties the current chunk and gives up its hole: blocks first, because the hole bounds the last block. */
 static void leave_current(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk == reap->current && chunk != reap_first_chunk(reap));
@@ -117,7 +118,7 @@ static void leave_current(struct reap *reap, struct reap_chunk *chunk)
     reap_shrink_end(chunk);
 }
 
-/* A chunk with records stays, all of it free. */
+/* Makes one free block of a chunk that must stay because it has records. */
 static void empty_chunk(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
 {
     ASSERT(chunk->pinned & REAP_PIN_RECORDS && chunk->owner == reap);
@@ -141,7 +142,7 @@ static void rewind_chunks(struct reap *reap, unsigned depth)
     }
 }
 
-/* The bump pointer goes back to the mark, from wherever it is. */
+/* Moves the bump pointer back to the mark, from this chunk or another one. */
 static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     ASSERT(chunk->owner == reap && unit >= chunk->first && unit <= reap_chunk_top(reap, chunk));
@@ -182,7 +183,7 @@ static void lower_functions(struct reap *reap, unsigned depth)
         cleanup->depth = depth;
 }
 
-/* Marks that were made later are over too; their chunks are among these. */
+/* Lowers the depth of younger chunks. Later marks are closed too, and their chunks are among these. */
 static void lower_chunks(struct reap *reap, unsigned depth)
 {
     for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth > depth; chunk = next) {

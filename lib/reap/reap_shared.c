@@ -73,7 +73,7 @@ static bool is_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.closed
 static COLD void wait_for_fork(void)
 {
     while (is_closed()) {
-        lock_take(&faces.lock); /* which it has, mostly */
+        lock_take(&faces.lock); /* the forking thread has this lock most of the time */
         lock_give(&faces.lock);
         sched_yield();
     }
@@ -131,7 +131,7 @@ void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, c
 
 void reap_shared_check_place(void **handle, const char *call)
 {
-    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* not the program's words */
+    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* reads no word of the program */
     if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;
     if ((void *)handle == reap_handle(chunk->owner))
         report_misuse(call, handle, "a reap, where the address of a handle is to be set");
@@ -152,7 +152,7 @@ void reap_shared_let_go(struct reap *reap)
     for (struct list_node *node_ = faces.list.first; node_ != NULL; node_ = node_->next)                     \
         for (struct reap_face *face = LIST_ENTRY(node_, struct reap_face, node); face; face = NULL)
 
-/* Through each lock once, but for those that this thread has. */
+/* Takes and gives back each lock once, but those that this thread holds. False: another thread holds one. */
 static bool pass_all(void)
 {
     FOR_EACH_FACE(face)
@@ -164,7 +164,7 @@ static bool pass_all(void)
     return true;
 }
 
-/* Comes back with the list's lock. Threads that wait at the gate wait for that. */
+/* Closes the gate and returns with the list's lock, for which threads at the gate wait. */
 void reap_shared_fork_prepare(void)
 {
     bool patient = lock_depth == 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
- * A shared reap is a reap behind a lock. Its handle does not point to it but to its face, which looks to the
- * fast paths like a reap that has no room and knows no object, and never changes. So they ask nothing, and a
- * call ends up where handles are checked: there the face is known by its tag, the lock taken, the reap used
- * as any other.
+ * A shared reap is a reap behind a lock. Its handle points to its face. To the fast paths the face looks like
+ * a reap without room and with an empty chunk cache, and this never changes. So the fast paths need no test
+ * for shared reaps, and each call comes to the check of handles. The check recognizes the face by its tag and
+ * takes the lock; then the call uses the reap as any other.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: no room; lock | ──> | struct reap |
@@ -14,28 +14,29 @@
  * The face is the first record of the first chunk, at its end, and the only one that outlives a clear.
  *
  * Vocabulary
- *     hold      to have the lock of a reap, if it is shared. Calls hold what they use from the check of the
- *               handle to their end (HELD), also while they call functions of the user's. A thread that holds
+ *     hold      to have the lock of a reap, if it is shared. A call holds its reaps from the check of the
+ *               handle to its end (HELD), also while it calls a function of the user. A thread that holds
  *               a reap may hold it again: so such a function may use the reap; but it must not wait for a
  *               thread that uses it
  *     outside   a thread that holds no reap
  *
  * Invariants
- *     - a face's first line is written once, before anybody has the handle, and its tag once
+ *     - a face's first line is written once, before any thread has the handle; its tag is written once
  *       more, when the reap ends
- *     - depth > 0 just while owner holds the lock; others read owner, and never see themselves there
+ *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - a shared reap's own tag is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
  *
- * Fork: the child shall find shared reaps whole, whoever uses them. Threads that hold a reap may wait for
- * another, in any order that is their program's; so fork must not take one lock after the other. It closes a
- * gate, behind which threads that hold nothing wait, and passes through each lock once: who got it after that
- * has seen the gate. A thread that is within has had the lock of some reap since before the gate was closed;
- * so when all were passed, nobody is. Where the forking thread holds a reap itself (a function of the user's
- * forks) others may wait for that one, so it tries for a while only, as with all locks (lock.h).
+ * Fork: the child must find shared reaps whole, whichever threads use them. A thread that holds a reap may
+ * wait for another one, in an order that the program chooses. So fork must not take all locks one after the
+ * other. Instead it closes a gate, at which outside threads wait, and takes and gives back each lock once. A
+ * thread that takes a lock after that sees the closed gate. A thread that still holds a reap has held one
+ * since before the gate was closed. So after all locks were taken once no thread holds a reap. If the forking
+ * thread itself holds a reap (a function of the user forks), other threads may wait for that reap: then fork
+ * tries only for a while, as with all locks (lock.h).
  *
- * Lock rank: reaps in the order of their program's (reapMove and reapAdopt: by address); the list of faces;
- * then those of lower layers, fork's order too.
+ * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
+ * locks of heaps and arenas. Fork takes them in this order too.
  */
 #ifndef REAP_SHARED_H
 #define REAP_SHARED_H
@@ -57,8 +58,8 @@ struct reap_face {
 
     uintptr_t tag;
     struct lock lock;
-    _Atomic(const void *) owner; /* the thread that holds it, by its lock_depth's address */
-    size_t depth;                /* how often */
+    _Atomic(const void *) owner; /* the thread that holds it, as the address of its lock_depth */
+    size_t depth;                /* how often the owner holds it */
     struct list_node node;
 };
 static_assert(sizeof(struct reap_face) <= REAP_FACE, "a face has its place in the first chunk");
@@ -70,25 +71,26 @@ static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
 /* Gives a new reap its face. */
 void reap_shared_begin(struct reap *reap);
 
-/* A shared reap ends; if this thread holds it, it does no more. */
+/* Ends a shared reap's face. If this thread holds the reap, it lets go of it. */
 void reap_shared_end(struct reap *reap);
 
-/* The reap of a handle that is no ordinary reap's, held. Aborts when it is no reap's at all. */
+/* Holds and returns the reap of a shared reap's handle. Aborts when the handle is none. */
 struct reap *reap_shared_hold(void *handle, const char *call);
 void reap_shared_hold_again(struct reap *reap);
 void reap_shared_let_go(struct reap *reap);
 
-/* The same, if it is a live reap's face that can be had at once. */
+/* Holds the reap of a face without waiting: REAP_BUSY if another thread holds it, REAP_DEAD if it has
+ * ended. */
 enum reap_try { REAP_HELD, REAP_BUSY, REAP_DEAD };
 enum reap_try reap_shared_try(struct reap_face *face);
 
-/* Aborts when it is neither. */
+/* Aborts when it is not the handle of a shared reap. */
 void reap_shared_check(void *handle, const char *call);
 
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));
 
-/* The same of a handle's place, most of which are not aligned as reaps are. */
+/* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are. */
 static inline void reap_check_place(void **handle, const char *call)
 {
     static_assert(REAP_HEADER == REAP_FACE && USER_MEMORY_ALIGN % (4 * REAP_FACE) == 0, "one test for both");
@@ -103,7 +105,7 @@ static inline struct reap_face *reap_face(const struct reap *reap)
     return (struct reap_face *)((char *)first + first->size - REAP_FACE);
 }
 
-/* What a user knows a reap by. */
+/* The handle by which a program knows a reap. */
 static inline void *reap_handle(struct reap *reap)
 {
     return reap_is_shared(reap) ? (void *)reap_face(reap) : reap;
@@ -114,10 +116,11 @@ static inline void reap_let_go(struct reap **reap)
     if (*reap && UNLIKELY(reap_is_shared(*reap))) reap_shared_let_go(*reap);
 }
 
-/* Before a variable of a reap that is held: it is let go where the variable ends. */
+/* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
+ * reap. */
 #define HELD __attribute__((cleanup(reap_let_go)))
 
-/* The reap of a handle that `call` was given. */
+/* Checks the handle that `call` was given; holds and returns its reap. */
 static inline struct reap *reap_hold(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
@@ -125,7 +128,7 @@ static inline struct reap *reap_hold(void **handle, const char *call)
     return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call);
 }
 
-/* The same of two handles. */
+/* Checks two handles and holds both reaps, that of the lower handle first. */
 static inline void reap_hold_both(void **one, struct reap **first, void **two, struct reap **second,
                                   const char *call)
 {
@@ -137,14 +140,14 @@ static inline void reap_hold_both(void **one, struct reap **first, void **two, s
     if (!in_order) *first = reap_hold(one, call);
 }
 
-/* Nothing but the check. */
+/* Checks a handle, and holds nothing. */
 static inline void reap_check(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
     if (UNLIKELY(!reap_is_plain(*handle))) reap_shared_check(*handle, call);
 }
 
-/* The owner of a live object that `call` was given, where its chunk is known. */
+/* Checks an object that `call` was given, with its chunk; holds and returns its reap. */
 static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const void *object,
                                            const char *call)
 {

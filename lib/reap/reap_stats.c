@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.c: what a reap holds, counted from its bitmaps when asked, so that allocation keeps no
- * counts. */
+/* reap_stats.c: statistics, walks and reports. They count objects from the bitmaps when asked, so that
+ * allocation keeps no counts. */
 #include "reap/reap_stats.h"
 
 #include "reap.h"
@@ -21,7 +21,7 @@ enum { BATCH = 64, INDENT = 2, DEEP = 40 /* levels; further ones are numbered: a
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
-/* Starts that are not free, below a unit. */
+/* Counts the blocks below a unit that are not free. */
 static size_t count_objects(const struct reap_chunk *chunk, size_t top)
 {
     size_t count = 0;
@@ -34,7 +34,8 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
     return count;
 }
 
-/* Another thread may put it there, or take it, at any time: so it is no part of held and peak. */
+/* Counts the cached child chunk. Another thread may set or take it at any time, so held and peak are
+ * without it. */
 static void count_cradle(const struct reap *reap, struct reap_stats *stats)
 {
     if (!atomic_load_explicit(&reap->cached_child, memory_order_relaxed)) return;
@@ -43,7 +44,7 @@ static void count_cradle(const struct reap *reap, struct reap_stats *stats)
     if (stats->peak_chunk_bytes < stats->chunk_bytes) stats->peak_chunk_bytes = stats->chunk_bytes;
 }
 
-/* Counts one chunk; false: it is not this reap's any more, or being taken apart. */
+/* Counts one chunk. False: it is not this reap's any more, or another thread is changing it. */
 typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats);
 
 static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
@@ -55,8 +56,9 @@ static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, 
     return true;
 }
 
-/* The same of a reap that other threads use, and may end meanwhile. All is frozen, so memory stays; but any
- * word may be of another time than the next one, or of another chunk, and is looked at before it is used. */
+/* Counts a chunk of a reap that other threads use, and may end meanwhile. All chunks are frozen, so their
+ * memory stays. But two words may be from different times or chunks, so each word is checked before it is
+ * used. */
 static bool count_others(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
 {
     struct reap_chunk copy;
@@ -120,7 +122,8 @@ struct place {
     size_t unit;
 };
 
-/* Moves on to the first live object at or behind a place where a block may start; false: none. */
+/* Moves a place, where a block may start, to the first live object at it or behind it. False: there is
+ * none. */
 static bool find_object(const struct reap *reap, struct place *place)
 {
     for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {
@@ -139,7 +142,7 @@ static bool find_object(const struct reap *reap, struct place *place)
     return false;
 }
 
-/* Is the next object as it was found? Not if fn has freed another object than its own, cleared the reap, or
+/* Aborts when the walk's next object is gone: fn has freed another object than its own, cleared the reap, or
  * gone back to a mark. */
 static void check_place(const struct reap *reap, const struct place *place)
 {
@@ -149,8 +152,8 @@ static void check_place(const struct reap *reap, const struct place *place)
     if (UNLIKELY(!is_there || !reap_is_object(chunk, object))) reap_misuse_object("reapWalk", reap, object);
 }
 
-/* The next object is found before fn is called: if fn frees its object, then what stood behind it
- * may change, and its chunk go, but not a chunk in which another object lives. */
+/* The walk finds the next object before it calls fn. If fn frees its object, the blocks behind it may change,
+ * and its chunk may go, but not a chunk with another live object. */
 int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), void *arg)
 {
     HELD struct reap *reap = reap_hold(handle, "reapWalk");
@@ -158,7 +161,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     reap_alloc_take_remote(reap);
     struct place next = {.chunk = reap_chunk_begin(reap)};
     bool more = find_object(reap, &next), within = reap->walked;
-    const void *coming = within ? reap->coming : NULL; /* of the walk that this one is in */
+    const void *coming = within ? reap->coming : NULL; /* of the walk around this one */
     int result = 0;
     while (more && result == 0) {
         struct place here = next;
@@ -181,8 +184,8 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
 
 /* --- reports --------------------------------------------------------------------------------- */
 
-/* What is printed of a reap that other threads may use, and end: read of it while all is frozen. Printing may
- * allocate, so it comes after. */
+/* The data to print of a reap that other threads may use, and end. It is read while all chunks are frozen,
+ * and printed afterwards, because printing may allocate. */
 struct view {
     struct reap *parent, *children, *next;
     void *handle;
@@ -208,7 +211,7 @@ static void read_name(const struct reap *reap, char *text)
     text[room] = '\0';
 }
 
-/* false: it is no more. */
+/* Reads the data of a reap. False: the reap has ended. */
 static bool look_at(struct reap *reap, struct view *view)
 {
     chunk_freeze();
@@ -227,7 +230,7 @@ static bool look_at(struct reap *reap, struct view *view)
     return is;
 }
 
-/* The program has come to its end, maybe without its standard error and amid its own exit handlers. */
+/* Writes the line of a reap that is left at exit, when the program's standard error may be closed already. */
 static void say_left(const struct view *view)
 {
     const char *above = view->above;
@@ -239,7 +242,7 @@ static void say_left(const struct view *view)
                 report_bytes(held, view->stats.chunk_bytes, "held"));
 }
 
-/* out NULL: as one that is left at exit. */
+/* Prints the data of a reap to out; NULL: as a reap that is left at exit. */
 static void print_view(const struct view *view, int depth, FILE *out)
 {
     const struct reap_stats *stats = &view->stats;
@@ -256,7 +259,7 @@ static void print_view(const struct view *view, int depth, FILE *out)
             stats->chunk_bytes, stats->peak_chunk_bytes, limit);
 }
 
-/* The tree below top in preorder, newest children first, without recursion. */
+/* Prints the tree of top in preorder, newest children first, without recursion. */
 static void print_tree(struct reap *top, FILE *out)
 {
     struct view view;
@@ -316,7 +319,7 @@ static void print_all(FILE *out)
     } while (roots.count == BATCH);
 }
 
-/* At exit, but after the functions that the program has registered with atexit. */
+/* A destructor lists the reaps: it runs after the functions that the program has registered with atexit. */
 static bool left_at_exit;
 
 __attribute__((destructor)) static void say_all_left(void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.h: what is said of reaps that end, and of those that never do. */
+/* reap_stats.h: statistics of reaps for the trace, and for the list of reaps that were never destroyed. */
 #ifndef REAP_STATS_H
 #define REAP_STATS_H
 
 #include "region/reap_types.h"
 
-/* Traces a reap that is cleared, or ends. */
+/* Writes a line to the trace for a reap that is cleared, or ends. */
 void reap_stats_trace(const struct reap *reap, bool ends);
 
-/* Has each of them named when the program exits, if the options say so. */
+/* If the options say so, arranges that the program's exit lists each reap that was never destroyed. */
 void reap_stats_start(void);
 
 #endif

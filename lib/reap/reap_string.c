@@ -6,7 +6,7 @@
 
 #include "reap/reap_shared.h"
 
-enum { GUESS = 256 }; /* bytes on the stack for what most formats make */
+enum { GUESS = 256 }; /* bytes on the stack, enough for the output of most formats */
 
 static void *copy(void **handle, const void *bytes, size_t n)
 {

@@ -59,7 +59,7 @@ void reap_trace_start(void)
     reap_trace_on = true;
 }
 
-/* Has the program closed the file, and opened another under its number? */
+/* Is the trace still open? The program may have closed it, and opened another file under its number. */
 static bool is_open(void)
 {
     struct stat is;

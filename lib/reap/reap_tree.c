@@ -10,7 +10,7 @@ enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 
 unsigned reap_tree_generation = 1;
 
-/* Rebuilds prev from next, after a thread that the fork left behind. */
+/* Rebuilds prev from next, after a fork has left behind the thread that was changing the list. */
 static void mend(struct reap *parent)
 {
     struct reap *prev = NULL;
@@ -65,7 +65,7 @@ size_t reap_tree_count(struct reap *parent)
 
 /* --- adopting -------------------------------------------------------------------------------- */
 
-static struct reap adopters; /* nobody's parent: its lock is theirs */
+static struct reap adopters; /* no reap: adopting threads take its lock */
 
 void reap_tree_adopt_begin(void) { reap_tree_lock(&adopters); }
 void reap_tree_adopt_end(void) { reap_tree_unlock(&adopters); }

@@ -5,17 +5,18 @@
  *                                   <──prev──     <──prev──
  *
  * Each reap has a lock for its list of children, so that several threads may create and destroy
- * children of one parent. It is held for a few instructions, and never while anything is called,
- * so threads spin for it.
+ * children of one parent. A thread holds it for a few instructions, and calls nothing meanwhile, so
+ * other threads spin for it.
  *
- * Fork: the child may inherit a lock that a thread it does not have was holding. A held lock's
- * value is therefore the process's generation, which each fork raises in the child: an older one
- * means that nobody is there to let go. `next` links are changed by single stores, in an order
- * that keeps the list whole at every moment; who takes over such a lock mends `prev` from them.
- * The same generation tells of a reap that is being ended (REAP_ENDING) whether somebody is there who does: a
- * child that another thread was destroying is whole until it is off the list, and its parent may end it.
+ * Fork: the child may inherit a lock that was held by a thread which the child does not have. So a held
+ * lock's value is the generation of the process, which each fork raises in the child. An older value means
+ * that no thread is there to unlock. Single stores change the `next` links, in an order that keeps the list
+ * whole at every moment. A thread that takes over such a lock rebuilds `prev` from `next`. The generation
+ * also tells whether the thread that was ending a reap (REAP_ENDING) is there: a child that another thread
+ * was destroying is whole until it is off the list, and its parent may end it.
  *
- * Lock rank: the one lock of all who adopt; then a parent's lock, while which nothing is called or locked.
+ * Lock rank: the one lock of all adopting threads; then a parent's lock. Under the latter nothing is called
+ * or locked.
  */
 #ifndef REAP_TREE_H
 #define REAP_TREE_H
@@ -27,16 +28,17 @@
 
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
 
-/* Takes a lock that is not free: waits, or takes over what a fork left behind. */
+/* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
 void reap_tree_wait(struct reap *parent);
 
-/* The lock of those who adopt is nobody's, who has no tag. */
+/* The rank of a parent's lock. The lock of adopting threads lies in a parent that is no reap and has no
+ * tag. */
 static inline enum lock_rank reap_tree_rank(const struct reap *parent)
 {
     return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;
 }
 
-/* A process with one thread needs no atomic instruction. */
+/* Locks a parent's list of children. A process with one thread needs no atomic instruction. */
 static inline void reap_tree_lock(struct reap *parent)
 {
     unsigned unlocked = 0, generation = reap_tree_generation;
@@ -56,8 +58,8 @@ static inline void reap_tree_unlock(struct reap *parent)
     atomic_store_explicit(&parent->lock, 0, memory_order_release);
 }
 
-/* Makes child the newest child of parent, which may be NULL; the parent's flags. Where marks are open there
- * it is born at their depth, which changes under the lock (reap_mark.c). */
+/* Makes child the newest child of parent, which may be NULL, and returns the parent's flags. The child is
+ * born at the depth of the parent's open marks, which changes under the lock (reap_mark.c). */
 static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
     ASSERT(child != parent && child->tag != 0);
@@ -104,9 +106,10 @@ static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
     return chunk;
 }
 
-/* Has the parent keep the first chunk of a child that is gone, if it has none and this is as big as the next
- * child's will be. The child is on no list any more, so a fork at any time finds it whole or not at all. A
- * parent in memory of the user's keeps none: that may be shared with processes in which the chunk is not. */
+/* Keeps a dead child's first chunk in its parent as the cached child, if the parent has none and the chunk
+ * has the size of the next child's. The child is off the list by then, so a fork at any time finds it whole
+ * or not at all. A parent in user memory keeps none: other processes may share that memory, but not the
+ * chunk. False: the chunk is not kept. */
 static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
 {
     struct reap_chunk *none = NULL;
@@ -121,30 +124,30 @@ static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *
     return true;
 }
 
-/* The reap after this one in the tree below top, parents before their children; NULL after the last. The
- * tree must stand still. */
+/* The reap after this one in the tree below top, parents before their children; NULL after the last one. No
+ * thread may change the tree meanwhile. */
 struct reap *reap_tree_after(const struct reap *top, const struct reap *reap);
 
-/* Makes a reap the newest child of another parent, or a root (NULL). From adopt_begin to adopt_end nobody
- * else does that, so that two reaps cannot come to be below each other. */
+/* Makes a reap the newest child of another parent, or a root (NULL). From adopt_begin to adopt_end no other
+ * thread does so: otherwise two reaps could come to be below each other. */
 void reap_tree_adopt_begin(void);
 void reap_tree_adopt(struct reap *reap, struct reap *parent);
 void reap_tree_adopt_end(void);
 
-/* Is a reap another one, or below it? */
+/* Is a reap equal to top, or below it? */
 bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
-/* Are there children? Where other threads make or destroy some there may be others the next moment. */
+/* Are there children? The answer may be old at once, if other threads create or destroy some. */
 static inline bool reap_tree_has_children(const struct reap *parent)
 {
     return __atomic_load_n(&parent->children, __ATOMIC_RELAXED) != NULL;
 }
 
-/* The newest child if it was born at a depth or later, or NULL. An older one may be another thread's, which
- * may destroy it just now: nobody else may look at it. */
+/* The newest child if it was born at this depth or deeper, or NULL. Other threads may be destroying an older
+ * one, so this is not to be read. */
 struct reap *reap_tree_newest(struct reap *parent, unsigned depth);
 
-/* How many children there are. */
+/* The number of children. */
 size_t reap_tree_count(struct reap *parent);
 
 #endif

@@ -22,10 +22,10 @@
 
 enum {
     SPINS = 64,          /* tries before a waiter offers its processor */
-    LEFT_BEHIND = 100000 /* and before it gives up, in the child of a fork */
+    LEFT_BEHIND = 100000 /* tries before it gives up, in the child of a fork */
 };
 
-/* Has it been pushed? What is in it is the program's, and undefined perhaps. */
+/* Is the object pending? Its words are the program's, and may be undefined. */
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;
@@ -33,10 +33,10 @@ static bool is_pending(const void *object)
     return words[1] == reap_pending(object);
 }
 
-/* Has an object three words? Of one that has no other close behind it, nothing that lasts tells its size.
- * One word of the bitmap is read, and at once: whatever comes or goes behind an object, no start there is
- * seen in it without the one that ends the object. So nothing is read that the reap's thread often writes to.
- */
+/* Has an object room for three words? It reads one word of the bitmap, once. Whatever comes or goes behind
+ * the object, that word never has a later start bit without the one at the object's end. If the word has no
+ * later bit, nothing lasting tells the size, and the answer is no. So this reads nothing to which the reap's
+ * thread often writes. */
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
@@ -46,8 +46,9 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
     return behind != 0 && !(behind & 1);
 }
 
-/* It points out one that was pushed before, which a drain will come to later: so many later, where one thread
- * frees most. Whatever it is, it is only prefetched. */
+/* Puts the address of an object that was pushed before into a third word. The loop that frees pending objects
+ * comes to that one later: REAP_AHEAD objects later, if one thread frees most. A wrong address does no harm,
+ * since the loop only prefetches it. */
 static uintptr_t point_out(struct reap *reap, uintptr_t *words)
 {
     ASSERT((uintptr_t)words % REAP_UNIT == 0);
@@ -81,9 +82,8 @@ static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
 
 /* --- the size of an object, while its reap's thread goes on ---------------------------------- */
 
-/* Where the blocks of a chunk end: at the bump pointer, if that is in it. Which chunk is current, and where
- * it bumps, may be read from before and after a change: then the chunk has retreated, and measure() tries
- * again. */
+/* The unit where a chunk's blocks end: at the bump pointer, if that is in it. The reads of `current` and
+ * `bump` may come before and after a change. Then shrink_seq has changed too, and measure() tries again. */
 static size_t top_of(const struct reap_chunk *chunk)
 {
     const struct reap *reap = chunk->owner;
@@ -94,8 +94,8 @@ static size_t top_of(const struct reap_chunk *chunk)
     return current == chunk && offset <= end * REAP_UNIT ? offset / REAP_UNIT : end;
 }
 
-/* Blocks that are made behind an object meanwhile start where it ends, and show that before the bump pointer
- * moves; only a retreat takes such a sign away. */
+/* A block that is made behind an object meanwhile starts at its end, and its start bit is set before the bump
+ * pointer moves. Only a change between reap_shrink_begin and reap_shrink_end takes such a bit away. */
 bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units)
 {
     uint32_t before = atomic_load_explicit(&chunk->shrink_seq, memory_order_acquire);
@@ -105,8 +105,8 @@ bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *un
     return before % 2 == 0 && before == atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
 }
 
-/* The same until it succeeds. In the child of a fork nobody may be there who ends a retreat; but then there
- * is nobody either who would use what is behind the object. */
+/* Measures until it succeeds. In the child of a fork the thread that would end a shrink may be missing. Then
+ * no thread uses the memory behind the object either, so the last answer is good. */
 static size_t measure(const struct reap_chunk *chunk, size_t unit)
 {
     size_t units;
@@ -131,7 +131,8 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* Has the thread the reap of a chunk for itself, since it is in it, or shares it? */
+/* May this thread use the reap of a chunk directly? It may if it has entered the reap, or the reap is
+ * shared. */
 static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 
 static void free_own(struct reap_chunk *chunk, void *object, const char *call)
@@ -153,7 +154,8 @@ static void *alloc(void *entered, size_t alignment, size_t size)
     return alignment <= REAP_UNIT ? reap_alloc_any(reap, size) : reap_alloc_aligned(reap, alignment, size);
 }
 
-/* Most of what is freed in a thread that is in a reap is that reap's. */
+/* Frees an object of the entered reap by a fast path. Most objects that such a thread frees are that reap's.
+ * False: nothing was freed. */
 static bool free_entered(void *object)
 {
     struct reap *reap = redirect_reap;
@@ -162,8 +164,8 @@ static bool free_entered(void *object)
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
 
-/* Of what is another thread's only lines are read that seldom change: the reap's own first one is not among
- * them. */
+/* Frees an object from any thread. Of another thread's reap it reads only cache lines that seldom change, and
+ * not the first line of the reap. */
 static void free_object(void *in, void *object, const char *call)
 {
     struct reap_chunk *chunk = in;
@@ -175,16 +177,16 @@ static void free_object(void *in, void *object, const char *call)
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
     if (UNLIKELY(reap_instrumented))
-        reap_remote_usable(chunk, object); /* its first two words are written to */
+        reap_remote_usable(chunk, object); /* push() writes to the object's first two words */
     push(chunk, object, call);
 }
 
-/* A chunk with an object of the reap, which does not know of it yet. */
+/* Makes a chunk with an object for the reap, which links it later. */
 static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 {
     uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
     bool limited = flags & REAP_LIMITED;
-    if (flags & REAP_SOURCED && !chunk_source_is_hoard(&reap->source)) { /* which is its own thread's */
+    if (flags & REAP_SOURCED && !chunk_source_is_hoard(&reap->source)) { /* only its thread may call it */
         errno = ENOMEM;
         return NULL;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* validate.c: do a reap's equations hold? */
+/* validate.c: checks a reap's invariants. */
 #include "reap/validate.h"
 
 #include "base/report.h"
@@ -7,7 +7,7 @@
 #include "reap/reap_tree.h"
 #include "region/reap_free.h"
 
-/* What the walks add up. */
+/* The sums that the walks add up. */
 struct sums {
     size_t held;
     size_t spare_bytes;
@@ -17,7 +17,7 @@ struct sums {
     const char *wrong; /* the first equation that does not hold */
 };
 
-/* The equation is the message, so that a failing test names it. */
+/* Notes an equation that does not hold. Its text is the message, so that a failing test names it. */
 #define HOLDS(sums, equation)                                                                                \
     do                                                                                                       \
         if (!(equation) && !(sums)->wrong) (sums)->wrong = #equation;                                        \
@@ -163,7 +163,7 @@ static void check_children(const struct reap *reap, struct sums *sums)
     }
 }
 
-/* What is below a limiter in a reap's tree, and has drawn on it; itself included. */
+/* Checks the accounts of a limiter against all reaps of its tree, itself included. */
 static void check_accounts(const struct reap *top, struct sums *sums)
 {
     size_t drawn = 0, extra = 0;

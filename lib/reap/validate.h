@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* validate.h: do a reap's equations hold?
+/* validate.h: checks a reap's invariants.
  *
- * Checks the invariants that reap_chunk.h and reap_free.h state, by walking all of a reap. For tests, for the
- * debugger, and for the assertions of a debug build: in others nothing in the library calls it.
+ * The functions walk all of a reap and check the invariants that reap_types.h, quota.h and reap_shared.h
+ * state. They are for tests, the debugger and the assertions of a debug build. In a release build nothing in
+ * the library calls them.
  *
  * Threads: the reap's own.
  */
@@ -14,11 +15,12 @@
 /* True, or false with *why (which may be NULL) set to the equation that does not hold. */
 bool reap_is_valid(const struct reap *reap, const char **why);
 
-/* The same, but for what other threads may change meanwhile: its children, and limits. Between two calls.
- * False after a line on standard error with the equation. Debug builds only. */
+/* Checks all but the fields that other threads may change meanwhile: children, and limits. To be called
+ * between two calls on the reap. False, after a line on standard error with the equation. Debug builds
+ * only. */
 bool reap_is_sound(const struct reap *reap);
 
-/* Where a call begins that is not the fastest. */
+/* Stands at the beginning of each slow call. */
 #define ASSERT_SOUND(reap) ASSERT_WALK(256 + (reap)->held / 64, reap_is_sound(reap))
 
 #endif

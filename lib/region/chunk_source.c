@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunk_source.c: where a reap made by reapCreateWith has its chunks from. */
+/* chunk_source.c: the source from which a reap made by reapCreateWith takes its chunks. */
 #include "region/chunk_source.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static void *no_memory(void)
     return NULL;
 }
 
-/* The source's own mallocs are not to ask the reap that asks the source. */
+/* Calls the user's function. Its mallocs must not come from the reap that needs the chunk. */
 static void *call_take(const struct chunk_source *backing, size_t size)
 {
     ASSERT(backing->take && size != 0);

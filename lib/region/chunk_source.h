@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunk_source.h: where a reap made by reapCreateWith has its chunks from.
+/* chunk_source.h: the source from which a reap made by reapCreateWith takes its chunks.
  *
- *     a buffer          | first chunk |                       no other chunks, large objects are in it too
+ *     a buffer          | first chunk |                       no other chunk: large objects lie in it too
  *     a source          | first chunk |   | chunk |  ...      from the user's function, and back to it
  *     a buffer, then a source
- *     neither           | first chunk |   | chunk |  ...      the backend's, of other sizes than usual
+ *     neither           | first chunk |   | chunk |  ...      from the backend, but of other sizes than usual
  *
  * Threads: the reap's own.
  */
@@ -20,19 +20,19 @@ struct chunk_source {
     void *(*take)(size_t size, void *arg);
     void (*give)(void *chunk, size_t size, void *arg);
     void *arg;
-    void *buffer; /* the first chunk, where it is in one */
+    void *buffer; /* of the user, for the first chunk; or NULL */
 };
 
-/* May chunks of the backend be among its chunks? */
+/* Do the reap's chunks come from the backend? */
 static inline bool chunk_source_is_hoard(const struct chunk_source *backing)
 {
     return !backing->take && !backing->buffer;
 }
 
-/* A chunk; as chunk_alloc. */
+/* Returns a chunk as chunk_alloc does, but from the source. */
 void *chunk_source_take(const struct chunk_source *backing, size_t size, size_t *got, bool *zeroed);
 
-/* A chunk of the user's goes back. */
+/* Gives a chunk in user memory back to the source; the buffer is only forgotten. */
 void chunk_source_give(const struct chunk_source *backing, void *chunk, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain.c: which chunks a reap can do without. */
+/* drain.c: draining chunks, which a reap can do without. */
 #include "region/drain.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk
     return chunk->end_unit - chunk->first - chunk->live_units + hole_in(reap, chunk);
 }
 
-/* Have the other chunks in use room for what lives in this one and in the draining ones, and for an eighth of
- * what lives in them beside? */
+/* Have the other chunks in use room for the live objects of this chunk and of draining ones, and for an
+ * eighth of their own besides? */
 static bool others_have_room(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t have = 0, need = chunk->live_units - hole_in(reap, chunk), live = 0;
@@ -37,7 +37,8 @@ static bool others_have_room(const struct reap *reap, const struct reap_chunk *c
     return have >= need + live / 8;
 }
 
-/* The chunk with the hole is most likely to be filled, and only thought of when most of it has been used. */
+/* The chunk with the hole is likely to be filled soon: so it is due only when less than half of it is
+ * hole. */
 bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t all = chunk->end_unit - chunk->first;
@@ -46,7 +47,7 @@ bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk)
     return others_have_room(reap, chunk);
 }
 
-/* Drains a chunk whose blocks are on no free list any more. */
+/* Drains a chunk after its blocks have left the free lists. */
 static void drain_unlisted(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && !chunk->draining && chunk->frees);
@@ -65,7 +66,7 @@ void reap_drain_begin(struct reap *reap, struct reap_chunk *chunk)
     drain_unlisted(reap, chunk);
 }
 
-/* Where the first live block behind a free one starts. */
+/* The unit where the first live block behind a free one starts; top if there is none. */
 static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t top)
 {
     ASSERT(reap_is_free(chunk, unit) && unit < top);
@@ -78,7 +79,6 @@ static size_t next_live(const struct reap_chunk *chunk, size_t unit, size_t top)
     return i * 64 + (size_t)__builtin_ctzll(live);
 }
 
-/* The free blocks of a draining chunk, joined, are for use again. */
 void reap_drain_end(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->draining && reap->draining != 0 && !reap_chunk_is_to_sweep(chunk));
@@ -130,7 +130,7 @@ static bool is_dirty(const struct reap *reap, const struct reap_chunk *chunk)
     return reap_chunk_is_to_sweep(chunk);
 }
 
-/* Is half of the memory of chunks in use in those that are so? */
+/* Is at least half of the memory of chunks in use in those for which `is` holds? */
 static bool most_are(const struct reap *reap, bool (*is)(const struct reap *, const struct reap_chunk *))
 {
     size_t yes = 0, no = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain.h: chunks that a reap can do without.
+/* drain.h: draining chunks, which a reap can do without.
  *
- * Where objects are freed here and there, chunks grow emptier and none is given back. So a chunk is drained
- * when less than half of it is live and the other chunks have room for that and some more: its free blocks
- * leave the free lists, it only loses objects, and it is given back with its last one. Before the reap grows,
- * draining chunks are taken into use again.
+ * When a program frees objects here and there, all chunks grow emptier, but none becomes empty. So the reap
+ * drains a chunk of which less than half is live, if the other chunks have room for its objects and some
+ * more. The free blocks of a draining chunk leave the free lists. So the chunk only loses objects, and the
+ * reap gives it back with the last one. Before the reap grows, it takes draining chunks into use again.
  *
  * A reap that is about to grow, and of which a quarter is free, drains all its chunks and takes them into use
- * again one by one. This joins free neighbours, which frees that were each followed by an allocation have not
- * done. Where it was in vain, it is not done again before the reap has grown by an eighth.
+ * again one by one. This joins free neighbours that no sweep has joined: a chunk is not due for a sweep while
+ * an allocation follows each free. If this was in vain, the reap grows by an eighth before it tries again.
  *
- * The bitmaps alone tell the free blocks of a draining chunk. A free there touches no object, and the end of
- * the draining joins blocks a run at a time. So where most chunks are to be drained, or most have blocks to
- * join, all are drained at once, by emptying the free lists: to take each block off its list would touch it
- * and both neighbours on the list.
+ * Only the bitmaps tell the free blocks of a draining chunk. So a free there touches no object, and the end
+ * of the draining joins a whole run of blocks at a time. If most chunks are to be drained, or most have
+ * blocks to join, the reap drains all of them at once: it empties the free lists. To take each block off its
+ * list would touch that block and both of its neighbours on the list.
  *
  * Threads: the reap's own.
  */
@@ -22,29 +22,29 @@
 
 #include "region/reap_chunk.h"
 
-/* May the reap do without the free blocks of a chunk, in which less than half lives? */
+/* Can the reap do without this chunk's free blocks? At least half of the chunk must be free. */
 bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk);
 
-/* Drains a chunk, which has no hole. */
+/* Drains a chunk that does not have the hole. */
 void reap_drain_begin(struct reap *reap, struct reap_chunk *chunk);
 
-/* Takes a draining chunk into use again. */
+/* Joins the free blocks of a draining chunk and puts them on the free lists again. */
 void reap_drain_end(struct reap *reap, struct reap_chunk *chunk);
 
 /* Takes the draining chunk with the most free bytes into use. False: there is none. */
 bool reap_drain_end_one(struct reap *reap);
 
-/* Is that part, a half or a quarter, of the chunks in use in which something was freed free? */
+/* Is 1/part free of those chunks in use in which something was freed? */
 bool reap_drain_part_is_free(const struct reap *reap, unsigned part);
 
-/* Is one chunk to be drained, and so many others that all may as well be? */
+/* Are so many chunks half free that draining all of them costs less than draining one? */
 bool reap_drain_most_are_due(const struct reap *reap);
 
-/* Are so many free blocks to be joined that all free lists may as well be filled anew? */
+/* Do so many chunks wait for a sweep that filling all free lists anew costs less? */
 bool reap_drain_all_is_due(const struct reap *reap);
 
-/* Empties the free lists and drains every chunk with free blocks but the current one, whose blocks it joins.
- */
+/* Empties the free lists and drains every chunk with free blocks, except for the current one, in which it
+ * joins them. */
 void reap_drain_all(struct reap *reap);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* freelist.c: a reap's free blocks by size: what is rare. */
+/* freelist.c: a reap's free blocks by size: the rare case of a list that becomes empty. */
 #include "region/freelist.h"
 
 NOINLINE void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t size)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* freelist.h: a reap's free blocks by size.
  *
- * They are linked through their own memory:
+ * Free blocks are linked through their own memory:
  *
  *     list     0   1   2  ...  31 | 32        33        34        35
  *     units    1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
  *
- * And the sweep list: chunks whose free neighbours may not be joined yet.
+ * The sweep list has the chunks in which free neighbours may wait to be joined.
  *
  * Threads: the reap's own.
  */
@@ -17,9 +17,9 @@
 
 #include "region/reap_chunk.h"
 
-enum { REAP_SMALL_SWEEP = 32 * 1024 }; /* bytes; sweeping a chunk up to this costs less than it may save */
+enum { REAP_SMALL_SWEEP = 32 * 1024 }; /* bytes; to sweep a chunk of this size costs less than it may save */
 
-/* Heap mode while something is free. */
+/* Sets heap mode if a free list holds a block, else region mode. */
 static inline void reap_choose_mode(struct reap *reap)
 {
     if (reap->freelists_used)
@@ -38,8 +38,8 @@ static inline size_t reap_freelist(size_t units)
     return list < REAP_FREELISTS ? list : REAP_FREELISTS - 1;
 }
 
-/* Puts a block on a free list. The first one there has no prev to speak of: so taking it does not touch the
- * second one. */
+/* Puts a block on a free list. The prev of the first block there is undefined: so taking that block does not
+ * touch the second one. */
 static inline void reap_freelist_link(struct reap *reap, struct reap_tables *tables, struct reap_block *block,
                                       size_t list)
 {
@@ -64,7 +64,7 @@ static inline void reap_freelist_push(struct reap *reap, struct reap_chunk *chun
     reap_freelist_link(reap, reap_tables_of(reap), block, reap_freelist(units));
 }
 
-/* Notes that the free list for a size holds nothing any more, and returns the block that was the last. */
+/* Notes that the free list for a size has become empty, and returns `block`, its last block. */
 void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t size)
     __attribute__((returns_nonnull));
 
@@ -84,7 +84,7 @@ static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *b
     if (block->next) block->next->prev = block->prev;
 }
 
-/* Takes a free block out of its free list and the bitmaps, because it becomes part of another. */
+/* Takes a free block off its free list and out of the bitmaps, because it becomes part of another block. */
 static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk *chunk, size_t unit,
                                            size_t end)
 {
@@ -98,7 +98,7 @@ static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk 
 
 /* --- runs of free blocks --- */
 
-/* Where a run of free blocks that starts at unit ends; all but the first are dissolved. */
+/* Dissolves the free blocks from unit `end` on, up to a live block or to top. Returns where they end. */
 static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t top)
 {
     ASSERT(top <= chunk->end_unit);
@@ -110,8 +110,8 @@ static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *c
     return end;
 }
 
-/* When a chunk that has been swept is due again: a small one with the next free, a big one when a
- * sixteenth of it was freed, so that a sweep is paid for by what was freed. */
+/* The `sweep_below` of a chunk that has just been swept. A small chunk is due with the next free, a big one
+ * when a sixteenth of it was freed: so the frees before a sweep pay for it. */
 static inline size_t reap_freelists_next_sweep(const struct reap_chunk *chunk)
 {
     size_t step = chunk->size / REAP_UNIT / 16;

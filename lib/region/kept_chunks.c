@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_chunks.c: chunks that were given back, for those who look for mistakes. */
+/* kept_chunks.c: a quarantine for chunks that reaps have given back, under Valgrind and AddressSanitizer. */
 #include "region/kept_chunks.h"
 
 #include "base/sanitizer.h"
 
 enum {
     KEPT = 64,                    /* chunks */
-    KEPT_SIZE = 4 * 1024 * 1024,  /* bytes of one, at most */
-    KEPT_BYTES = 32 * 1024 * 1024 /* and of all of them */
+    KEPT_SIZE = 4 * 1024 * 1024,  /* bytes of a kept chunk, at most */
+    KEPT_BYTES = 32 * 1024 * 1024 /* bytes of all kept chunks, at most */
 };
 
 bool kept_chunks_on;
@@ -22,7 +22,7 @@ static void give(struct reap_chunk *chunk)
     chunk_free(chunk);
 }
 
-/* All but the header, with the reap itself where it is the first one, and a face. */
+/* Hides all of a chunk but its header (with the reap itself in a first chunk) and a face. */
 static void hide(struct reap_chunk *chunk)
 {
     size_t first = chunk->first * REAP_UNIT, face = chunk->shared ? REAP_FACE : 0;

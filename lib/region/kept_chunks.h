@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_chunks.h: chunks that were given back, for those who look for mistakes.
+/* kept_chunks.h: a quarantine for chunks that reaps have given back, under Valgrind and AddressSanitizer.
  *
- * With a tool in the process (sanitizer.h) what was in a reap that is no more, or was cleared, must not be
- * touched. So its chunks do not go back to the backend at once, which would give them to the next reap: they
- * wait, hidden but for what calls look at to see that a handle, or an object, is dead.
+ * A program must not touch the objects of a reap that was destroyed or cleared. The backend would give the
+ * chunks to the next reap at once, and then the sanitizer (sanitizer.h) could not tell such a use. So the
+ * chunks wait here, hidden, but for the words by which calls see that a handle, or an object, is dead.
  *
- * Of 64 chunks, 4 MiB each and 32 MiB in all, the oldest goes when another comes. The user's memory is not
- * kept.
+ * Up to 64 chunks wait, of at most 4 MiB each and 32 MiB in all. When another comes, the oldest goes. User
+ * memory is not kept.
  *
- * Threads: any. Without a lock, so a fork finds them whole.
+ * Threads: any. There is no lock, so a fork finds the chunks whole.
  */
 #ifndef KEPT_CHUNKS_H
 #define KEPT_CHUNKS_H
 
 #include "region/reap_types.h"
 
-/* Is there such a tool? Set by reap_instrument_start. */
+/* Does a sanitizer run? reap_instrument_start sets it. */
 extern HIDDEN bool kept_chunks_on;
 
-/* Keeps a chunk of the backend's, or gives it back. */
+/* Keeps a chunk of the backend, or gives it back when it is too big. */
 void kept_chunks_add(struct reap_chunk *chunk);
 
 #endif

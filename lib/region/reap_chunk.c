@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_chunk.c: chunks of a reap, from the backend and back. */
+/* reap_chunk.c: a reap takes chunks from the backend, and gives them back. */
 #include "region/reap_chunk.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
 
-enum { LOOKS = 64 }; /* at chunks, where a sum over them is asked for */
+enum { LOOKS = 64 }; /* chunks that carved_bytes() looks at, at most */
 
 bool reap_instrumented;
 
@@ -19,7 +19,7 @@ static struct reap_chunk no_chunk;
 struct reap_tables reap_no_tables = {.cache_last = REAP_CHUNK_CACHE - 1,
                                      .chunk_cache = {[0 ... REAP_CHUNK_CACHE - 1] = &no_chunk}};
 
-/* Counts bytes that the backend gave. */
+/* Counts bytes from the backend as held. */
 static void hold(struct reap *reap, size_t size)
 {
     reap->held += size;
@@ -52,8 +52,8 @@ void reap_tables_give_back(struct reap *reap)
     hoard_free(reap->big);
 }
 
-/* Two chunks have met in an entry: a table of four times as many, if that is no more than a 64th of what the
- * reap holds. Each chunk is then found again once. */
+/* Makes a chunk cache of four times as many entries, after two chunks have met in one, if it takes at most a
+ * 64th of the bytes held. The new cache is empty, so each chunk is looked up in the backend once more. */
 static NOINLINE void grow_tables(struct reap *reap)
 {
     struct reap_tables *old = reap->tables, *wide;
@@ -108,7 +108,7 @@ void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
     }
 }
 
-/* The reap itself may be in it. */
+/* Gives back a chunk in user memory, or of a guarded object. The reap itself may lie in it. */
 static NOINLINE void give_users(struct reap_chunk *chunk)
 {
     if (reap_chunk_is_apart(chunk)) {
@@ -133,7 +133,7 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
         chunk_free(chunk);
 }
 
-/* Puts a chunk on the reap's list. */
+/* Puts a chunk on the reap's list of chunks. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));
@@ -157,7 +157,7 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
         reap->chunks = chunk->next;
 }
 
-/* The reap's own tables again, where the wider ones are too much for what is left. */
+/* Returns to the reap's own tables, when the big ones are too big beside the memory that is left. */
 static void narrow(struct reap *reap)
 {
     ASSERT(reap->flags & REAP_BIG_TABLES);
@@ -185,7 +185,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     if (UNLIKELY(reap_wide_size(reap) > reap->held / 16)) narrow(reap);
 }
 
-/* A spare with room for units, taken off its list. */
+/* Takes a spare with room for units off its list. NULL: there is none. */
 static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 {
     if (reap->spare_bytes == 0) return NULL;
@@ -200,8 +200,8 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
     return NULL;
 }
 
-/* The bytes that live in the chunks that are carved, up to `enough` of them, and a sixteenth of the chunks
- * for what is not for objects. Where many large objects lie between, it is what the reap holds. */
+/* The live bytes in regular chunks, and a sixteenth of these chunks for headers and bitmaps. It stops at
+ * `enough` bytes. After a look at LOOKS chunks, of all kinds, it returns the held bytes without spares. */
 static size_t carved_bytes(const struct reap *reap, size_t enough)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
@@ -214,8 +214,9 @@ static size_t carved_bytes(const struct reap *reap, size_t enough)
     return bytes;
 }
 
-/* The next chunk's bytes: as much as lives in such chunks, which doubles it, so that a reap that shrank
- * starts small again, and one in which much is free, but nothing that fits, grows by little. */
+/* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap. A
+ * reap that has shrunk starts small again. A reap with much free memory, in which no block fits, grows by
+ * little. */
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE * 2;
@@ -227,7 +228,7 @@ static size_t next_size(const struct reap *reap)
     return size;
 }
 
-/* The least that has room for units; more than there can be, if there is no such size. */
+/* The least size of a chunk with room for units; PTRDIFF_MAX, of which no chunk can be, if there is none. */
 static size_t least_size(size_t units)
 {
     size_t size = REAP_FIRST_SIZE;
@@ -237,7 +238,7 @@ static size_t least_size(size_t units)
     return size;
 }
 
-/* A chunk from where this reap has its own. */
+/* Takes a chunk from the reap's source, or from the backend. */
 static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
 {
     bool backed = reap->flags & REAP_SOURCED;
@@ -277,7 +278,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
     return chunk;
 }
 
-/* Counted from the header to the object, modulo the end of all addresses. */
+/* Makes a guarded object. Its units are counted from the chunk header to the object, modulo 2^64 bytes. */
 static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_t units)
 {
     void *object;
@@ -299,7 +300,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 {
     if (UNLIKELY(guarded_on)) {
         if (zeroed) *zeroed = false;
-        size_t max = PTRDIFF_MAX / REAP_UNIT; /* which fails */
+        size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
         return whole_apart(reap, alignment, units < max ? units : max);
     }
     size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
@@ -343,7 +344,7 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
     reap_chunk_hold(to, chunk);
 }
 
-/* A chunk of the user's keeps its size. */
+/* Does an object of so many units fit its chunk, in user memory or guarded? Such a chunk keeps its size. */
 static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 {
     *size = chunk->size;

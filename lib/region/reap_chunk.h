@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_chunk.h: chunks of a reap, from the backend and back.
+/* reap_chunk.h: a reap takes chunks from the backend, and gives them back.
  *
  * Threads: the reap's own, but for reap_chunk_whole.
  */
@@ -12,41 +12,41 @@
 
 static_assert(sizeof(struct reap_chunk) <= GUARDED_HEADER, "an object's chunk may be apart from it");
 
-/* Is the chunk no more than the header of an object that lies elsewhere? */
+/* Is the chunk only the header of a guarded object, which lies elsewhere? */
 static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
 {
     return chunk->kind == REAP_WHOLE && chunk->apart;
 }
 
-/* A chunk with room for units, linked but not current. NULL: no memory. */
+/* Makes a chunk with room for units and links it; it is not the current one. NULL: no memory. */
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 
-/* Makes a regular chunk that is on no list, and not the first, an empty one of the reap's. */
+/* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed);
 
-/* A chunk for one object of so many units at an alignment. Not linked, nothing is counted: any
- * thread may call this. *zeroed tells whether the object is known to be zero (may be NULL). */
+/* Makes a chunk for one object of so many units at an alignment. Any thread may call this: the chunk is
+ * neither linked nor counted. Sets *zeroed (may be NULL) when the object is known to be zero. */
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed);
 
-/* Puts such a chunk on the reap's list. */
+/* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
-/* Makes a chunk with a large object another reap's. */
+/* Moves a chunk with a large object to another reap. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
 
-/* Has the reap's table forget a chunk, so that its frees take the slow path. */
+/* Takes a chunk out of the chunk cache, so that its frees take the slow path. */
 void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk);
 
-/* Gives back a chunk that is on no list, and has no tag that says it is live. */
+/* Gives back a chunk that is on no list, and whose tag is not that of a live chunk. */
 void reap_chunk_give_back(struct reap_chunk *chunk);
 
-/* Takes a chunk in which nothing lives off the list and gives it back. */
+/* Unlinks a chunk without live objects, and gives it back. */
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
 
-/* Resizes a large object in place: its chunk has room for units then, or false. */
+/* Resizes a large object in place, so that its chunk has room for units. False: that is not possible. */
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);
 
-/* Takes in the chunks that other threads made. */
+/* Links and counts the chunks that other threads have made for this reap. */
 void reap_chunk_adopt_all(struct reap *reap);
 static inline void reap_chunk_adopt(struct reap *reap)
 {
@@ -54,19 +54,19 @@ static inline void reap_chunk_adopt(struct reap *reap)
         reap_chunk_adopt_all(reap);
 }
 
-/* Tables that know nothing, for reaps that have freed nothing. */
+/* Empty tables, shared by all reaps in which nothing was freed. */
 extern HIDDEN struct reap_tables reap_no_tables;
 
 /* Gives a reap tables of its own. */
 void reap_tables_begin(struct reap *reap);
 
-/* The bytes of its wider ones, which are not in the reap; they are part of what it holds. */
+/* The bytes of the reap's big tables, which do not lie in it but count as held; 0 without them. */
 static inline size_t reap_wide_size(const struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap_tables_size(reap->big->cache_last + 1) : 0;
 }
 
-/* Gives them back. */
+/* Gives back the big tables. */
 void reap_tables_give_back(struct reap *reap);
 static inline void reap_tables_end(struct reap *reap)
 {
@@ -79,16 +79,16 @@ void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
 /* Carves a record of size bytes from the hole's end. NULL: the hole is too small. */
 void *reap_chunk_record(struct reap *reap, size_t size);
 
-/* Has a reap's frees take the slow path: its table forgets what it knows. */
+/* Empties the chunk cache, so that all frees take the slow path. */
 void reap_chunk_forget_all(struct reap *reap);
 
 /* The bytes of all live objects. */
 size_t reap_chunk_live_bytes(const struct reap *reap);
 
-/* The chunk of a pointer into this reap's memory; NULL for any other value. */
+/* The chunk of a pointer into this reap's memory; NULL for any other pointer. */
 struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
 
-/* The chunks that hold objects, newest first and the first one last; NULL after it. */
+/* The chunk with objects that comes after this one: newest first, and the first chunk last. NULL after it. */
 static inline struct reap_chunk *reap_chunk_after(const struct reap *reap, const struct reap_chunk *chunk)
 {
     if (chunk == reap_first_chunk(reap)) return NULL;

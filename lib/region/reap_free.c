@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_free.c: free blocks of a reap. */
+/* reap_free.c: heap mode: allocation from free blocks, and freeing. */
 #include "region/reap_free.h"
 
 #include <assert.h>
@@ -8,15 +8,14 @@
 #include "region/drain.h"
 
 enum {
-    TRIES = 8,                  /* blocks looked at in a list whose blocks may be too small */
-    BATCH = 4096,               /* bytes of free blocks cut beside an object, at most */
+    TRIES = 8,                  /* blocks to look at in a list whose blocks may be too small */
+    BATCH = 4096,               /* bytes of free blocks to cut beside an object, at most */
     RUNS = REAP_EXACT_LISTS + 3 /* the first list of blocks of 1.5 KiB and more */
 };
 
 /* --- sweeping -------------------------------------------------------------------------------- */
 
-/* Moves the bump pointer back to unit, which is where a block starts that is no more, and over the free
- * blocks before it. */
+/* Moves the bump pointer back to unit, where a dissolved block starts, and over the free blocks before it. */
 static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     ASSERT(chunk == reap->current && unit >= reap_chunk_floor(chunk) && unit <= reap_chunk_top(reap, chunk));
@@ -36,7 +35,7 @@ static void bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit)
     reap_choose_mode(reap);
 }
 
-/* Joins the run of free blocks that unit, which follows a free block, is in. */
+/* Joins a run of free blocks. unit is the start of any free block of the run but the first one. */
 static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t top)
 {
     if (!bitmap_get(chunk->frees, unit)) return; /* its run is joined already */
@@ -48,9 +47,9 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
     reap_freelist_push(reap, chunk, start, end - start);
 }
 
-/* Joins all free neighbours of a chunk. They are found a word at a time: adding the free starts,
- * one up, to what is no start carries each of them to the next start; where that is free too, two
- * free blocks touch. */
+/* Joins all free neighbours of a chunk. It finds them a word at a time: an addition of the free starts, one
+ * bit up, to the bits that are no starts carries each free start to the next start. Where that one is free
+ * too, two free blocks touch. */
 static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk->frees && !chunk->draining && reap_chunk_is_to_sweep(chunk));
@@ -79,11 +78,11 @@ static struct reap_block *first_fit(struct reap_block *block, size_t units, int 
     return NULL;
 }
 
-/* Do small objects take any block that fits? Else only one of their own size, or a big one, which does for
- * many. */
+/* May small objects take any block that fits? Otherwise they take only a block of their own size, or a big
+ * one, which has room for many. */
 static bool is_frugal(const struct reap *reap) { return reap->reuse_any || reap->draining > 0; }
 
-/* A free block, if there is one, and its units. */
+/* A free block and its units; block is NULL if there is none. */
 struct fit {
     struct reap_block *block;
     size_t units;
@@ -95,7 +94,7 @@ static struct fit fit_of(struct reap_block *block, size_t list)
     return (struct fit){block, list < REAP_EXACT_LISTS ? list + 1 : block->units};
 }
 
-/* The smallest block that fits, near enough: any block of a list above the one for units does. */
+/* Finds about the smallest block that fits: any block of a list above that for units does. */
 static struct fit find(struct reap *reap, size_t units, bool any)
 {
     size_t list = reap_freelist(units);
@@ -109,21 +108,22 @@ static struct fit find(struct reap *reap, size_t units, bool any)
         used &= used - 1;
     }
     if (!used)
-        return (struct fit){NULL, 0}; /* of 0 ctz may be anything, and compilers conclude that it is none */
+        return (struct fit){NULL, 0}; /* __builtin_ctzll(0) is undefined */
     list = (size_t)__builtin_ctzll(used);
     ASSERT(lists[list] != NULL && fit_of(lists[list], list).units >= units);
     return fit_of(lists[list], list);
 }
 
-/* What is free before the hole is joined with it. */
+/* Drains all chunks, and joins free blocks before the hole with it. */
 static void drain_all(struct reap *reap)
 {
     reap_drain_all(reap);
     if (reap->current) bump_back(reap, reap->current, reap_chunk_top(reap, reap->current));
 }
 
-/* The same after joining what is free: in as many dirty chunks as it takes; where most are dirty in none but
- * the current one, since the others are draining. */
+/* Finds a block that fits after it has joined free neighbours. It sweeps the chunks of the sweep list
+ * until a block fits. If most chunks are on that list it drains all chunks instead, and joins only in
+ * the current one. */
 static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 {
     struct fit fit = {NULL, 0};
@@ -139,9 +139,9 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
     return fit;
 }
 
-/* How many more blocks of so many units to cut at once from a block that has `rest` more: what is asked for
- * once will be again, and the next ones are then found at once. Not so many that a small reap would miss them
- * at another size. */
+/* The number of further blocks of so many units to cut from a block with `rest` more. A program asks for most
+ * sizes again, and then finds such a block at once. The number is small in a small reap, which could need the
+ * memory for another size. */
 static size_t more(const struct reap *reap, size_t units, size_t rest)
 {
     size_t bytes = reap->held / 64;
@@ -150,8 +150,8 @@ static size_t more(const struct reap *reap, size_t units, size_t rest)
     return n < rest / units ? n : rest / units;
 }
 
-/* Cuts n free blocks off the end of a block, the last one at `end`; they are first in their list, in order.
- */
+/* Cuts n free blocks off a block's end, which is at `end`. They come first on their list, in order of
+ * address. */
 static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t units, size_t n)
 {
     for (size_t unit = end - units; n > 0; n--, unit -= units) {
@@ -162,8 +162,8 @@ static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, si
     }
 }
 
-/* Makes an object of the end of a free block, before others of its size that stay free: so the rest stays
- * where it is, and often in its list. */
+/* Makes an object of the end of a free block, together with free blocks of its size behind it. So the block's
+ * rest stays where it is, and often on its list. */
 static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
 {
     struct reap_block *block = fit.block;
@@ -197,7 +197,8 @@ void *reap_free_take(struct reap *reap, size_t units)
     return fit.block ? cut(reap, fit, units) : NULL;
 }
 
-/* Is much free between what lives, and not in vain been joined lately? */
+/* Is it time to join all free blocks? Not for some growths after this was in vain, and only if a quarter of
+ * the chunks is free. */
 static bool is_due(struct reap *reap)
 {
     if (reap->patience > 0) {
@@ -207,7 +208,7 @@ static bool is_due(struct reap *reap)
     return reap->freelists_used && reap_drain_part_is_free(reap, 4);
 }
 
-/* A free block, after as many chunks were closed, and drained again, as it takes. */
+/* Drains all chunks, and takes them into use again one by one until a joined block fits. */
 static NOINLINE void *take_joined(struct reap *reap, size_t units)
 {
     void *object = NULL;
@@ -241,15 +242,15 @@ void *reap_free_take_last(struct reap *reap, size_t units)
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-/* Nothing but free memory beside the current chunk? */
+/* Are there no live objects beside the current chunk? */
 static bool rest_is_free(const struct reap *reap)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
     return reap->chunks == reap->current && !reap->current->next && first->live_units == 0;
 }
 
-/* An empty current chunk is worth keeping while the reap is not much smaller without it: otherwise
- * each object that comes and goes at a chunk's border would cost a chunk. */
+/* An empty current chunk stays while the other chunks are at least half as big: otherwise each object that
+ * comes and goes at a chunk's border would cost a chunk. */
 void reap_free_settle(struct reap *reap)
 {
     struct reap_chunk *chunk = reap->current;
@@ -268,7 +269,7 @@ static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)
         drain_all(reap);
         return;
     }
-    chunk->sweep_below = 0; /* nobody is to look at it meanwhile */
+    chunk->sweep_below = 0; /* the free by reap_free_leave_hole must not call reap_free_rest */
     if (chunk == reap->current) reap_free_leave_hole(reap);
     ASSERT(chunk != reap->current && !chunk->pinned);
     reap_drain_begin(reap, chunk);
@@ -291,7 +292,7 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
     reap_free_settle(reap);
 }
 
-/* What a free block keeps in its own memory. */
+/* Makes the links in a free block's own memory accessible to the library. */
 static void show_links(const struct reap_chunk *chunk, size_t unit, size_t end)
 {
     size_t size = (end - unit) * REAP_UNIT;
@@ -340,7 +341,8 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
     return true;
 }
 
-/* In a chunk where nothing is free a short end is not worth a second bitmap. */
+/* Is the rest of the hole too short for a free block? Without other free blocks the chunk would need a second
+ * bitmap for it. */
 static bool is_short_end(const struct reap_chunk *chunk, size_t unit)
 {
     return !chunk->frees && unit > chunk->first && chunk->end_unit - unit < chunk->size / REAP_UNIT / 64;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_layout.h: how a chunk's header and bitmaps are written when it is new.
+/* reap_layout.h: writes the header and the bitmaps of a new chunk.
  *
- * Inline, because most first chunks have the size that makes constants of it.
+ * The functions are inline: most first chunks have one size, and with it much here becomes constant.
  */
 #ifndef REAP_LAYOUT_H
 #define REAP_LAYOUT_H
@@ -14,20 +14,21 @@
 /* Bytes of one bitmap of a chunk. */
 static inline size_t reap_bitmap_size(size_t chunk_size) { return chunk_size / REAP_UNIT / 8; }
 
-/* The same with its guard: a word of zeros, so that a look at the bits behind one may cross over. */
+/* The bytes of a bitmap and its guard, a word of zeros: a window of bits may reach past the bitmap's end. */
 static inline size_t reap_guarded_size(size_t chunk_size)
 {
     return reap_bitmap_size(chunk_size) + sizeof(uint64_t);
 }
 
-/* Lays out a regular chunk, neither lent nor shared: its bitmaps at offset `starts`, then its objects. */
+/* Lays out a regular chunk, with bitmaps from offset `starts` on and objects behind them. Clears is_users and
+ * shared. */
 static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size,
                                        size_t starts)
 {
     ASSERT(size % 1024 == 0 && starts >= REAP_HEADER && starts % sizeof(uint64_t) == 0);
     chunk->owner = owner;
     chunk->tag = reap_chunk_tag(chunk);
-    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* to the line's end, in one */
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* one store, to the line's end */
     chunk->kind = REAP_REGULAR;
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
@@ -48,13 +49,13 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
         sanitizer_hide(reap_address(chunk, chunk->first), (chunk->end_unit - chunk->first) * REAP_UNIT);
 }
 
-/* One cache line of zeros: a call of memset, or what compilers make of 192 bytes (rep stos), costs
- * as much as the rest of creating a reap. */
+/* Writes a cache line of zeros. A call of memset, or what compilers make of 192 bytes (rep stos), costs as
+ * much as the rest of creating a reap. */
 typedef uint64_t line __attribute__((vector_size(64), aligned(8), may_alias));
 
 static inline void reap_zero_line(void *at) { *(line *)at = (line){0}; }
 
-/* The bits and the guard; up to two lines of them are not worth a call. */
+/* Zeroes the starts and their guard; one or two lines of them are not worth a call. */
 static inline void reap_zero_starts(struct reap_chunk *chunk, size_t size)
 {
     if (size == 8 * 1024) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_types.h: what a reap is made of.
+/* reap_types.h: the structures of a reap.
  *
  * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
  * pointer; objects have no headers. The first chunk also holds the reap itself:
@@ -8,46 +8,45 @@
  *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
  *     large         | chunk header | one object                                                |
  *
- * Children of one parent are alike (the requests of a connection): where the last ones outgrew their
- * first chunk, the next begins with a bigger one, up to 32 KiB, and with a smaller one again when half
- * of it was enough. Roots, and first children, begin with 8 KiB.
+ * Children of one parent are alike (the requests of a connection). When a child has outgrown its first chunk,
+ * the next child begins with a bigger one, up to 32 KiB; when half of it was enough, with a smaller one.
+ * Roots, and first children, begin with 8 KiB.
  *
  * Vocabulary
  *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
  *     block     a run of units that is one object, or free
  *     starts    bit u is set when a block starts at unit u
- *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. It
- *               is there from the first free on (NULL before)
- *     bump      where the next object goes: the hole [bump, bump_max) of the current chunk is no block
- *     records   what the reap keeps for itself (cleanups, its name), carved from the hole's far end;
- *               so they are no objects, and cost objects nothing
+ *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. A chunk
+ *               has it from its first free on (NULL before)
+ *     bump      the next object's place. The hole [bump, bump_max) of the current chunk is no block
+ *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
+ *               are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *     cached child    the first chunk of a destroyed child, kept by its parent for the next child
  *     draining  a chunk whose free blocks are in no free list: it only loses objects (drain.h)
  *
- * An object's size is the distance to the next block's start (or to the bump pointer, or to the
- * chunk's end_unit); how its chunk is found: reap_tables.h. A reap is in region mode when end == bump_max:
- * the fast path bumps. In heap mode end == bump, so that the same test sends every allocation to the free
- * blocks first.
+ * An object's size is the distance to the next block's start (or to the bump pointer, or to the chunk's
+ * end_unit). reap_tables.h says how a free finds its chunk. In region mode end == bump_max, and the fast path
+ * bumps. In heap mode end == bump: so the same test sends every allocation to the free blocks first.
  *
- * Where somebody watches (instrument.h) all reaps stay in heap mode and show empty tables, so that each
- * object takes a slow path; the fast paths know nothing of this. Objects that are apart then are large ones
- * by their chunks, whose headers lie elsewhere: units are counted from the header on, modulo all addresses.
+ * In an instrumented process (instrument.h) all reaps stay in heap mode and show empty tables. So each object
+ * takes a slow path, and the fast paths need no test for this. A guarded object is a large one with a chunk
+ * header of its own, which lies elsewhere: its units are counted from the header on, modulo 2^64 bytes.
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block or in the hole
- *     - each free block is in exactly the free list of its size, but those of draining chunks are in none;
- *       a chunk's live_units is the rest
- *     - the block before the hole is live: freeing it moves the bump pointer over all free ones
- *     - something lives in each chunk but the first, the current one, spares and those with records
- *     - the sweep list has chunks of the reap, each as its node says
- *     - a chunk's `fast_free_end` is all of it once it has the second bitmap
- *     - held is the sum of the chunks' sizes, spares included; peak >= held
- *     - end is bump or bump_max; it is bump_max when no free block is known. In a limited reap it may be in
- *       between
+ *     - each free block is on exactly the free list of its size; a block of a draining chunk is on none
+ *     - live_units is a chunk's units without those of its free blocks
+ *     - the block before the hole is live: freeing it moves the bump pointer over all free blocks before it
+ *     - each chunk has a live object, except for the first, the current one, spares and those with records
+ *     - the sweep list has chunks of the reap, and exactly those whose node says so
+ *     - a chunk's `fast_free_end` is its end once it has the second bitmap
+ *     - held is the sum of the chunks' sizes, spares and big tables included; peak >= held
+ *     - end is bump or bump_max, and bump_max while no free list holds a block. In a limited reap it may lie
+ *       in between
  *
  * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
- * (pushed to by any thread) and what the parent's lock guards (see reap_tree.h).
+ * (any thread pushes to them) and the fields that the parent's lock guards (see reap_tree.h).
  */
 #ifndef REAP_TYPES_H
 #define REAP_TYPES_H
@@ -66,20 +65,20 @@
 
 enum {
     REAP_UNIT = 16,                  /* bytes; the alignment of objects */
-    REAP_HEADER = 128,               /* bytes before the first thing in a chunk */
+    REAP_HEADER = 128,               /* bytes of a chunk's header */
     REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
-    REAP_FIRST_LOG = 2,              /* doublings of it at most, for reaps whose siblings needed more */
+    REAP_FIRST_LOG = 2,              /* the first chunk doubles at most so often, if siblings needed more */
     REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
-    REAP_BUFFER_LOG = 43,            /* and of the biggest, as a power of two: its units fit marks */
+    REAP_BUFFER_LOG = 43,            /* a buffer has fewer than 2^43 bytes: its units fit marks */
     REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
     REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
 
-/* Why an empty chunk is not given back before a clear. */
+/* The reasons to keep an empty chunk until a clear. */
 enum reap_pin {
     REAP_PIN_RECORDS = 1, /* holds records */
     REAP_PIN_MARK = 2     /* an open mark is in it */
@@ -91,51 +90,51 @@ enum reap_kind {
     REAP_SPARE = 3    /* kept by reapFreeAll */
 };
 
-/* What is out of the ordinary with a reap. */
+/* The special states of a reap. */
 enum reap_flag {
     REAP_ENDING = 1,  /* being cleared or destroyed */
-    REAP_WATCHED = 2, /* somebody is told of each object: see instrument.h */
+    REAP_WATCHED = 2, /* instrumented or traced: see instrument.h, reap_trace.h */
     REAP_LIMITED = 4,  /* has a limit, or is below one: see quota.h */
-    REAP_ON_LIMIT = 8, /* has a function for when its limit is met */
+    REAP_ON_LIMIT = 8, /* has a function of reapOnLimit */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_SOURCED = 32,  /* has its chunks from elsewhere, or of other sizes: see chunk_source.h */
-    REAP_BIG_TABLES = 128,   /* its tables are not in it, but bigger */
-    /* takes no fast path but the bump pointer's, and that only up to `end` */
+    REAP_SOURCED = 32,  /* has a chunk source: see chunk_source.h */
+    REAP_BIG_TABLES = 128,   /* its tables have grown and lie elsewhere */
+    /* with one of these flags the only fast path is bumping, up to `end` */
     REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED | REAP_BIG_TABLES)
 };
 
 struct reap;
 
-/* The first line is for those who look, other threads among them; the second one changes often. */
+/* Checks and other threads read the first cache line, which seldom changes. The second one changes often. */
 struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
     uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                         its complement when given back because everything in it had been freed */
+                         its complement after the chunk was given back with all its objects freed */
     uint64_t *starts; /* and a word of zeros behind it */
     uint64_t *frees;  /* NULL: nothing has been freed in here */
     size_t first;     /* unit of the first object */
     uint8_t kind;     /* enum reap_kind */
-    bool is_users : 1; /* the user's memory, or apart */
-    bool apart : 1;   /* its object is: see guarded.h; of REAP_WHOLE alone */
-    bool shared : 1;  /* its owner is: see reap_shared.h */
+    bool is_users : 1; /* in user memory, or of a guarded object */
+    bool apart : 1;   /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
+    bool shared : 1;  /* the owner is a shared reap: see reap_shared.h */
     uint16_t depth;   /* marks that were open when it was made, and still are */
     uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
     size_t end_unit;   /* unit past the last object; records lie beyond */
     size_t live_units; /* end_unit - first - the units in free blocks: the hole counts as live */
-    size_t sweep_below; /* when live_units falls below it: see reap_free_rest */
-    size_t fast_free_end; /* fast paths free what starts below this unit: 0 without the second bitmap */
+    size_t sweep_below; /* a free calls reap_free_rest when live_units falls below it */
+    size_t fast_free_end; /* fast paths free blocks that start below this unit; 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
     struct list_node to_sweep;  /* on the sweep list */
-    uint32_t draining : 1;      /* its free blocks are in no free lists: see drain.h */
+    uint32_t draining : 1;      /* its free blocks are on no free list: see drain.h */
     uint32_t pinned : 2;        /* enum reap_pin */
-    uint32_t floor_high : 7;    /* and the high ones: there are marks up to 8 TiB */
+    uint32_t floor_high : 7;    /* the high bits of floor: there are marks up to 8 TiB */
     uint32_t high_water : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
-    _Atomic(uint32_t) shrink_seq; /* how often its blocks' end came back, or the hole became a block: odd
-                                   meanwhile. For those who measure objects in other threads */
+    _Atomic(uint32_t) shrink_seq; /* odd while the end of its blocks moves back, or its hole becomes a block;
+                                     counts these. Other threads that measure objects read it */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
@@ -143,21 +142,21 @@ static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must 
 
 struct reap_cleanup;
 
-/* Stays when the name is taken away, with an empty text, for the next one. */
+/* A reap's name. When the program takes the name away, this stays for the next one, with an empty text. */
 struct reap_name {
     uint16_t room; /* bytes there are for the text */
     bool given;
     char text[];
 };
 
-/* A reap's part in limits, and its own limit: see quota.h. */
+/* A reap's share of the limits that it is below, and its own limit: see quota.h. */
 struct reap_share {
     struct reap *limiter;
-    char *from;   /* up to here the bump pointer's use is in room's account; NULL: open, between two calls */
-    size_t drawn; /* of all limiters */
+    char *from;   /* room counts the bumped bytes up to here; NULL: open, within a call */
+    size_t drawn; /* on each limiter */
     size_t room;
     size_t extra;
-    size_t bytes; /* its own limit, 0: none; then also the next ones: */
+    size_t bytes; /* the reap's own limit, or 0; the next three belong to it */
     struct reap *above;
     _Atomic(size_t) left;
     _Atomic(size_t) slack;
@@ -165,25 +164,25 @@ struct reap_share {
     void *arg;
 };
 
-/* The first three lines, and what other threads write to, are all that creating a reap writes of it: each
- * field of the first, and zeros to the other two. */
+/* Creating a reap writes only the first three cache lines, and the fields for other threads: each field of
+ * the first line, and zeros to the other two. */
 struct reap {
     /* the fast paths */
-    void *self; /* this reap: so that a handle may stand where the address of one is meant */
+    void *self; /* this reap: so a program may pass a handle where a call wants a handle's address */
     char *bump;
     char *end;        /* bump_max, or bump in heap mode */
-    uintptr_t starts; /* the current chunk's, biased: the word of address a is at starts + a / 1024 * 8 */
+    uintptr_t starts; /* of the current chunk, biased: the word of address a is at starts + a / 1024 * 8 */
     char *bump_max;   /* where the hole ends */
     uint64_t freelists_used;    /* bit i: freelists[i] is not empty */
-    struct reap_tables *tables; /* own, or one that knows nothing */
+    struct reap_tables *tables; /* own, big, or the empty ones */
     struct reap_chunk *current; /* NULL: there is no hole */
 
     /* memory */
     uintptr_t tag;             /* reap_tag() while live, or reap_shared_tag() */
     struct reap_chunk *chunks; /* all but the first and the spares, newest first */
-    struct list to_sweep; /* chunks to be swept before the reap grows */
+    struct list to_sweep; /* the sweep list: chunks to be swept before the reap grows */
     size_t held;              /* bytes in all chunks */
-    size_t peak;              /* the most that held has been */
+    size_t peak;              /* the greatest value of held so far */
     uint32_t spare_bytes;     /* the part of held in spares */
     uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
 
@@ -202,30 +201,30 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap_chunk *) cached_child; /* or NULL; for any thread */
-    uint32_t draining;                   /* how many chunks are */
+    _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
+    uint32_t draining;                   /* number of draining chunks */
     bool reuse_any;                          /* small objects take any free block before the reap grows */
-    bool walked;                         /* by reapWalk, or one was left by longjmp */
-    uint16_t patience;                   /* growths until what is free is joined once more before one */
+    bool walked;                         /* a reapWalk runs, or was left by longjmp */
+    uint16_t patience;                   /* the reap grows so often before it joins all free blocks again */
 
-    /* other threads' doing, apart from what the reap's own thread writes to */
-    _Atomic(uintptr_t) remote;                  /* objects freed through free(), by their first bytes */
+    /* for other threads, on cache lines to which the reap's own thread does not write */
+    _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
-    _Atomic(unsigned) turn;                     /* of recent, modulo REAP_AHEAD */
+    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD */
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
     struct reap_chunk *spares;           /* undefined while spare_bytes is 0 */
-    uint64_t mark;                       /* the last open one's number; undefined without REAP_MARKED, as: */
-    uint16_t depth;                      /* how many are open; changes under the lock */
-    uint16_t going_to;                   /* undefined without REAP_ENDING: to which mark, 0: to none; as: */
+    uint64_t mark;                       /* the last open mark's number; undefined without REAP_MARKED, as: */
+    uint16_t depth;                      /* number of open marks; changes under the lock */
+    uint16_t going_to;                   /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;                  /* see reap_tree.h, Fork */
     struct chunk_source source;         /* undefined without REAP_SOURCED */
-    struct reap *outer;                  /* the one entered before; undefined without REAP_ENTERED, as: */
-    uint32_t entered;                    /* how often; a shared one: by how many threads */
+    struct reap *outer;                  /* the reap entered before; undefined without REAP_ENTERED, as: */
+    uint32_t entered;                    /* how often it is entered; a shared reap: by how many threads */
     uint32_t entered_in;                 /* see reap_enter.h */
-    uint64_t made;                       /* when; undefined where nothing is traced */
-    const void *coming;                  /* undefined unless walked: the object that the walk comes to next */
+    uint64_t made;                       /* time of its creation; undefined unless traced */
+    const void *coming;                  /* the walk's next object; undefined unless walked */
     struct reap_tables *big;              /* undefined without REAP_BIG_TABLES */
 
     /* heap mode */
@@ -247,7 +246,7 @@ static inline const char *reap_name_text(const struct reap *reap)
     return reap->name ? reap->name->text : "";
 }
 
-/* Has the reap nothing but a buffer? Then its large objects are in there, too. */
+/* Is a buffer the reap's only memory? Then large objects lie in it too. */
 static inline bool reap_is_fixed(const struct reap *reap)
 {
     return reap->flags & REAP_SOURCED && reap->source.buffer && !reap->source.take;
@@ -259,7 +258,7 @@ static inline bool reap_is_large(const struct reap *reap, size_t size)
     return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
 }
 
-/* Is there somebody to be told of each object? Set before the first reap is made. */
+/* Does each object take a slow path, for a sanitizer or guarded.h? Set before the first reap is made. */
 extern HIDDEN bool reap_instrumented;
 
 /* --- addresses ------------------------------------------------------------------------------- */
@@ -271,7 +270,7 @@ static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
 
 static inline uintptr_t reap_tag(const struct reap *reap)
 {
-    return (uintptr_t)reap + 0x5e3779b9; /* in one instruction; of no pointer that a program has */
+    return (uintptr_t)reap + 0x5e3779b9; /* one instruction, and no pointer that a program has */
 }
 
 /* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
@@ -308,16 +307,16 @@ static inline size_t reap_unit(const struct reap_chunk *chunk, const void *point
     return (size_t)((const char *)pointer - (const char *)chunk) / REAP_UNIT;
 }
 
-/* Bytes to units; at least one, because every object has an address of its own. */
+/* Converts bytes to units; at least one, because every object has an address of its own. */
 static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
 
-/* Where blocks end in a chunk: at the bump pointer in the current one. */
+/* The unit where a chunk's blocks end; in the current chunk that is at the bump pointer. */
 static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
 {
     return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->end_unit;
 }
 
-/* The units of a chunk in live objects. */
+/* The units of a chunk's live objects, without the hole. */
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
     ASSERT(chunk->live_units >= chunk->end_unit - reap_chunk_top(reap, chunk));
@@ -337,13 +336,13 @@ static inline void reap_chunk_set_mark(struct reap_chunk *chunk, size_t unit)
     chunk->floor_high = (unit >> 32) & 0x7f;
 }
 
-/* The bump pointer does not come back below this in a chunk. */
+/* The unit below which the bump pointer does not come back in a chunk. */
 static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
 {
     return chunk->pinned & REAP_PIN_MARK ? reap_chunk_mark(chunk) : chunk->first;
 }
 
-/* The bump pointer comes back from a unit. */
+/* Notes that the bump pointer comes back from a unit. */
 static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
 {
     const uint32_t most = ((uint32_t)1 << 22) - 1;
@@ -351,7 +350,7 @@ static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
     ASSERT(unit > most || chunk->high_water >= unit);
 }
 
-/* The reap's open marks. */
+/* The number of the reap's open marks. */
 static inline uint16_t reap_depth(const struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
@@ -375,24 +374,25 @@ static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
     return chunk->frees && bitmap_get(chunk->frees, unit);
 }
 
-/* A reap's own tables, or its bigger ones. */
+/* The reap's own tables, or its big ones. */
 static inline struct reap_tables *reap_tables_of(struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap->big : &reap->own;
 }
 
-/* A link of the remote list: an object, and whether its third word points out a later one. */
+/* A link of the remote list: an object, and a bit that tells whether its third word points out a later
+ * one. */
 static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
 static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
 static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
 
-/* What the second word of an object says that is on the remote list. */
+/* The second word of a pending object, which is on the remote list. */
 static inline uintptr_t reap_pending(const void *object)
 {
     return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
 }
 
-/* Puts such an object on the list. */
+/* Pushes a pending object onto the remote list. */
 static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
 {
     ASSERT(words[1] == reap_pending(words) && reap_link_object(link) == words);
@@ -402,15 +402,15 @@ static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintpt
                                                   memory_order_relaxed));
 }
 
-/* The chunk of a pointer into this reap's memory, as far as the table knows; NULL when it does not. A
- * dead reap's knows nothing. */
+/* The chunk of a pointer into this reap's memory. NULL: the chunk cache does not have it. A dead reap's cache
+ * is empty. */
 static inline struct reap_chunk *reap_chunk_find_cached(const struct reap *reap, const void *pointer)
 {
     struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, pointer);
     return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 
-/* Marks a block's start at bump. The one thing that the fast path does per object. */
+/* Sets the start bit of a block at bump. The fast path writes nothing else per object. */
 static inline void reap_mark_start(const struct reap *reap, const char *bump)
 {
     ASSERT((uintptr_t)bump % REAP_UNIT == 0);
@@ -418,8 +418,8 @@ static inline void reap_mark_start(const struct reap *reap, const char *bump)
     *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
 }
 
-/* Around what makes the last block before the hole end elsewhere without a start bit to show for it. Other
- * threads may be measuring that block: see remote_free.c. */
+/* reap_shrink_begin and reap_shrink_end enclose each change that moves the end of the block before the hole
+ * without a start bit at the new end. Other threads may measure that block: see remote_free.c. */
 static inline void reap_shrink_begin(struct reap_chunk *chunk)
 {
     uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
@@ -435,7 +435,7 @@ static inline void reap_shrink_end(struct reap_chunk *chunk)
     atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_release);
 }
 
-/* Makes a chunk's units from `from` on the hole. There must be no hole before. */
+/* Makes a chunk the current one, with its units from `from` on as the hole. There must be no hole before. */
 static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
 {
     ASSERT(chunk->owner == reap && from >= chunk->first && from <= chunk->end_unit);
@@ -445,13 +445,13 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
     reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
 }
 
-/* Region mode, where everything up to bump_max is for the bump pointer. */
+/* Sets region mode: fast paths may bump up to bump_max. */
 static inline void reap_region_mode(struct reap *reap)
 {
     reap->end = UNLIKELY(reap_instrumented) ? reap->bump : reap->bump_max;
 }
 
-/* Heap mode: the slow path looks at the free blocks before it bumps. */
+/* Sets heap mode: the slow path looks at the free blocks before it bumps. */
 static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region.c: reaps are made, cleared, and end. */
+/* region.c: a reap's first chunk, and with it how reaps are created, cleared and destroyed. */
 #include "region/region.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@ enum {
 static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
               "a first chunk is for objects");
 
-/* A first chunk, empty, with the hole in it. Inline, because most have the size that makes constants of it.
- */
+/* Lays out an empty first chunk with the hole in it. Inline: most first chunks have one size, and with it
+ * much here becomes constant. */
 static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
     reap_lay_out(chunk, reap, size, FIRST_STARTS);
@@ -39,7 +39,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
     else
         lay_out_first(reap, chunk, size);
     reap->self = reap;
-    reap->freelists_used = 0; /* the last of the first line, which is not zeroed */
+    reap->freelists_used = 0; /* in the first line, which is not zeroed */
     reap->tables = &reap_no_tables;
     reap->tag = reap_tag(reap);
     atomic_init(&reap->remote, 0);
@@ -54,7 +54,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
     return reap;
 }
 
-/* The first chunk in a buffer: what of it begins and ends at multiples of 1 KiB. */
+/* Makes the first chunk of a buffer's whole KiBs, from the first multiple of 1 KiB on. */
 static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
               "a reap and objects fit into the smallest buffer");
 static struct reap_chunk *in_buffer(struct chunk_source *backing, size_t *size)
@@ -108,7 +108,7 @@ void reap_region_learn_size(const struct reap *reap)
         atomic_store_explicit(&parent->child_log, (uint8_t)(log - 1), memory_order_relaxed);
 }
 
-/* Ends a chunk that is on no list. */
+/* Clears the tag of a chunk that is on no list, and gives it back. */
 static void give_back(struct reap_chunk *chunk)
 {
     chunk->tag = 0;
@@ -124,19 +124,19 @@ static void give_back_all(struct reap_chunk *chunk)
     }
 }
 
-/* Objects that other threads freed go with all others; but their memory may come back as an object,
- * which must not look as if it were pending. */
+/* Empties the remote list of a reap that ends or is cleared: pending objects go with all others. It clears
+ * their marks, because their memory may become an object again, which must not look pending. */
 static void drop_pending(struct reap *reap)
 {
     if (LIKELY(!atomic_load_explicit(&reap->remote, memory_order_relaxed))) return;
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
     for (uintptr_t *words; (words = reap_link_object(link)); link = words[0]) {
-        if (words[1] != reap_pending(words)) break; /* one that was pushed twice is met again */
+        if (words[1] != reap_pending(words)) break; /* this object was pushed twice, and comes again */
         words[1] = 0;
     }
 }
 
-/* What small reaps have nothing of. */
+/* Ends all that a small reap does not have: other chunks, the cached child, big tables. */
 static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
@@ -159,15 +159,16 @@ ALIGNED void reap_region_destroy(struct reap *reap)
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     if (UNLIKELY(rest != 0 || reap->flags & (REAP_BIG_TABLES | REAP_WATCHED))) end_rest(reap);
     reap->tag = 0;
-    reap->self = reap; /* reapDestroy(reap) has cleared it: who uses it so again is to be told */
+    reap->self = reap; /* reapDestroy(reap) has cleared it: a later use of it must be recognized */
     reap->bump = reap->end = reap->bump_max = NULL;
     reap->freelists_used = 0;
     reap->tables = &reap_no_tables;
     reap_first_chunk(reap)->tag = 0;
 }
 
-/* The bytes that the round that ends has used beside the first chunk, and how many of them the
- * next round shall find: a peak that loses an eighth of the difference with each clear. */
+/* Sets `keep`, the bytes of spares for the next round, from the bytes of chunks that this round has used
+ * beside the first one. A greater number is taken at once; a smaller one only by an eighth of the
+ * difference. */
 static void update_keep(struct reap *reap)
 {
     size_t used = 0;
@@ -181,8 +182,8 @@ static void update_keep(struct reap *reap)
         reap->keep -= (reap->keep - (uint32_t)used + 7) / 8;
 }
 
-/* The current chunk, when options made it bigger than all that is kept elsewhere, and the round has not used
- * half of it: what one round needed must not stay for all that follow. */
+/* The current chunk, if options made it bigger than any other reap's chunks, and the round has not used half
+ * of it: the chunk that one round needed must not stay for all following ones. Else NULL. */
 static const struct reap_chunk *too_big(const struct reap *reap)
 {
     const struct reap_chunk *chunk = reap->current;
@@ -210,7 +211,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
     reap->spare_bytes += (uint32_t)chunk->size;
 }
 
-/* Takes the spares that were not used through the same gate as the round's own chunks. */
+/* Keeps or gives back each chunk of the round, and then each spare that the round has not used. */
 static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
     struct reap_chunk *lists[] = {reap->chunks, reap_spares(reap)};
@@ -229,8 +230,8 @@ static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
     }
 }
 
-/* The chunk that the name lies in, taken off its list: of a buffer with a source the first one may be too
- * small for the name. */
+/* Takes the chunk with the name off its list. This is needed when the first chunk, in a buffer with a source,
+ * is too small for the name. */
 static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 {
     struct reap_chunk *chunk = chunk_of(reap->name, NULL), **link = &reap->chunks;
@@ -239,14 +240,15 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
     return chunk;
 }
 
-/* Moves the name to where it will stay in the round that begins. */
+/* Moves the name to its place in the next round. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
     if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->name, size);
     reap->name = memmove(to, reap->name, size);
 }
 
-/* The same in its own chunk, in which the round then begins. A clear cannot fail, so none is asked for. */
+/* Begins the next round in the name's chunk, and moves the name within it. A clear cannot fail, so it must
+ * not ask for another chunk. */
 static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
     reap_chunk_start(reap, chunk, false);
@@ -289,7 +291,7 @@ void reap_region_clear(struct reap *reap)
     reap_tables_end(reap);
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
-        reap_chunk_record(reap, REAP_FACE); /* where it is */
+        reap_chunk_record(reap, REAP_FACE); /* at the place where the face is */
     size_t size = reap->name ? size_of_name(reap) : 0;
     void *place = size ? reap_chunk_record(reap, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region.h: a reap's first chunk: how reaps are made, cleared, and end.
+/* region.h: a reap's first chunk, and with it how reaps are created, cleared and destroyed.
  *
- * Threads: the reap's own; the parent of one that is made or ends may be in use by others.
+ * Threads: the reap's own. Other threads may use the parent meanwhile.
  */
 #ifndef REGION_H
 #define REGION_H
 
 #include "region/reap_chunk.h"
 
-/* Makes a reap in a chunk of its own, of as many bytes as its parent's children have come to need: in the
- * one given, from a cached_child, if it has so many (NULL: there is none). NULL: no memory (ENOMEM). */
+/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. Uses the given
+ * chunk, a cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *chunk);
 
-/* Makes one with a backing, the first chunk of so many bytes; in the buffer, if there is one, that is of
- * REAP_BUFFER_MIN at least. NULL: no memory (ENOMEM). */
+/* Creates a reap with a chunk source, and a first chunk of size bytes. If the source has a buffer, the first
+ * chunk lies in it, and size is the buffer's, at least REAP_BUFFER_MIN. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create_from(const struct chunk_source *backing, size_t size);
 
-/* Has the parent of a reap that ends learn from it what the next child needs. */
+/* Tells the parent of a reap that ends how big the next child's first chunk should be. */
 void reap_region_learn_size(const struct reap *reap);
 static inline void reap_region_learn(const struct reap *reap)
 {
@@ -25,11 +25,10 @@ static inline void reap_region_learn(const struct reap *reap)
         reap_region_learn_size(reap);
 }
 
-/* Gives back every chunk but the first one: the reap is gone, and its handle is known as dead. */
+/* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead. */
 void reap_region_destroy(struct reap *reap);
 
-/* Forgets every object and record, the name apart; keeps the first chunk and as many bytes of
- * others as `keep` says. */
+/* Forgets every object, and every record but the name. Keeps the first chunk, and `keep` bytes of others. */
 void reap_region_clear(struct reap *reap);
 
 #endif

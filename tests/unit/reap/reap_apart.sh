@@ -5,7 +5,7 @@
 tests=${top_builddir:-.}/tests
 bad=0
 several="bypass=1 redzone=48 harden=1 bypass=1,harden=1,redzone=4096" forking="redzone=48 harden=1"
-[ -z "${REAP_TEST_SHORT:-}" ] || several=bypass=1,harden=1,redzone=4096 forking=harden=1
+[ -z "${REAP_TEST_SHORT:-}" ] || several=bypass=1,harden=1,redzone=48 forking=
 for options in $several; do
     for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_handle \
         unit/reap/check_reap_threads unit/libc/reap_ambient unit/reap/reap_apart; do
