@@ -42,8 +42,9 @@ static unsigned purge_run(struct arena *arena, uint64_t mask)
 {
     unsigned slots = 0;
     gate_enter(&arenas.gate);
-    ASSERT(mask != 0 && arena->mapping == 0);
+    ASSERT(mask != 0);
     if (arena_claim(arena, mask)) {
+        ASSERT(arena->mapping == 0); /* not before: the struct may have been another's mapping meanwhile */
         uint64_t dirty = atomic_load(&arena->dirty) & mask; /* another thread may have used them since */
         if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
         arena_release(arena, mask);
