@@ -502,7 +502,7 @@ static void each_tour(int i, const char *options, const char *when, void (*all)(
     planned = plans[plan].plan;
     counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(counts, MAP_FAILED);
-    unsigned step = in_world() ? 1 : all == cold_all ? shorter(2, 6) : 1;
+    unsigned step = in_world() ? 1 : all == cold_all ? shorter(2, 9) : 1;
     for (intptr_t tour = 0; tour < TOURS; tour += step) all(tour);
     printf("%s, %s, %s: %lu failures in %lu calls to the OS, %lu tours\n", name, when, plans[plan].what,
            counts->injected, counts->asked, counts->runs);
