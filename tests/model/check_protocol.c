@@ -26,7 +26,7 @@
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 
-/* Few blocks in a superblock: no lines shared, lines shared, and too few for an batch. */
+/* Few blocks in a superblock: no lines shared, lines shared, and too few for a batch. */
 static const size_t sizes[] = {2048, 4368, 20000};
 enum { SIZES = sizeof sizes / sizeof *sizes, CAPACITY = 32, OTHERS = 6 };
 

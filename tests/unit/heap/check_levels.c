@@ -147,7 +147,7 @@ START_TEST(frees_reach_what_lies_near)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for a batch */
     struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
@@ -168,7 +168,7 @@ START_TEST(frees_reach_what_nobody_has_filed)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for an batch */
+    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for a batch */
     struct superblock *sb = superblock_of(block);
     heap_give_all();
     act(5, 5);
