@@ -142,12 +142,18 @@ static inline bool arena_needs_room(size_t more)
     return arena_is_near(more) || (more >= ARENA_SPARE_PEAK && held + more > peak && arena_unused() != 0);
 }
 
-/* May `more` bytes more be held? `room` is how many of them reclaim.c has agreed to. If they are too few,
- * *room becomes the number to ask reclaim.c for (arena_take and others ask, and try again). */
-static inline bool arena_has_room(size_t more, size_t *room)
+/* Bytes that one call may hold beyond what needs no room: what reclaim.c has agreed to, and what the last try
+ * lacked. All zero at first. */
+struct arena_room {
+    size_t agreed, lacked;
+};
+
+/* May `more` bytes more be held? If not, reclaim.c is to be asked for them (arena_take and others ask it, and
+ * try again). */
+static inline bool arena_has_room(size_t more, struct arena_room *room)
 {
-    if (LIKELY(!arena_needs_room(more)) || more <= *room) return true;
-    *room = more;
+    if (LIKELY(!arena_needs_room(more)) || more <= room->agreed) return true;
+    room->lacked = more;
     return false;
 }
 
@@ -173,8 +179,8 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
 
 /* As arena_take and arena_resize, but only within the room; see arena_has_room. */
 struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
-                                  bool *clean, size_t *room);
-bool arena_try_resize(struct superblock *first, unsigned n, int more, size_t *room);
+                                  bool *clean, struct arena_room *room);
+bool arena_try_resize(struct superblock *first, unsigned n, int more, struct arena_room *room);
 
 /* --- mapping_cache.c ---------------------------------------------------------------------------- */
 
@@ -185,7 +191,7 @@ size_t arena_drop_kept(size_t bytes);
 
 /* As arena_map_large and arena_remap_large, but only within the room; see arena_has_room. */
 struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
-                            size_t *room);
-bool arena_try_remap(struct arena *arena, size_t size, bool may_move, size_t *room);
+                            struct arena_room *room);
+bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct arena_room *room);
 
 #endif

@@ -193,7 +193,7 @@ static struct run create(size_t count, unsigned n, bool sparse)
 
 /* Claims slots, or makes arenas for them. Of several threads that find no slots, one makes arenas; the others
  * look for its slots a few times, and only then make an arena each. */
-static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, size_t *room)
+static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, struct arena_room *room)
 {
     enum { LOOKS = 8 };
     struct run run = claim(n, alignment, sparse);
@@ -213,7 +213,7 @@ static struct run claim_or_create(unsigned n, unsigned alignment, bool sparse, s
 }
 
 struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
-                                  bool *clean, size_t *room)
+                                  bool *clean, struct arena_room *room)
 {
     struct run run = claim_or_create(n, alignment, sparse, room);
     if (run.first < 0) return NULL;
@@ -269,7 +269,7 @@ void arena_give(struct superblock *first, unsigned n)
     end_use(arena, (unsigned)(first - arena->slots), n);
 }
 
-static bool grow(struct arena *arena, unsigned end, unsigned more, size_t *room)
+static bool grow(struct arena *arena, unsigned end, unsigned more, struct arena_room *room)
 {
     uint64_t mask = end + more <= ARENA_SLOTS ? arena_slot_mask(end, more) : 0;
     if (mask == 0 || !arena_claim(arena, mask)) return false;
@@ -282,7 +282,7 @@ static bool grow(struct arena *arena, unsigned end, unsigned more, size_t *room)
     return true;
 }
 
-bool arena_try_resize(struct superblock *first, unsigned n, int more, size_t *room)
+bool arena_try_resize(struct superblock *first, unsigned n, int more, struct arena_room *room)
 {
     struct arena *arena = arena_of_slot(first);
     ASSERT(arena != NULL && arena->mapping == 0 && arena_span(first) == n);

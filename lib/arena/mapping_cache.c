@@ -152,7 +152,7 @@ static struct arena *take_kept(size_t size, size_t alignment)
 /* --- mappings ---------------------------------------------------------------------------------- */
 
 struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
-                            size_t *room)
+                            struct arena_room *room)
 {
     ASSERT(size != 0 && is_power_of_two(alignment));
     size = align_up(size, PAGE);
@@ -211,7 +211,7 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
     return true;
 }
 
-bool arena_try_remap(struct arena *arena, size_t size, bool may_move, size_t *room)
+bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct arena_room *room)
 {
     ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
     size = align_up(size, PAGE);

@@ -256,16 +256,21 @@ static COLD bool make_room(size_t more)
 
 /* --- for arena.h: try, make room, try again ---------------------------------------------------- */
 
-/* Shall the caller try again? `asked` is the room of its last try. */
-static bool is_made(size_t asked, size_t room) { return room > asked && make_room(room); }
+/* Shall the caller try again? Yes, if it lacked room, and now has it. */
+static bool is_made(struct arena_room *room)
+{
+    if (room->lacked <= room->agreed || !make_room(room->lacked)) return false;
+    room->agreed = room->lacked;
+    return true;
+}
 
 static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
                                bool *clean)
 {
-    size_t asked, room = 0;
+    struct arena_room room = {0, 0};
     struct superblock *first;
-    do asked = room, first = arena_try_take(n, alignment, kind, sparse, clean, &room);
-    while (UNLIKELY(first == NULL) && is_made(asked, room));
+    do first = arena_try_take(n, alignment, kind, sparse, clean, &room);
+    while (UNLIKELY(first == NULL) && is_made(&room));
     return first;
 }
 
@@ -281,27 +286,27 @@ struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool 
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
 {
-    size_t asked, room = 0;
+    struct arena_room room = {0, 0};
     bool done;
-    do asked = room, done = arena_try_resize(first, n, more, &room);
-    while (!done && is_made(asked, room));
+    do done = arena_try_resize(first, n, more, &room);
+    while (!done && is_made(&room));
     return done;
 }
 
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
-    size_t asked, room = 0;
+    struct arena_room room = {0, 0};
     struct arena *arena;
-    do asked = room, arena = arena_try_map(size, alignment, kind, clean, &room);
-    while (arena == NULL && is_made(asked, room));
+    do arena = arena_try_map(size, alignment, kind, clean, &room);
+    while (arena == NULL && is_made(&room));
     return arena;
 }
 
 bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
 {
-    size_t asked, room = 0;
+    struct arena_room room = {0, 0};
     bool done;
-    do asked = room, done = arena_try_remap(arena, size, may_move, &room);
-    while (!done && is_made(asked, room));
+    do done = arena_try_remap(arena, size, may_move, &room);
+    while (!done && is_made(&room));
     return done;
 }

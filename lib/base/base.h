@@ -8,6 +8,7 @@
 #endif
 
 #include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,13 @@
 
 /* The library refuses larger sizes with ENOMEM: no object may be larger (C17 6.5.6). */
 #define SIZE_LIMIT ((size_t)PTRDIFF_MAX)
+
+/* The answer of a function that has no memory to return. */
+static inline void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
 
 /* Assertions of a debug build (configure --enable-debug). Other builds compile them, but evaluate nothing and
  * have no code for them. An assertion that fails ends the process with a line on standard error: file, line,

@@ -154,7 +154,7 @@ void report_end(void)
     unsigned me = (unsigned)getpid();
     if (said_by == me) return;
     said_by = me;
-    report_line("at the end of %.100s, process %u", program_invocation_short_name, me);
+    report_line(REPORT_END, program_invocation_short_name, me);
 }
 
 void report_misuse(const char *call, const void *pointer, const char *what)

@@ -29,6 +29,9 @@ void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * process NUMBER". */
 void report_end(void);
 
+/* The format of that line, for the program's name and the number. */
+#define REPORT_END "at the end of %.100s, process %u"
+
 /* Keeps a duplicate of standard error, for lines after the program has closed it: many programs close it
  * before they exit. */
 void report_keep_stderr(void);

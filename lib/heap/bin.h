@@ -10,8 +10,8 @@
  *
  * Locking: the lock of the heap that the bin is part of.
  */
-#ifndef FULLNESS_H
-#define FULLNESS_H
+#ifndef BIN_H
+#define BIN_H
 
 #include "arena/superblock.h"
 

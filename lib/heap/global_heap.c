@@ -21,7 +21,7 @@ struct level {
 };
 
 static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
-static struct level near[TOPOLOGY_CACHES] = {
+static struct level by_cache[TOPOLOGY_CACHES] = {
     /* one for each cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
@@ -39,15 +39,15 @@ static struct level *level_here(void)
 {
     if (LIKELY(topology_caches_now() == 1)) return &top;
     ASSERT(topology_cache(rseq_cpu_now()) < TOPOLOGY_CACHES);
-    return &near[topology_cache(rseq_cpu_now())];
+    return &by_cache[topology_cache(rseq_cpu_now())];
 }
 
 static unsigned id_of(const struct level *level)
 {
-    return level == &top ? (unsigned)HEAP_GLOBAL : HEAP_CACHES + (unsigned)(level - near);
+    return level == &top ? (unsigned)HEAP_GLOBAL : HEAP_CACHES + (unsigned)(level - by_cache);
 }
 
-static struct level *level_of(unsigned id) { return id >= HEAP_CACHES ? &near[id - HEAP_CACHES] : &top; }
+static struct level *level_of(unsigned id) { return id >= HEAP_CACHES ? &by_cache[id - HEAP_CACHES] : &top; }
 
 /* Locks the level that a superblock is on; the top one if it is on none. */
 static struct level *lock_level_of(const struct superblock *sb)
@@ -72,7 +72,7 @@ static bool is_on(const struct level *level, const struct superblock *sb)
 static struct level *level_at(unsigned i)
 {
     unsigned caches = topology_caches_now() > 1 ? topology_caches_now() : 0;
-    return i < caches ? &near[i] : i == caches ? &top : NULL;
+    return i < caches ? &by_cache[i] : i == caches ? &top : NULL;
 }
 
 /* --- one level, locked ----------------------------------------------------------------------- */
@@ -182,7 +182,6 @@ static void file_arrived(struct level *level)
 static bool lock_soon(struct level *level)
 {
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
-    heap_path_in_time(&level->detours);
     ASSERT(lock_is_mine(&level->lock));
     return true;
 }

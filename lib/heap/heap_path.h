@@ -30,20 +30,15 @@ static inline void heap_path_fence(void)
 
 /* Takes a lock that a stopped thread may hold. On the rseq paths the thread waits for a short time only,
  * since it can get a superblock elsewhere, but it gives up `most` times in a row at most. False: the lock is
- * not held. */
+ * not held. The load of the count comes first since each store would be an atomic instruction. */
 static inline bool heap_path_lock_soon(struct lock *lock, _Atomic unsigned *detours, unsigned most)
 {
-    if (cpu.ids != 0 && lock_try_for_a_while(lock)) return true;
-    if (cpu.ids != 0 && atomic_fetch_add(detours, 1) < most) return false;
-    lock_take(lock);
-    return true;
-}
-
-/* The lock was taken in time, so the count of detours starts again. The load comes first since each store
- * would be an atomic instruction. */
-static inline void heap_path_in_time(_Atomic unsigned *detours)
-{
+    if (cpu.ids == 0 || !lock_try_for_a_while(lock)) {
+        if (cpu.ids != 0 && atomic_fetch_add(detours, 1) < most) return false;
+        lock_take(lock);
+    }
     if (atomic_load_explicit(detours, memory_order_relaxed) != 0) atomic_store(detours, 0);
+    return true;
 }
 
 #endif

@@ -114,7 +114,6 @@ bool heap_lock_soon(struct heap *heap)
 {
     if (!heap_path_lock_soon(&heap->lock, &heap->detours, HEAP_DETOURS)) return false;
     if (heap->orphan) heap->orphan = false;
-    heap_path_in_time(&heap->detours);
     ASSERT(lock_is_mine(&heap->lock));
     return true;
 }

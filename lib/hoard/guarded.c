@@ -80,12 +80,6 @@ static size_t front(size_t alignment)
     return align_up(zone > BLOCK_UNIT ? zone : BLOCK_UNIT, alignment);
 }
 
-static void *no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
 size_t guarded_room(const void *header)
 {
     const struct apart *apart = header;

@@ -34,12 +34,6 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
  * that no class serves. */
 void hoard_make_room_near_limit(size_t more);
 
-static inline void *hoard_no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
 /* A block of the class by the fast path, or NULL: on the locked path always. */
 static ALWAYS_INLINE void *hoard_pop(unsigned class)
 {

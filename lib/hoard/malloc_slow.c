@@ -25,7 +25,7 @@ static COLD void make_room(void)
 void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
     hoard_start_due();
-    if (size > SIZE_LIMIT) return hoard_no_memory();
+    if (size > SIZE_LIMIT) return no_memory();
     ASSERT(size > CLASS_SIZE_MAX || alignment > BLOCK_UNIT);
     hoard_make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
@@ -87,7 +87,7 @@ void *hoard_malloc_any(size_t size, const void *caller)
 void *hoard_calloc_any(size_t n, size_t size, const void *caller)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, size, &bytes)) return hoard_no_memory();
+    if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
     if (bytes <= CLASS_SIZE_MAX) {
         void *block = hoard_malloc_any(bytes, caller);
         return block != NULL ? memset(block, 0, bytes) : NULL;

@@ -66,7 +66,7 @@ void *hoard_realloc_any(void *block, size_t size, const char *call)
     struct arena *arena = pagemap_find(block);
     void *chunk;
     enum owner owner = owner_of(arena, block, call, &chunk);
-    if (size > SIZE_LIMIT) return hoard_no_memory();
+    if (size > SIZE_LIMIT) return no_memory();
     switch (owner) {
     case OWNER_LARGE:
         return realloc_large(arena, block, size, call);

@@ -3,8 +3,8 @@
  *
  * Figures are approximate while threads allocate: no thread is stopped and no lock is held for long.
  */
-#ifndef ACCOUNT_H
-#define ACCOUNT_H
+#ifndef USAGE_H
+#define USAGE_H
 
 #include "hoard.h"
 

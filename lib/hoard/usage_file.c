@@ -35,7 +35,7 @@ static void to_page(const char *text, void *page) { put(page, "reap: %s\n", text
 
 static void put_lines(struct page *page)
 {
-    put(page, "reap: at the end of %.100s, process %u\n", program_invocation_short_name, (unsigned)getpid());
+    put(page, "reap: " REPORT_END "\n", program_invocation_short_name, (unsigned)getpid());
     usage_lines(to_page, page);
 }
 

@@ -15,11 +15,9 @@
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
+#include "reap/reap_string.h"
 
-enum {
-    ROOM_MIN = 64, /* bytes of the first object */
-    GUESS = 256    /* bytes on the stack, enough for the output of most formats */
-};
+enum { ROOM_MIN = 64 }; /* bytes of the first object */
 
 /* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
 static char *resize(struct reap *reap, const reap_builder *builder, size_t room, const char *call)
@@ -103,21 +101,22 @@ void *reapExtend(void **handle, reap_builder *builder, size_t n)
     return begin(handle, builder, n, "reapExtend") ? extend(builder, n) : NULL;
 }
 
-/* Most texts fit the guess and are formatted once. */
+struct appended {
+    void **handle;
+    reap_builder *builder;
+    const char *call;
+};
+
+static char *append_text(void *to, size_t length)
+{
+    const struct appended *text = to;
+    return begin(text->handle, text->builder, length, text->call) ? extend(text->builder, length) : NULL;
+}
+
 static int print(void **handle, reap_builder *builder, const char *format, va_list args, const char *call)
 {
-    char guess[GUESS];
-    va_list again;
-    va_copy(again, args);
-    int length = vsnprintf(guess, sizeof guess, format, args);
-    bool done = length >= 0 && begin(handle, builder, (size_t)length, call);
-    if (done && length < GUESS)
-        memcpy(builder->data + builder->length, guess, (size_t)length);
-    else if (done)
-        vsnprintf(builder->data + builder->length, (size_t)length + 1, format, again);
-    va_end(again);
-    if (done) extend(builder, (size_t)length);
-    return done ? 0 : -1;
+    struct appended text = {handle, builder, call};
+    return reap_format(append_text, &text, format, args) ? 0 : -1;
 }
 
 int reapVappendf(void **handle, reap_builder *builder, const char *format, va_list args)

@@ -36,7 +36,7 @@ static size_t count_objects(const struct reap_chunk *chunk, size_t top)
 
 /* Counts the cached child chunk. Another thread may set or take it at any time, so held and peak are
  * without it. */
-static void count_cradle(const struct reap *reap, struct reap_stats *stats)
+static void count_cached_child(const struct reap *reap, struct reap_stats *stats)
 {
     if (!atomic_load_explicit(&reap->cached_child, memory_order_relaxed)) return;
     stats->chunks++;
@@ -90,7 +90,7 @@ static void count(const struct reap *reap, count_chunk *add, struct reap_stats *
     const struct reap_chunk *chunk = reap_chunk_begin(reap);
     while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
     for (chunk = reap_spares(reap); chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
-    count_cradle(reap, stats);
+    count_cached_child(reap, stats);
 }
 
 void reap_stats_trace(const struct reap *reap, bool ends)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "reap/reap_shared.h"
+#include "reap/reap_string.h"
 
 enum { GUESS = 256 }; /* bytes on the stack, enough for the output of most formats */
 
@@ -39,20 +40,38 @@ char *reapStrndup(void **handle, const char *s, size_t n)
     return memcpy(string, s, length);
 }
 
-/* Most strings fit the guess and are formatted once. */
-static char *print(void **handle, const char *format, va_list args)
+/* Most texts fit the guess and are formatted once. */
+bool reap_format(char *(*place)(void *to, size_t length), void *to, const char *format, va_list args)
 {
     char guess[GUESS];
     va_list again;
     va_copy(again, args);
     int length = vsnprintf(guess, sizeof guess, format, args);
-    char *string = length < 0 ? NULL : reapMalloc(handle, (size_t)length + 1);
-    if (string && length < GUESS)
-        memcpy(string, guess, (size_t)length + 1);
-    else if (string)
-        vsnprintf(string, (size_t)length + 1, format, again);
+    char *text = length < 0 ? NULL : place(to, (size_t)length);
+    if (text && length < GUESS)
+        memcpy(text, guess, (size_t)length + 1);
+    else if (text)
+        vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
-    return string;
+    return text != NULL;
+}
+
+struct string {
+    void **handle;
+    char *text;
+};
+
+static char *new_string(void *to, size_t length)
+{
+    struct string *string = to;
+    return string->text = reapMalloc(string->handle, length + 1);
+}
+
+static char *print(void **handle, const char *format, va_list args)
+{
+    struct string string = {handle, NULL};
+    reap_format(new_string, &string, format, args);
+    return string.text;
 }
 
 char *reapVprintf(void **handle, const char *format, va_list args)

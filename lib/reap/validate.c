@@ -111,7 +111,7 @@ static void check_freelist(const struct reap *reap, size_t list, struct sums *su
     }
 }
 
-static void check_near(const struct reap *reap, struct sums *sums)
+static void check_cache(const struct reap *reap, struct sums *sums)
 {
     if (reap->tables == &reap_no_tables) return;
     HOLDS(sums, reap->tables->freelists == lists_of(reap));
@@ -213,7 +213,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_freelists(reap, &sums);
-    if (!sums.wrong) check_near(reap, &sums);
+    if (!sums.wrong) check_cache(reap, &sums);
     if (!sums.wrong) check_children(reap, &sums);
     HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
     if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
@@ -230,7 +230,7 @@ bool reap_is_sound(const struct reap *reap)
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_freelists(reap, &sums);
-    if (!sums.wrong) check_near(reap, &sums);
+    if (!sums.wrong) check_cache(reap, &sums);
     if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
     bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;
     if (!sums.wrong && reap->flags & REAP_LIMITED && !is_limiter) check_share(reap, &sums);

@@ -9,12 +9,6 @@
 #include "hoard/redirect.h"
 #include "hoard/user_memory.h"
 
-static void *no_memory(void)
-{
-    errno = ENOMEM;
-    return NULL;
-}
-
 /* Calls the user's function. Its mallocs must not come from the reap that needs the chunk. */
 static void *call_take(const struct chunk_source *backing, size_t size)
 {

@@ -194,10 +194,7 @@ static void locked_and_freed(void *arg)
     bool trims = arg != NULL;
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
     /* On another CPU's heap what is freed here waits for that heap's next slow path (heaps=cpu). */
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    expect(sched_setaffinity(0, sizeof one, &one) == 0, "no affinity");
+    pin_to(0);
     size_t before = resident_bytes();
     for (unsigned i = 0; i < COUNT; i++) {
         blocks[i] = hoard_malloc(SIZE);
