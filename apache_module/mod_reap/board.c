@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "board.h"
 
+#include <httpd.h>
+
 #include <ap_mpm.h>
 #include <apr_shm.h>
 #include <apr_strings.h>

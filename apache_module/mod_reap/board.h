@@ -22,6 +22,7 @@
 #include "text.h"
 
 #include <httpd.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -4,6 +4,8 @@
 #include "documents_write.h"
 #include "gather.h"
 
+#include <httpd.h>
+
 #include <scoreboard.h>
 #include <unistd.h>
 

@@ -2,6 +2,8 @@
 #include "documents_write.h"
 #include "library.h"
 
+#include <httpd.h>
+
 #include <ap_mpm.h>
 #include <http_config.h>
 #include <scoreboard.h>

@@ -5,6 +5,8 @@
 #include "library.h"
 #include "process.h"
 
+#include <httpd.h>
+
 #include <errno.h>
 #include <poll.h>
 #include <scoreboard.h>

@@ -12,6 +12,7 @@
 #include "text.h"
 
 #include <httpd.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -7,6 +7,8 @@
 #include "pools.h"
 #include "settings.h"
 
+#include <httpd.h>
+
 #include <apr_buckets.h>
 #include <apr_strings.h>
 #include <http_config.h>

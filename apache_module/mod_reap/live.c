@@ -3,6 +3,8 @@
 
 #include "library.h"
 
+#include <httpd.h>
+
 #include <http_config.h>
 #include <http_core.h>
 #include <pthread.h>

@@ -13,6 +13,7 @@
 #include "text.h"
 
 #include <httpd.h>
+
 #include <stdbool.h>
 
 struct live {

@@ -22,6 +22,8 @@
 #include "settings.h"
 #include "status.h"
 
+#include <httpd.h>
+
 #include <ap_mpm.h>
 #include <apr_optional_hooks.h>
 #include <apr_strings.h>
@@ -32,7 +34,6 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
-#include <httpd.h>
 #include <mod_status.h>
 #include <mpm_common.h>
 #include <scoreboard.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "settings.h"
 
+#include <httpd.h>
+
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <errno.h>

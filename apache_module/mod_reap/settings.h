@@ -7,8 +7,9 @@
 #ifndef MOD_REAP_SETTINGS_H
 #define MOD_REAP_SETTINGS_H
 
-#include <http_config.h>
 #include <httpd.h>
+
+#include <http_config.h>
 #include <stdbool.h>
 
 enum action { ACTION_DENY, ACTION_CLOSE, ACTION_LOG }; /* the first is the default */

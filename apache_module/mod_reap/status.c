@@ -6,6 +6,8 @@
 #include "page.h"
 #include "settings.h"
 
+#include <httpd.h>
+
 #include <apr_strings.h>
 #include <http_config.h>
 #include <http_core.h>
