@@ -87,21 +87,27 @@ static void tell(request_rec *r, struct live *live, const struct excess *excess,
 
 /* --- ending a request ---------------------------------------------------------------------------- */
 
-/* The connection has no more to say. Its output filters give errors from now on. */
-static void close_connection(request_rec *r)
-{
-    r->connection->keepalive = AP_CONN_CLOSE;
-    r->connection->aborted = 1;
-}
-
 /* An error in the stream of output: the status, if headers are not out; else a response that breaks off. */
-static void pass_error(request_rec *r, ap_filter_t *to, int status)
+static void pass_error(request_rec *r, struct live *live, ap_filter_t *to, int status)
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
     APR_BRIGADE_INSERT_TAIL(brigade, ap_bucket_error_create(status, NULL, r->pool, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
+    live->is_passing = true; /* our own filter may be on the way */
     ap_pass_brigade(to, brigade);
+    live->is_passing = false;
+}
+
+/* The response cannot be finished. A connection of HTTP/1 has no more to say, and its output filters give errors
+ * from now on; a stream of HTTP/2 is reset, while the connection goes on. */
+static void break_off(request_rec *r, struct live *live, ap_filter_t *to)
+{
+    r->connection->keepalive = AP_CONN_CLOSE;
+    if (r->connection->master && live->top->sent_bodyct)
+        pass_error(r, live, to, HTTP_BAD_GATEWAY);
+    else
+        r->connection->aborted = 1;
 }
 
 /* What a filter returns for a request beyond its limit; APR_SUCCESS if it goes on. to is where output
@@ -112,10 +118,10 @@ static apr_status_t end_in_filter(request_rec *r, struct live *live, ap_filter_t
     if (settings.action == ACTION_LOG) return APR_SUCCESS;
     live->is_ended = true;
     if (settings.action == ACTION_DENY && !live->top->sent_bodyct) {
-        pass_error(r, to, settings.status ? settings.status : status);
+        pass_error(r, live, to, settings.status ? settings.status : status);
         return AP_FILTER_ERROR;
     }
-    close_connection(r);
+    break_off(r, live, to);
     return APR_ECONNABORTED;
 }
 
@@ -144,6 +150,7 @@ static apr_status_t check_in_filter(request_rec *r, const apr_bucket_brigade *br
 static apr_status_t output_filter(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
     struct live *live = live_of(f->r);
+    if (live->is_passing) return ap_pass_brigade(f->next, brigade);
     apr_status_t status = live->is_ended
                               ? APR_ECONNABORTED
                               : check_in_filter(f->r, brigade, f->next, HTTP_INTERNAL_SERVER_ERROR);
@@ -190,7 +197,7 @@ static int end_in_phase(request_rec *r, struct live *live)
     struct request_settings settings = settings_of_request(r);
     if (settings.action == ACTION_LOG) return DECLINED;
     live->is_ended = true;
-    if (settings.action == ACTION_CLOSE) close_connection(r);
+    if (settings.action == ACTION_CLOSE) break_off(r, live, r->output_filters);
     return settings.status ? settings.status : HTTP_INTERNAL_SERVER_ERROR;
 }
 

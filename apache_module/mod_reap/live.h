@@ -27,6 +27,7 @@ struct live {
     request_rec *top; /* the request, before its redirects */
     bool is_logged;   /* beyond a limit, and the log has it */
     bool is_ended;    /* beyond a limit, and ended for it */
+    bool is_passing;  /* its error goes through the filters at this moment */
 };
 
 /* Copies, that outlive their pools. */
