@@ -83,7 +83,12 @@ class Server:
         """Opens the page with this document, and returns once it is drawn."""
         self.http.name, self.http.asked, self.http.broken = name, 0, None
         browser.open(self.url)
-        expect(browser.wait("return document.querySelector('.tiles') !== null"), name + ": figures are shown")
+        wait_for_figures(browser, name)
+
+
+def wait_for_figures(browser, name):
+    if not browser.wait("return document.querySelector('.tiles') !== null"):
+        sys.exit("FAILED: %s: no figures; the console says %s" % (name, browser.complaints()))
 
 
 # --- what is looked at ------------------------------------------------------------------------------
@@ -410,7 +415,7 @@ def check_live(browser, url, pictures):
     for name, (width, height, scheme) in LOOKS.items():
         browser.look(width, height, scheme, mobile="narrow" in name)
         browser.open(url)
-        expect(browser.wait("return document.querySelector('.tiles') !== null"), name + ": figures are shown")
+        wait_for_figures(browser, name)
         expect(browser.js("return view.data.preload"), name + ": on reaps")
         browser.js("const e = document.getElementById('every'); e.value = '1'; e.dispatchEvent(new Event('change'))")
         before = browser.js("document.querySelector('#processes .toggle').click(); return view.data.server.time")
