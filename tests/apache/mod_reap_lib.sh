@@ -38,7 +38,7 @@ reap_prepare() {
         cat <<END
 LoadModule reap_module $reap_module
 LoadModule runaway_module $runaway_module
-LogFormat "%U %>s %X peak=%{reap-peak}n" reap
+LogFormat "%U%q %>s %X peak=%{reap-peak}n" reap
 CustomLog $dir/access.log reap
 <LocationMatch "^/reap-status$">
 SetHandler reap-status
