@@ -122,7 +122,7 @@ run() {
     reap_prepare "$tmp/$mpm-$action" "$mpm" 'ReapStatus On' 'ReapLimitRequest 4M' "ReapLimitAction $action" \
         '<Location /runaway/unlimited>' 'ReapLimitRequest none' '</Location>' \
         '<Location /runaway/elsewhere>' 'ReapLimitAction deny 503' '</Location>'
-    httpd_start "$dir" "$preload"
+    httpd_start "$dir" "$reaps"
     before=$(pool_bytes)
     others_begin
     "check_$action"
@@ -138,7 +138,7 @@ run() {
 run_connection() {
     mpm=$1 mode="$1, connection"
     reap_prepare "$tmp/$mpm-connection" "$mpm" 'ReapStatus On' 'ReapLimitConnection 4M' 'ReapReport limit'
-    httpd_start "$dir" "$preload"
+    httpd_start "$dir" "$reaps"
     before=$(pool_bytes)
     ask '/runaway?quiet=200'
     expect 500 "$status"
@@ -155,7 +155,7 @@ run_connection() {
 run_hard() {
     mode="$1, hard limit"
     reap_prepare "$tmp/$1-hard" "$1" 'ReapLimitRequest 4M' '<Location /runaway/hard>' 'ReapLimitHard 8M' '</Location>'
-    httpd_start "$dir" "$preload"
+    httpd_start "$dir" "$reaps"
     ask '/runaway/hard?quiet=100'
     expect 500 "$status" 'between soft and hard' # 6.5 MB
     ask '/runaway/hard?quiet=1000000'
