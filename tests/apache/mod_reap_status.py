@@ -145,19 +145,30 @@ def near(name, ours, theirs):
     must(abs(ours - theirs) <= 0.1 * theirs, name, "differs by more than 10 %")
 
 
+def settled(url):
+    """A document, once no more children come."""
+    last = None
+    while True:
+        document = check_document(get(url + "/reap-status?json"))
+        if last == [process["pid"] for process in document["processes"]]:
+            return document
+        last = [process["pid"] for process in document["processes"]]
+        time.sleep(1.5)
+
+
 def check_system(url):
     """A request takes 80 MB in small objects; all that it touches is private memory of its child."""
-    before = check_document(get(url + "/reap-status?json"))
+    before = settled(url)
     private = private_bytes(before["processes"])
     thread = in_background(url + "/runaway?small=80000&sleep=2500")
     time.sleep(1.5)
     during = check_document(get(url + "/reap-status?json"))
     grown = private_bytes(during["processes"]) - private
+    thread.join()
     near("pools", during["totals"]["bytes"] - before["totals"]["bytes"], grown)
     near("rss", during["totals"]["rss"] - before["totals"]["rss"], grown)
     held = [sum(process["backend"]["held_bytes"] for process in document["processes"]) for document in (before, during)]
     near("backends", held[1] - held[0], grown)
-    thread.join()
     growers = [grower for grower in during["growers"] if grower["tag"] == "request"]
     must(growers and growers[0]["change"] > 80e6, "growers", during["growers"])
     must(during["growers"][0]["tag"] == "request", "the first of the growers")

@@ -66,7 +66,9 @@ check_elsewhere() {
 # A child that is stopped is silent, and costs no more than a second.
 check_silent() {
     [ "$mpm" != prefork ] || return 0 # any child may have the request
-    for child in $(httpd_children); do
+    children=$(httpd_children)
+    # A worker that is stopped with the lock for connections leaves none to the other: once more then.
+    for child in $children $children $children; do
         sleep 1 # a look is good for a while
         kill -STOP "$child"
         ask '/reap-status?json' --max-time 4
