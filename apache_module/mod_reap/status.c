@@ -13,6 +13,7 @@
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
+#include <http_request.h>
 #include <mod_status.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static void allow_page_only(request_rec *r, const char *nonce)
     apr_table_setn(r->headers_out, "Content-Security-Policy",
                    apr_psprintf(r->pool,
                                 "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
-                                "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+                                "connect-src 'self'; base-uri 'none'; form-action 'none'; "
                                 "frame-ancestors 'self'",
                                 nonce, nonce));
     apr_table_setn(r->headers_out, "Referrer-Policy", "no-referrer");
@@ -110,7 +111,7 @@ static int refuse_if_off(request_rec *r)
 int status_handler(request_rec *r)
 {
     if (!r->handler || strcmp(r->handler, "reap-status") != 0) return DECLINED;
-    r->allowed |= AP_METHOD_BIT << M_GET; /* HEAD has the number of GET */
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1); /* HEAD has the number of GET */
     if (r->method_number == M_OPTIONS) return DECLINED;
     if (r->method_number != M_GET) return HTTP_METHOD_NOT_ALLOWED;
     int refused = refuse_if_off(r);

@@ -11,7 +11,7 @@
 reap_build=$(cd "${top_builddir:-.}" && pwd)
 reap_module=$reap_build/apache_module/.libs/mod_reap.so
 runaway_module=$reap_build/tests/apache/.libs/mod_runaway.so
-preload=$httpd_libs/libreap-apr.so
+reaps=$httpd_libs/libreap-apr.so
 failures=0
 mode=
 
@@ -38,7 +38,7 @@ reap_prepare() {
         cat <<END
 LoadModule reap_module $reap_module
 LoadModule runaway_module $runaway_module
-LogFormat "%U %>s %X peak=%{reap-peak}n" reap
+LogFormat "%U%q %>s %X peak=%{reap-peak}n" reap
 CustomLog $dir/access.log reap
 <LocationMatch "^/reap-status$">
 SetHandler reap-status

@@ -4,6 +4,7 @@
  * The handler runaway does what the query says, word by word between `&`:
  *     grow=N      takes N pieces of 64 KiB, and passes a line of output after each
  *     quiet=N     takes N pieces and passes nothing
+ *     small=N     takes N pieces of 1000 bytes and passes nothing
  *     below=N     as grow, in a subpool with the tag runaway-subpool
  *     send=N      passes N lines
  *     read        keeps the whole body of the request in the pool, and says how long it was
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <util_filter.h>
 
-enum { PIECE = 64 << 10 };
+enum { PIECE = 64 << 10, SMALL = 1000 };
 
 extern module AP_MODULE_DECLARE_DATA runaway_module __attribute__((visibility("default")));
 
@@ -31,9 +32,9 @@ struct run {
     bool deaf;
 };
 
-static void take(apr_pool_t *pool)
+static void take(apr_pool_t *pool, size_t size)
 {
-    memset(apr_palloc(pool, PIECE), 1, PIECE);
+    memset(apr_palloc(pool, size), 1, size);
 }
 
 static bool say(struct run *run, const char *line)
@@ -50,7 +51,7 @@ static bool say(struct run *run, const char *line)
 static bool grow(struct run *run, apr_pool_t *pool, int n)
 {
     while (n-- > 0) {
-        take(pool);
+        take(pool, PIECE);
         if (!say(run, "grown\n")) return false;
     }
     return true;
@@ -94,7 +95,9 @@ static int step(struct run *run, const char *word)
     else if (strncmp(word, "below", 5) == 0)
         well = grow_below(run, n);
     else if (strncmp(word, "quiet", 5) == 0)
-        while (n-- > 0) take(run->r->pool);
+        while (n-- > 0) take(run->r->pool, PIECE);
+    else if (strncmp(word, "small", 5) == 0)
+        while (n-- > 0) take(run->r->pool, SMALL);
     else if (strncmp(word, "send", 4) == 0)
         while (well && n-- > 0) well = say(run, "sent\n");
     else if (strncmp(word, "sleep", 5) == 0)
@@ -123,7 +126,7 @@ static int handler(request_rec *r)
 static int before_handler(request_rec *r)
 {
     if (strncmp(r->uri, "/early", 6) != 0 || !r->args || r->prev) return DECLINED;
-    for (int n = atoi(r->args); n > 0; n--) take(r->pool);
+    for (int n = atoi(r->args); n > 0; n--) take(r->pool, PIECE);
     return DECLINED;
 }
 

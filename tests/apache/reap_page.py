@@ -114,9 +114,10 @@ return [...low];
 
 # Elements that reach beyond the window, unless something around them cuts them off.
 OVERFLOW = """
-if (document.documentElement.scrollWidth <= innerWidth) return [];
-return [`page: ${document.documentElement.scrollWidth} of ${innerWidth}`, ...[...document.querySelectorAll('main *')]
-  .filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.nodeName + '.' + e.className)];
+const root = document.documentElement, width = root.clientWidth;
+if (root.scrollWidth <= width) return [];
+return [`page: ${root.scrollWidth} of ${width}`, ...[...document.querySelectorAll('main *')]
+  .filter(e => e.getBoundingClientRect().right > width + 1).slice(0, 5).map(e => e.nodeName + '.' + e.className)];
 """
 
 # What a reader of the page without eyes needs; a button has a name, a table its headers and a caption.
