@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The page of reap-status from a true httpd on reaps, with requests under way, in Chromium. Pictures stay in
-# tests/apache/pictures-live of the build.
+# The page of reap-status from a true httpd on reaps, with requests under way, in Chromium; and from one on stock
+# pools. Pictures stay in tests/apache/pictures-live of the build.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/apache/mod_reap_lib.sh"
 pictures=$reap_build/tests/apache/pictures-live
@@ -29,12 +29,16 @@ load() {
     done &
 }
 
+look() { python3 -B "$srcdir/tests/apache/reap_page.py" "$1" "http://127.0.0.1:$httpd_port/reap-status" "$pictures"; }
+
 reap_prepare "$tmp/event" event "ReapStatus on" "ReapLimitRequest 64M"
-httpd_start "$tmp/event" "$preload"
+httpd_start "$tmp/event" "$reaps"
 load
-python3 -B "$srcdir/tests/apache/reap_page.py" --url "http://127.0.0.1:$httpd_port/reap-status" "$pictures"
-result=$?
+look --url || failures=1
 rm "$tmp/load"
 httpd_stop
 httpd_log_is_clean "$tmp/event" || fail "the error log"
-exit $result
+httpd_start "$tmp/event"
+look --stock || failures=1
+httpd_stop
+exit $failures

@@ -3,7 +3,8 @@
 """The page of reap-status in a real browser.
 
 reap_page.py PAGE PICTURES        serves PAGE with documents of reap_page_data, and looks at what the browser makes of it
-reap_page.py --url URL PICTURES   opens the page of a server that runs
+reap_page.py --url URL PICTURES   opens the page of a server that runs on reaps
+reap_page.py --stock URL PICTURES the same, of a server on stock pools
 reap_page.py --serve PAGE [NAME]  serves PAGE with one document, to be looked at by hand
 """
 import http.server
@@ -355,13 +356,15 @@ def check_odd(browser, server, pictures):
     settled(browser, pictures + "/empty-dark.png")
     server.show(browser, "no_preload")
     expect("LD_PRELOAD=libreap-apr.so" in text(browser, "#missing"), "no preload: what is missing is said")
-    expect("no answer" in text(browser, "#processes") and "1 without an answer" in text(browser, "#tile-processes"), "a silent process")
+    expect("stock pools" in text(browser, "#processes") and "stock pools" in text(browser, "#tile-processes"), "no preload: processes")
+    expect(text(browser, "#tile-bytes .figure") == "–", "no preload: nothing is measured")
     browser.js("document.querySelector('#processes .toggle').click()")
     expect("not known" in text(browser, "#processes"), "a silent process, open")
     look_over(browser, server, "no preload")
     settled(browser, pictures + "/no-preload-dark.png")
     server.show(browser, "sparse")
-    expect("stopping" in text(browser, "#processes"), "sparse")
+    expect("stopping" in text(browser, "#processes") and "no answer" in text(browser, "#processes"), "sparse: states")
+    expect("1 without an answer" in text(browser, "#tile-processes"), "sparse: a silent process")
     look_over(browser, server, "sparse")
 
 
@@ -376,6 +379,9 @@ def check_huge(browser, server, pictures):
     took = browser.js("const start = performance.now(); render(); return performance.now() - start")
     print("huge: drawn anew in %.0f ms" % took)
     expect(took < 2000, "huge: drawing takes %.0f ms" % took)
+    kept = browser.js("""for (let i = 0; i < 20000; i++) isOpen(`p ${i}`, i % 2 === 0), colour(`tag ${i}`);
+        return [view.open.size, colours.size]""")
+    expect(0 < kept[0] <= 5000 and kept[1] <= 7, "what the page keeps has an end: %s" % kept)
     look_over(browser, server, "huge")
     settled(browser, pictures + "/huge.png")
 
@@ -431,6 +437,16 @@ def check_live(browser, url, pictures):
     expect(min(sums) > MIB // 4 and min(sums) > .99 * max(sums), "totals are the sums: %s" % sums)
 
 
+def check_stock(browser, url, pictures):
+    """A true server whose pools are not on reaps: the page says so."""
+    browser.look(1280, 900, "light")
+    browser.open(url)
+    wait_for_figures(browser, "stock")
+    expect("not on reaps" in text(browser, "#missing"), "stock: what is missing is said")
+    look_over(browser, type("Live", (), {"url": url}), "stock")
+    settled(browser, pictures + "/stock.png")
+
+
 # --- running ------------------------------------------------------------------------------------------
 
 def serve(page, name="growing"):
@@ -457,10 +473,10 @@ def run(page, pictures):
 def main(arguments):
     if arguments[:1] == ["--serve"]:
         serve(*arguments[1:])
-    elif arguments[:1] == ["--url"]:
+    elif arguments[0] in ("--url", "--stock"):
         os.makedirs(arguments[2], exist_ok=True)
         with Browser() as browser:
-            check_live(browser, arguments[1], arguments[2])
+            (check_live if arguments[0] == "--url" else check_stock)(browser, *arguments[1:])
     else:
         os.makedirs(arguments[1], exist_ok=True)
         run(*arguments)
