@@ -20,17 +20,26 @@ struct survey {
     struct pool_sums all, omitted;
     struct pool_tags tags;
     unsigned rows, most;
-    const struct live_copy *live;
+    const struct live_copy *live; /* by reap */
     size_t n_live;
     const char *owners[DEPTHS]; /* of the pools above the present one */
 };
+
+static int by_reap(const void *a, const void *b)
+{
+    const struct live_copy *one = a, *other = b;
+    return (one->reap > other->reap) - (one->reap < other->reap);
+}
 
 static const char *owner_of(struct survey *survey, const struct reap_view *view)
 {
     unsigned depth = view->depth < DEPTHS ? view->depth : DEPTHS - 1;
     const char *owner = depth ? survey->owners[depth - 1] : NULL;
-    for (size_t i = 0; i < survey->n_live; i++)
-        if (survey->live[i].reap == view->reap && survey->live[i].owner) owner = survey->live[i].owner;
+    const struct live_copy *live =
+        survey->n_live ? bsearch(&(struct live_copy){.reap = view->reap}, survey->live, survey->n_live,
+                                 sizeof *survey->live, by_reap)
+                       : NULL;
+    if (live && live->owner) owner = live->owner;
     return survey->owners[depth] = owner;
 }
 
@@ -149,6 +158,7 @@ void answer(FILE *out, const char *args, void *arg)
     struct text text = {.data = NULL};
     struct survey survey = {.most = most > 0 && most < ANSWER_ROWS ? (unsigned)most : ANSWER_ROWS};
     struct live_copy *live = live_copy_all(&survey.n_live);
+    if (survey.n_live) qsort(live, survey.n_live, sizeof *live, by_reap);
     survey.live = live;
     reapSurvey(NULL, add_pool, &survey);
     add_pools(&text, &survey);

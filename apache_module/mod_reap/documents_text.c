@@ -47,6 +47,7 @@ void write_auto(struct text *text, server_rec *server, const struct look *look)
                 ap_show_mpm(), library_lacks() ? "no" : "yes");
     if (library_lacks()) text_printf(text, "ReapMissing: %s\n", library_lacks());
     add(text, "ServerUptimeSeconds", (uint64_t)uptime());
+    add(text, "ReapLookTime", (uint64_t)apr_time_sec(apr_time_now()));
     write_brief(text, look);
     add(text, "ReapObjects", look->pools.objects);
     add(text, "ReapChunks", look->pools.chunks);

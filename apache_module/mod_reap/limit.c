@@ -99,8 +99,8 @@ static void pass_error(request_rec *r, struct live *live, ap_filter_t *to, int s
     live->is_passing = false;
 }
 
-/* The response cannot be finished. A connection of HTTP/1 has no more to say, and its output filters give errors
- * from now on; a stream of HTTP/2 is reset, while the connection goes on. */
+/* The response cannot be finished. A connection of HTTP/1 has no more to say, and its output filters give
+ * errors from now on; a stream of HTTP/2 is reset, while the connection goes on. */
 static void break_off(request_rec *r, struct live *live, ap_filter_t *to)
 {
     r->connection->keepalive = AP_CONN_CLOSE;

@@ -145,7 +145,7 @@ static char *row_of(const struct live *live, apr_time_t now, size_t bytes)
 
 static void copy(struct live_copy *to, const struct live *live, apr_time_t now)
 {
-    size_t bytes = library_held(live->pool);
+    size_t bytes = live->is_request ? library_held(live->pool) : 0;
     *to = (struct live_copy){
         .reap = apr_pool_reap ? *apr_pool_reap(live->pool) : NULL,
         .is_request = live->is_request,
@@ -180,4 +180,12 @@ void live_free_copies(struct live_copy *copies, size_t n)
 
 void live_enter(struct live *live) { entered = live; }
 
-const struct live *live_entered(void) { return entered; }
+/* A request may end in another thread than the one that entered it. */
+const struct live *live_entered(void)
+{
+    pthread_mutex_lock(&lock);
+    const struct live *live = list;
+    while (live && live != entered) live = live->next;
+    pthread_mutex_unlock(&lock);
+    return live;
+}

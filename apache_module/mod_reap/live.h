@@ -34,7 +34,7 @@ struct live {
 struct live_copy {
     void *reap; /* the handle of the pool's reap */
     bool is_request;
-    size_t bytes;
+    size_t bytes; /* of a request */
     char *owner; /* "GET /x from 1.2.3.4" */
     char *json;  /* a row of the requests; NULL for what is not listed */
 };

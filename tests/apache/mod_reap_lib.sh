@@ -77,3 +77,15 @@ logged() {
     done
     grep -cE "$1" "$dir/error.log"
 }
+
+# A look that is taken from now on, as text, in $tmp/auto. A look is good for a while.
+fresh_look() {
+    now=$(date +%s)
+    n=0
+    until curl -s "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
+        [ "$(sed -n 's/^ReapLookTime: //p' "$tmp/auto")" -gt "$now" ]; do
+        n=$((n + 1))
+        [ $n -lt 60 ] || fail "no fresh look"
+        sleep 0.2
+    done
+}

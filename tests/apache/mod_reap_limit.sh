@@ -26,8 +26,7 @@ others_end() {
 
 figure() { sed -n "s/^$1: //p" "$tmp/auto"; }
 pool_bytes() {
-    sleep 1 # a look is good for a while
-    curl -s "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto"
+    fresh_look
     figure ReapPoolBytes
 }
 

@@ -32,10 +32,7 @@ struct run {
     bool deaf;
 };
 
-static void take(apr_pool_t *pool, size_t size)
-{
-    memset(apr_palloc(pool, size), 1, size);
-}
+static void take(apr_pool_t *pool, size_t size) { memset(apr_palloc(pool, size), 1, size); }
 
 static bool say(struct run *run, const char *line)
 {
@@ -73,10 +70,12 @@ static int keep_body(struct run *run)
     for (bool end = false; !end;) {
         apr_size_t n;
         char *data;
-        apr_status_t status = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_BLOCK_READ, PIECE);
+        apr_status_t status =
+            ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_BLOCK_READ, PIECE);
         if (status != APR_SUCCESS) return ap_map_http_request_error(status, HTTP_BAD_REQUEST);
         end = APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(brigade));
-        if (apr_brigade_pflatten(brigade, &data, &n, r->pool) != APR_SUCCESS) return HTTP_INTERNAL_SERVER_ERROR;
+        if (apr_brigade_pflatten(brigade, &data, &n, r->pool) != APR_SUCCESS)
+            return HTTP_INTERNAL_SERVER_ERROR;
         length += (apr_off_t)n;
         apr_brigade_cleanup(brigade);
     }
@@ -138,4 +137,4 @@ static void register_hooks(apr_pool_t *pool)
 }
 
 module AP_MODULE_DECLARE_DATA runaway_module = {STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, NULL,
-                                                register_hooks, 0};
+                                                register_hooks,          0};
