@@ -14,12 +14,15 @@ httpd_directory
 chmod 755 "$tmp"
 rm -rf "$pictures"
 
-# Requests that hold from 1 to 4 MiB for a few seconds, and small ones, until the file goes.
+# Requests that hold some MiB for a few seconds, one of them with a script in its URL, and small ones, until the
+# file goes.
 load() {
     touch "$tmp/load"
     for pieces in 16 24 32 40 48 64; do
+        query="grow=$pieces&sleep=3000"
+        [ $pieces != 48 ] || query="$query&x=<script>document.title='taken'</script>\""
         while [ -e "$tmp/load" ]; do
-            curl -s -o "$tmp/answer$pieces" "http://127.0.0.1:$httpd_port/runaway?grow=$pieces&sleep=3000"
+            curl -s -g -o "$tmp/answer$pieces" "http://127.0.0.1:$httpd_port/runaway?$query"
             sleep 0.1
         done &
     done

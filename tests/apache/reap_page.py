@@ -428,6 +428,8 @@ def check_live(browser, url, pictures):
         before = browser.js("document.querySelector('#processes .toggle').click(); return view.data.server.time")
         expect(browser.wait("return view.data.server.time > args[0]", before), name + ": it refreshes")
         expect(browser.js("return document.querySelectorAll('.cell').length") > 3, name + ": the map has cells")
+        script = browser.wait("return document.querySelector('#requests').textContent.includes(`<script>document.title='taken'</script>\"`)")
+        expect(script and text(browser, "title") == "Reap status", name + ": a script in a URL is text")
         expect(browser.js("return document.querySelectorAll('[data-pool]').length") > 3, name + ": an open process shows pools")
         look_over(browser, server, "live " + name)
         settled(browser, "%s/live-%s.png" % (pictures, name))
