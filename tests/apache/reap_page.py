@@ -362,6 +362,9 @@ def check_odd(browser, server, pictures):
     expect("not known" in text(browser, "#processes"), "a silent process, open")
     look_over(browser, server, "no preload")
     settled(browser, pictures + "/no-preload-dark.png")
+    browser.open(server.url.replace("//", "//user:password@"))
+    wait_for_figures(browser, "a password in the address")
+    browser.requested()  # with the password
     server.show(browser, "sparse")
     expect("stopping" in text(browser, "#processes") and "no answer" in text(browser, "#processes"), "sparse: states")
     expect("1 without an answer" in text(browser, "#tile-processes"), "sparse: a silent process")
