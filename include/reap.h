@@ -104,7 +104,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 reap_t *reapNew(reap_t *parent);
 
 /* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
- * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. The
+ * reap keeps the chunks that rounds like this one need, up to 1 MiB and its first chunk: see reapTrim. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
@@ -200,6 +201,11 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
  * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
  * NULL, or memory of malloc's, which stays as it is. */
 int reapFreeAny(void *object);
+
+/* Gives back the chunks that the reap keeps for later rounds, all but `keep` bytes of them, and the one that
+ * it keeps for its next child. Objects stay where they are. Returns the bytes that went back to the heap,
+ * which gives them to the OS as it does all unused memory. */
+size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
