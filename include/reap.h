@@ -318,15 +318,16 @@ struct reap_view {
 };
 
 /* reapReport for programs: calls fn for the reap and for every reap below it, parents first, newest children
- * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result.
- * fn may allocate anywhere; it must not destroy a reap of the survey. While other threads create and destroy
- * reaps, those that come and go may be missing, and all others are there. Ages are known of reaps that were
- * made since the process listens (reapListen). */
+ * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result; or
+ * returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and create and destroy
+ * reaps, but for the survey's own. Other threads may do so too: a reap that is there all the time is shown once,
+ * one that comes, goes or moves meanwhile perhaps not. Ages are known of reaps that were made since the process
+ * listens (reapListen). */
 int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(2));
 
 /* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes, without
- * counting objects. It takes some ten instructions a reap. Other threads may use, create and destroy the
+ * counting objects. It takes some thirty instructions a reap. Other threads may use, create and destroy the
  * reaps below; those that create or destroy a child of one of them wait meanwhile. */
 size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
 

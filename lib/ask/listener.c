@@ -54,8 +54,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the address and w
 static char given[ENDPOINT_NAME];                        /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
-static bool runs;   /* this process has the thread */
-static pid_t owner; /* of the address */
+static bool runs;     /* this process has the thread, */
+static bool is_ahead; /* or it is just starting, with the socket that reapListen has opened */
+static pid_t owner;   /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
 static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
@@ -247,13 +248,14 @@ static void reopen(void)
 static bool begin(void)
 {
     pthread_mutex_lock(&lock);
-    bool is_first = !runs && given[0];
-    int error = is_first && listener.fd < 0 ? open_listener() : 0;
+    bool serves = is_ahead || (!runs && given[0]);
+    int error = serves && !is_ahead ? open_listener() : 0;
     if (error != 0) complain(error);
-    if (is_first && error == 0) runs = true;
+    is_ahead = false;
+    if (serves) runs = error == 0;
     start_clock();
     pthread_mutex_unlock(&lock);
-    return is_first && error == 0;
+    return serves && error == 0;
 }
 
 static void *listen_and_answer(void *unused)
@@ -295,7 +297,7 @@ static void in_forked_child(void)
         endpoint_close(&client->endpoint);
         client->text = (struct text){.bytes = NULL};
     }
-    runs = false;
+    runs = is_ahead = false;
     if (!process_name_has_number(given)) given[0] = '\0';
 }
 
@@ -309,19 +311,22 @@ __attribute__((constructor)) static void listener_start(void) { service_register
 
 __attribute__((destructor)) static void listener_end(void)
 {
-    if (!runs) return;
+    if (owner != getpid()) return;
     questions_end();
-    if (owner == getpid()) endpoint_unlink(address);
+    endpoint_unlink(address);
 }
 
 /* Listens at the address in `given`. 0, or an error number. */
 static int start(void)
 {
-    int error = listener.fd < 0 ? open_listener() : 0;
+    int error = open_listener();
     if (error != 0) return error;
     start_clock();
     error = service_start(&service);
-    if (error != 0) endpoint_close(&listener);
+    if (error == 0)
+        runs = is_ahead = true;
+    else
+        endpoint_close(&listener);
     return error;
 }
 
