@@ -17,6 +17,8 @@ enum {
 static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
               "a first chunk is for objects");
 
+_Atomic(uint32_t) reap_seconds;
+
 /* Lays out an empty first chunk with the hole in it. Inline: most first chunks have one size, and with it
  * much here becomes constant. */
 static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size)
@@ -45,6 +47,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
     reap->tag = reap_tag(reap);
     atomic_init(&reap->remote, 0);
     atomic_init(&reap->turn, 0);
+    reap->made_at = atomic_load_explicit(&reap_seconds, memory_order_relaxed);
     atomic_init(&reap->remote_chunks, NULL);
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_instrumented)) {
