@@ -430,8 +430,59 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+ * and the address of each call is NULL then. reapMalloc becomes a call, also with optimisation; reap_bump is
+ * inline as always. */
+#ifdef REAP_OPTIONAL
+#pragma weak reapVersion
+#pragma weak reapCreate
+#pragma weak reapNew
+#pragma weak reapFreeAll
+#pragma weak reapDestroy
+#pragma weak reapMalloc
+#pragma weak reapFree
+#pragma weak reapCreateWith
+#pragma weak reapCalloc
+#pragma weak reapRealloc
+#pragma weak reapAlignedAlloc
+#pragma weak reapStrdup
+#pragma weak reapStrndup
+#pragma weak reapMemdup
+#pragma weak reapPrintf
+#pragma weak reapVprintf
+#pragma weak reapUsableSize
+#pragma weak reapOf
+#pragma weak reapFreeAny
+#pragma weak reapParent
+#pragma weak reapSetName
+#pragma weak reapName
+#pragma weak reapOnDestroy
+#pragma weak reapCancelOnDestroy
+#pragma weak reapMark
+#pragma weak reapRewind
+#pragma weak reapUnmark
+#pragma weak reapAppend
+#pragma weak reapAppendString
+#pragma weak reapAppendf
+#pragma weak reapVappendf
+#pragma weak reapExtend
+#pragma weak reapFinish
+#pragma weak reapStats
+#pragma weak reapReport
+#pragma weak reapWalk
+#pragma weak reapMove
+#pragma weak reapAdopt
+#pragma weak reapEnter
+#pragma weak reapLeave
+#pragma weak reapEnterQuietly
+#pragma weak reapEntered
+#pragma weak reapSetLimit
+#pragma weak reapOnLimit
+#endif
+
 /* The library's reapMalloc, which the inline one below calls. */
-#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE) && \
+    !defined(REAP_OPTIONAL)
 #define REAP_INLINE 1
 void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
 #endif

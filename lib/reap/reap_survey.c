@@ -24,6 +24,7 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
+#include "region/interned.h"
 #include "region/reap_chunk.h"
 
 enum {
