@@ -50,7 +50,7 @@ struct client {
     char question[QUESTION];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
 static char given[ENDPOINT_NAME];                        /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
@@ -237,24 +237,24 @@ static void serve(const struct pollfd ready[CLIENTS + 1])
 /* The program may have closed the socket with all its descriptors. */
 static void reopen(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     if (!endpoint_is_open(&listener)) {
         listener.fd = -1;
         open_listener();
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
 }
 
 static bool begin(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     bool serves = is_ahead || (!runs && given[0]);
     int error = serves && !is_ahead ? open_listener() : 0;
     if (error != 0) complain(error);
     is_ahead = false;
     if (serves) runs = error == 0;
     start_clock();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     return serves && error == 0;
 }
 
@@ -290,7 +290,7 @@ static bool is_wanted(void)
 static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    memcpy(&lock, &fresh, sizeof lock);
+    memcpy(&mutex, &fresh, sizeof mutex);
     questions_fork_child();
     endpoint_close(&listener);
     for (struct client *client = clients; client < clients + CLIENTS; client++) {
@@ -338,7 +338,7 @@ static int listen_at(const char *asked)
     if (given[0] && strcmp(given, asked) != 0) return EBUSY;
     if (runs) return 0;
     bool is_new = !given[0];
-    strcpy(given, asked);
+    memcpy(given, asked, strlen(asked) + 1);
     int error = start();
     if (error != 0 && is_new) given[0] = '\0';
     return error;
@@ -347,10 +347,13 @@ static int listen_at(const char *asked)
 int reapListen(const char *asked)
 {
     REAP_NOT_NULL(asked, "reapListen");
+    int state; /* connect is a cancellation point */
     hoard_start_late();
-    pthread_mutex_lock(&lock);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&mutex);
     int error = listen_at(asked);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
+    pthread_setcancelstate(state, NULL);
     if (error == 0) return 0;
     errno = error;
     return -1;

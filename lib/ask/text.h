@@ -15,7 +15,8 @@
 struct text {
     char *bytes; /* NULL: no text */
     size_t size, room;
-    bool is_cut; /* there was no memory for the rest */
+    bool is_cut;        /* there was no memory for the rest */
+    const void *writer; /* the thread that has a stream on it, by the address of its lock_depth; NULL: none */
 };
 
 /* A stream that adds to an empty text, until text_end. NULL: no memory. */

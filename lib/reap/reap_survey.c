@@ -401,7 +401,7 @@ static int survey(void **handle, const char *call, see_reap *see, void *arg)
 void reapReport(void **handle, FILE *out)
 {
     REAP_NOT_NULL(out, "reapReport");
-    if (survey(handle, "reapReport", print, out) != 0) fputs("(no memory for the rest)\n", out);
+    if (survey(handle, "reapReport", print, out) != 0) fprintf(out, "(no memory for the rest)\n");
 }
 
 int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg), void *arg)
