@@ -104,7 +104,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 reap_t *reapNew(reap_t *parent);
 
 /* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
- * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. The
+ * reap keeps the chunks that rounds like this one need, up to 1 MiB and its first chunk: see reapTrim. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
@@ -200,6 +201,11 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
  * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
  * NULL, or memory of malloc's, which stays as it is. */
 int reapFreeAny(void *object);
+
+/* Gives back the chunks that the reap keeps for later rounds, all but `keep` bytes of them, and the one that
+ * it keeps for its next child. Objects stay where they are. Returns the bytes that went back to the heap,
+ * which gives them to the OS as it does all unused memory. */
+size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
@@ -424,8 +430,59 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+ * and the address of each call is NULL then. reapMalloc becomes a call, also with optimisation; reap_bump is
+ * inline as always. */
+#ifdef REAP_OPTIONAL
+#pragma weak reapVersion
+#pragma weak reapCreate
+#pragma weak reapNew
+#pragma weak reapFreeAll
+#pragma weak reapDestroy
+#pragma weak reapMalloc
+#pragma weak reapFree
+#pragma weak reapCreateWith
+#pragma weak reapCalloc
+#pragma weak reapRealloc
+#pragma weak reapAlignedAlloc
+#pragma weak reapStrdup
+#pragma weak reapStrndup
+#pragma weak reapMemdup
+#pragma weak reapPrintf
+#pragma weak reapVprintf
+#pragma weak reapUsableSize
+#pragma weak reapOf
+#pragma weak reapFreeAny
+#pragma weak reapParent
+#pragma weak reapSetName
+#pragma weak reapName
+#pragma weak reapOnDestroy
+#pragma weak reapCancelOnDestroy
+#pragma weak reapMark
+#pragma weak reapRewind
+#pragma weak reapUnmark
+#pragma weak reapAppend
+#pragma weak reapAppendString
+#pragma weak reapAppendf
+#pragma weak reapVappendf
+#pragma weak reapExtend
+#pragma weak reapFinish
+#pragma weak reapStats
+#pragma weak reapReport
+#pragma weak reapWalk
+#pragma weak reapMove
+#pragma weak reapAdopt
+#pragma weak reapEnter
+#pragma weak reapLeave
+#pragma weak reapEnterQuietly
+#pragma weak reapEntered
+#pragma weak reapSetLimit
+#pragma weak reapOnLimit
+#endif
+
 /* The library's reapMalloc, which the inline one below calls. */
-#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE) && \
+    !defined(REAP_OPTIONAL)
 #define REAP_INLINE 1
 void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
 #endif

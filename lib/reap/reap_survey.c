@@ -24,6 +24,7 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
+#include "region/interned.h"
 #include "region/reap_chunk.h"
 
 enum {
@@ -53,9 +54,9 @@ static void read_name(const struct reap *reap, char *text)
 {
     const struct reap_name *name = reap->name;
     *text = '\0';
-    if (!name || !chunk_is_readable(name, sizeof *name)) return;
+    if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return;
     size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
-    if (!chunk_is_readable(name->text, room)) return;
+    if (!interned_is(name) && !chunk_is_readable(name->text, room)) return;
     memcpy(text, name->text, room);
     text[room] = '\0';
 }
