@@ -68,10 +68,10 @@ static void put_json(struct page *page)
     const struct json json = {to_page_as_is, page};
     json_put(&json, "{\"program\": ");
     json_string(&json, program_invocation_short_name, 200);
-    json_put(&json, ", \"process\": %u, \"options\": ", (unsigned)getpid());
-    put_options(&json);
-    json_put(&json, ", ");
+    json_put(&json, ", \"process\": %u, ", (unsigned)getpid());
     usage_json(&json);
+    json_put(&json, ", \"options\": ");
+    put_options(&json);
     json_put(&json, "}\n");
 }
 
