@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by which
- * reaps have ages.
+/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by
+ * which reaps have ages.
  *
- * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts off
- * those that make no progress. It answers a question as a whole, before the first byte of the answer goes out.
+ * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts
+ * off those that make no progress. It answers a question as a whole, before the first byte of the answer goes
+ * out.
  *
  *     client    ---- question, a line ---->    asking, until the line's end or the deadline
  *               <----- answer, end --------    answering, until all of it is out or the deadline
@@ -51,7 +52,7 @@ struct client {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
-static char given[ENDPOINT_NAME];                        /* with %p, as the user gave it; "": none */
+static char given[ENDPOINT_NAME];                         /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
 static bool runs;     /* this process has the thread, */
@@ -285,8 +286,8 @@ static bool is_wanted(void)
     return given[0] && !runs;
 }
 
-/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change stays
- * as it was, or is forgotten. */
+/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change
+ * stays as it was, or is forgotten. */
 static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.h: the text of an answer, in a mapping of its own.
  *
- * So an answer changes nothing in the heap that it is about, and goes out after everything in it was looked at:
- * a slow client holds nothing up. Only the thread that writes adds to a text: exit() flushes the streams of all
- * threads, and a forked child those of its parent.
+ * So an answer changes nothing in the heap that it is about, and goes out after everything in it was looked
+ * at: a slow client holds nothing up. Only the thread that writes adds to a text: exit() flushes the streams
+ * of all threads, and a forked child those of its parent.
  */
 #ifndef TEXT_H
 #define TEXT_H

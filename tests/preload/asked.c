@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked: a program that reap-ask.sh asks. It has some memory, forks as many children as its argument says, prints the
- * numbers of all these processes, and waits for the end of its input. With -DREAPS it has reaps, and a question of
- * its own.
+/* asked: a program that reap-ask.sh asks. It has some memory, forks as many children as its argument says,
+ * prints the numbers of all these processes, and waits for the end of its input. With -DREAPS it has reaps,
+ * and a question of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,7 +31,8 @@ START_TEST(options_have_these_presets)
                                         "purge_ms=100",
                                         "purge_thread=0", "thp=grown",
                                         "memory_limit=purge",
-                                        "trace=none", "ask=none", "leaks=0", "bypass=0", "redzone=0", "harden=0",
+                                        "trace=none", "ask=none",
+                                        "leaks=0", "bypass=0", "redzone=0", "harden=0",
 #ifdef REAP_DEBUG
                                         "walk_steps=16",
 #endif

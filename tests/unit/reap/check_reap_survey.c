@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy reaps. */
+/* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy
+ * reaps. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -169,7 +170,8 @@ static void *come_and_go(void *arg)
     void *below[4];
     (void)arg;
     for (unsigned i = 0; !over; i++) {
-        for (int k = 0; k < 4; k++) reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
+        for (int k = 0; k < 4; k++)
+            reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
         for (int k = 0; k < 4; k++) reapMalloc(&below[k], i % 20000);
         reapDestroy(&below[i % 2 ? 0 : 2]);
         reapDestroy(&below[i % 2 ? 2 : 0]);
