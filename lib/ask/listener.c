@@ -38,7 +38,7 @@ enum {
     QUESTION_MS = 1000,    /* from the connection to the line's end */
     PROGRESS_MS = 1000,    /* between two bytes of the answer */
     ANSWER_MS = 60 * 1000, /* for all of it */
-    PAUSE_MS = 1000,       /* when the process has no descriptors */
+    PAUSE_MS = 500,        /* when the process has no descriptors, or has closed the socket */
     SECOND_MS = 1000,
 };
 
@@ -103,13 +103,19 @@ static void hang_up(struct client *client)
     text_drop(&client->text);
 }
 
-static void refuse(struct client *client)
+/* Gives a client this line in the place of an answer. */
+static void refuse(struct client *client, const char *line)
+{
+    endpoint_write(&client->endpoint, line, strlen(line));
+    hang_up(client);
+}
+
+static void refuse_user(struct client *client)
 {
     char line[128];
-    size_t n = report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n",
-                             (unsigned)geteuid(), (unsigned)getpid());
-    endpoint_write(&client->endpoint, line, n);
-    hang_up(client);
+    report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", (unsigned)geteuid(),
+                  (unsigned)getpid());
+    refuse(client, line);
 }
 
 /* Accepts a client. False: there is none, or no room for it. */
@@ -119,13 +125,13 @@ static bool accept_one(uint64_t now)
     while (client < clients + CLIENTS && client->endpoint.fd >= 0) client++;
     if (client == clients + CLIENTS) return false;
     int error = endpoint_accept(&listener, &client->endpoint);
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
-        pause_until = now + PAUSE_MS;
+    bool is_usual = error == EAGAIN || error == EINTR || error == ECONNABORTED;
+    if (error != 0 && !is_usual) pause_until = now + PAUSE_MS;
     if (error != 0) return false;
     client->answers = false;
     client->deadline = client->end = now + QUESTION_MS;
     client->length = client->sent = 0;
-    if (!endpoint_is_trusted(&client->endpoint)) refuse(client);
+    if (!endpoint_is_trusted(&client->endpoint)) refuse_user(client);
     return true;
 }
 
@@ -145,25 +151,19 @@ static void write_answer(struct client *client, uint64_t now)
 /* Answers a question whose line has ended. */
 static void answer(struct client *client, uint64_t now)
 {
-    static const char no_memory_line[] = "reap: no memory for this answer\n";
     FILE *out = text_begin(&client->text);
     if (out) {
         questions_answer(client->question, out);
         text_end(&client->text, out);
-    } else {
-        text_add(&client->text, no_memory_line, sizeof no_memory_line - 1);
+    }
+    if (!out || (client->text.is_cut && !client->text.bytes)) {
+        refuse(client, "reap: no memory for this answer\n");
+        return;
     }
     client->answers = true;
     client->end = now + ANSWER_MS;
     client->deadline = now + PROGRESS_MS;
     write_answer(client, now);
-}
-
-static void refuse_length(struct client *client)
-{
-    static const char line[] = "reap: this question is too long: 4095 bytes are the most\n";
-    endpoint_write(&client->endpoint, line, sizeof line - 1);
-    hang_up(client);
 }
 
 static void read_question(struct client *client, uint64_t now)
@@ -179,7 +179,7 @@ static void read_question(struct client *client, uint64_t now)
     char *end = memchr(to, '\n', (size_t)n);
     if (!end && n > 0 && client->length < QUESTION) return;
     if (!end && client->length == QUESTION) {
-        refuse_length(client);
+        refuse(client, "reap: this question is too long: 4095 bytes are the most\n");
         return;
     }
     *(end ? end : to) = '\0';
@@ -232,7 +232,7 @@ static void serve(const struct pollfd ready[CLIENTS + 1])
             hang_up(client);
     }
     if (ready[CLIENTS].revents != 0)
-        while (accept_one(now)) continue;
+        for (unsigned i = 0; i < CLIENTS && accept_one(now); i++) continue;
 }
 
 /* The program may have closed the socket with all its descriptors. */
