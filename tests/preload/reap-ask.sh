@@ -22,7 +22,7 @@ start() {
     started=$!
     exec 9>"$tmp/input"
     tries=0
-    until [ "$(wc -l <"$tmp/$log")" -ge "$lines" ] || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done
+    until [ "$(cat "$tmp/$log" 2>/dev/null | wc -l)" -ge "$lines" ] || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done
     pid=$(head -n 1 "$tmp/$log")
     [ -n "$pid" ] || wrong "$* did not start"
 }
@@ -74,7 +74,7 @@ until grep -q sleep "/proc/$pid/comm" || [ $((tries += 1)) -gt 100 ]; do sleep 0
 answers "$pid" # a program started by exec, in place of the other
 "$ask" "$pid" json | grep -q '"program": "sleep"' || wrong "not the program that was started by exec"
 kill "$pid"
-wait $started
+wait $started 2>/dev/null
 
 # --- a program with reaps ---------------------------------------------------------------------
 start 1 reaps "$programs/asked_reaps"

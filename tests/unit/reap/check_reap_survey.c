@@ -66,6 +66,7 @@ START_TEST(a_survey_has_parents_first_and_newest_children_first)
         ck_assert_mem_eq(&seen.views[i].stats, &stats, sizeof stats);
         ck_assert(seen.views[i].age < 0); /* nobody listens */
     }
+    ck_assert_uint_eq(seen.views[0].stats.children, stats().children);
     ck_assert_str_eq(seen.views[0].name, "");
     ck_assert_str_eq(seen.views[4].name, "ab");
     ck_assert_uint_eq(seen.views[2].stats.limit, 70000);
