@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by which
- * reaps have ages.
+/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by
+ * which reaps have ages.
  *
- * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts off
- * those that make no progress. It answers a question as a whole, before the first byte of the answer goes out.
+ * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts
+ * off those that make no progress. It answers a question as a whole, before the first byte of the answer goes
+ * out.
  *
  *     client    ---- question, a line ---->    asking, until the line's end or the deadline
  *               <----- answer, end --------    answering, until all of it is out or the deadline
@@ -37,7 +38,7 @@ enum {
     QUESTION_MS = 1000,    /* from the connection to the line's end */
     PROGRESS_MS = 1000,    /* between two bytes of the answer */
     ANSWER_MS = 60 * 1000, /* for all of it */
-    PAUSE_MS = 1000,       /* when the process has no descriptors */
+    PAUSE_MS = 500,        /* when the process has no descriptors, or has closed the socket */
     SECOND_MS = 1000,
 };
 
@@ -50,8 +51,8 @@ struct client {
     char question[QUESTION];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
-static char given[ENDPOINT_NAME];                        /* with %p, as the user gave it; "": none */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
+static char given[ENDPOINT_NAME];                         /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
 static bool runs;     /* this process has the thread, */
@@ -102,13 +103,19 @@ static void hang_up(struct client *client)
     text_drop(&client->text);
 }
 
-static void refuse(struct client *client)
+/* Gives a client this line in the place of an answer. */
+static void refuse(struct client *client, const char *line)
+{
+    endpoint_write(&client->endpoint, line, strlen(line));
+    hang_up(client);
+}
+
+static void refuse_user(struct client *client)
 {
     char line[128];
-    size_t n = report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n",
-                             (unsigned)geteuid(), (unsigned)getpid());
-    endpoint_write(&client->endpoint, line, n);
-    hang_up(client);
+    report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", (unsigned)geteuid(),
+                  (unsigned)getpid());
+    refuse(client, line);
 }
 
 /* Accepts a client. False: there is none, or no room for it. */
@@ -118,13 +125,13 @@ static bool accept_one(uint64_t now)
     while (client < clients + CLIENTS && client->endpoint.fd >= 0) client++;
     if (client == clients + CLIENTS) return false;
     int error = endpoint_accept(&listener, &client->endpoint);
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
-        pause_until = now + PAUSE_MS;
+    bool is_usual = error == EAGAIN || error == EINTR || error == ECONNABORTED;
+    if (error != 0 && !is_usual) pause_until = now + PAUSE_MS;
     if (error != 0) return false;
     client->answers = false;
     client->deadline = client->end = now + QUESTION_MS;
     client->length = client->sent = 0;
-    if (!endpoint_is_trusted(&client->endpoint)) refuse(client);
+    if (!endpoint_is_trusted(&client->endpoint)) refuse_user(client);
     return true;
 }
 
@@ -144,25 +151,19 @@ static void write_answer(struct client *client, uint64_t now)
 /* Answers a question whose line has ended. */
 static void answer(struct client *client, uint64_t now)
 {
-    static const char no_memory_line[] = "reap: no memory for this answer\n";
     FILE *out = text_begin(&client->text);
     if (out) {
         questions_answer(client->question, out);
         text_end(&client->text, out);
-    } else {
-        text_add(&client->text, no_memory_line, sizeof no_memory_line - 1);
+    }
+    if (!out || (client->text.is_cut && !client->text.bytes)) {
+        refuse(client, "reap: no memory for this answer\n");
+        return;
     }
     client->answers = true;
     client->end = now + ANSWER_MS;
     client->deadline = now + PROGRESS_MS;
     write_answer(client, now);
-}
-
-static void refuse_length(struct client *client)
-{
-    static const char line[] = "reap: this question is too long: 4095 bytes are the most\n";
-    endpoint_write(&client->endpoint, line, sizeof line - 1);
-    hang_up(client);
 }
 
 static void read_question(struct client *client, uint64_t now)
@@ -178,7 +179,7 @@ static void read_question(struct client *client, uint64_t now)
     char *end = memchr(to, '\n', (size_t)n);
     if (!end && n > 0 && client->length < QUESTION) return;
     if (!end && client->length == QUESTION) {
-        refuse_length(client);
+        refuse(client, "reap: this question is too long: 4095 bytes are the most\n");
         return;
     }
     *(end ? end : to) = '\0';
@@ -231,30 +232,30 @@ static void serve(const struct pollfd ready[CLIENTS + 1])
             hang_up(client);
     }
     if (ready[CLIENTS].revents != 0)
-        while (accept_one(now)) continue;
+        for (unsigned i = 0; i < CLIENTS && accept_one(now); i++) continue;
 }
 
 /* The program may have closed the socket with all its descriptors. */
 static void reopen(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     if (!endpoint_is_open(&listener)) {
         listener.fd = -1;
         open_listener();
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
 }
 
 static bool begin(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     bool serves = is_ahead || (!runs && given[0]);
     int error = serves && !is_ahead ? open_listener() : 0;
     if (error != 0) complain(error);
     is_ahead = false;
     if (serves) runs = error == 0;
     start_clock();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     return serves && error == 0;
 }
 
@@ -285,12 +286,12 @@ static bool is_wanted(void)
     return given[0] && !runs;
 }
 
-/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change stays
- * as it was, or is forgotten. */
+/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change
+ * stays as it was, or is forgotten. */
 static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    memcpy(&lock, &fresh, sizeof lock);
+    memcpy(&mutex, &fresh, sizeof mutex);
     questions_fork_child();
     endpoint_close(&listener);
     for (struct client *client = clients; client < clients + CLIENTS; client++) {
@@ -338,7 +339,7 @@ static int listen_at(const char *asked)
     if (given[0] && strcmp(given, asked) != 0) return EBUSY;
     if (runs) return 0;
     bool is_new = !given[0];
-    strcpy(given, asked);
+    memcpy(given, asked, strlen(asked) + 1);
     int error = start();
     if (error != 0 && is_new) given[0] = '\0';
     return error;
@@ -347,10 +348,13 @@ static int listen_at(const char *asked)
 int reapListen(const char *asked)
 {
     REAP_NOT_NULL(asked, "reapListen");
+    int state; /* connect is a cancellation point */
     hoard_start_late();
-    pthread_mutex_lock(&lock);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&mutex);
     int error = listen_at(asked);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
+    pthread_setcancelstate(state, NULL);
     if (error == 0) return 0;
     errno = error;
     return -1;

@@ -69,6 +69,12 @@ static bool is_path(const char *text, size_t size)
     return size > 0;
 }
 
+static bool is_address(const char *text, size_t size)
+{
+    (void)text;
+    return size > 0;
+}
+
 /* Each option: its name and its field of struct options; its words, or the check of its text, or its bounds;
  * the default; its meaning; and the field for a file name that may be given instead of a number (0: none
  * may). */
@@ -98,7 +104,7 @@ static const struct option {
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "what the control group's limit means", 0},
     {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
-    {"ask", AT(ask), NULL, is_path, 0, 0, 0,
+    {"ask", AT(ask), NULL, is_address, 0, 0, 0,
      "a socket for reap-ask: a path, or @NAME for an abstract one (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
@@ -204,17 +210,22 @@ static bool parse_value(const struct option *option, const char *text, size_t si
     return true;
 }
 
+static const char *name_of_text(const struct option *option)
+{
+    return option->is_text == is_path ? "FILE" : option->is_text == is_address ? "ADDRESS" : "TEXT";
+}
+
 /* Writes the values that the option takes (words, a text or a number's bounds), and the default. */
 static size_t show_values(const struct option *option, char *text, size_t size)
 {
     size_t n = 0;
-    const char *preset = option->is_text == is_path ? "none" : "as the kernel says";
+    const char *preset = option->is_text == is_topology ? "as the kernel says" : "none";
     for (const struct word *w = option->words; w != NULL && w->name != NULL; w++) {
         n += report_format(text + n, size - n, "%s%s%s", n != 0 ? "|" : "", w->name, w->max != 0 ? ":N" : "");
         if (w->value == option->preset) preset = w->name;
     }
     if (option->is_text != NULL)
-        n += report_format(text, size, option->is_text == is_path ? "FILE" : "TEXT");
+        n += report_format(text, size, "%s", name_of_text(option));
     else if (option->words == NULL)
         n += report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
     if (option->file_at != 0) n += report_format(text + n, size - n, "|FILE");
@@ -294,7 +305,7 @@ bool options_show(unsigned i, char *buffer, size_t size)
     const char *name = table[i].name;
     if (table[i].is_text != NULL) { /* the program may have overwritten the environment's text */
         bool given = *text_at(&options, table[i].at) != NULL;
-        const char *absent = table[i].is_text == is_path ? "none" : "read";
+        const char *absent = table[i].is_text == is_topology ? "read" : "none";
         report_format(buffer, size, "%s=%s", name, given ? "given" : absent);
         return true;
     }

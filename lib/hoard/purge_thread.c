@@ -29,7 +29,8 @@ static _Atomic bool asked;
 
 static bool is_wanted(void)
 {
-    return options.purge_thread == PURGE_THREAD_ALWAYS || (options.purge_thread == PURGE_THREAD_AUTO && asked);
+    return options.purge_thread == PURGE_THREAD_ALWAYS ||
+           (options.purge_thread == PURGE_THREAD_AUTO && asked);
 }
 
 struct service purge_thread = {
@@ -37,5 +38,6 @@ struct service purge_thread = {
 
 void purge_thread_ask(void)
 {
-    if (options.purge_thread == PURGE_THREAD_AUTO && !atomic_exchange(&asked, true)) service_ask(&purge_thread);
+    if (options.purge_thread != PURGE_THREAD_AUTO) return;
+    if (!atomic_exchange(&asked, true)) service_ask(&purge_thread);
 }

@@ -2,8 +2,8 @@
 /* reap_survey.c: walks over the tree of reaps, while other threads create and destroy some.
  *
  * All chunks are frozen while the walk reads a reap and the list of its children, so that their memory stays
- * even if they end. Between two reaps nothing is frozen, and whatever the walk knows may have ended. So it looks
- * at each reap of a list again before it visits it:
+ * even if they end. Between two reaps nothing is frozen, and whatever the walk knows may have ended. So it
+ * looks at each reap of a list again before it visits it:
  *
  *     words   | reaps to start with | mark | children of one of them | mark | children of one of those |
  *                                                                             at ^                  end ^
@@ -102,15 +102,15 @@ static bool is_child(const struct reap *reap, const struct reap *parent)
 
 static struct reap *load(struct reap *const *link) { return __atomic_load_n(link, __ATOMIC_RELAXED); }
 
-/* Is this the end of the list? A reap may have left it, and may be about to come in again at its beginning: then
- * it has no next one either, and none before it. */
+/* Is this the end of the list? A reap may have left it, and may be about to come in again at its beginning:
+ * then it has no next one either, and none before it. */
 static bool is_last(const struct reap *reap, const struct reap *parent)
 {
     return !load(&reap->next) && (load(&reap->prev) || load(&parent->children) == reap);
 }
 
-/* Forgets the last reaps that have left the list. A reap in a list is alive. So `gone`, to which the last one's
- * link leads, has left it; and if the link still leads there, the last one has, too. */
+/* Forgets the last reaps that have left the list. A reap in a list is alive. So `gone`, to which the last
+ * one's link leads, has left it; and if the link still leads there, the last one has, too. */
 static void step_back(struct list_of_reaps *list, const struct reap *parent, const struct reap *gone)
 {
     if (list->count > 0 && load(&list->reaps[list->count - 1]->next) == gone) list->count--;
@@ -209,11 +209,12 @@ static struct list_of_reaps room_for_list(const struct walk *walk)
 
 static bool grow_for(struct walk *walk, const struct list_of_reaps *list)
 {
-    return grow(walk, walk->end + MARK + 3 * (list->count > list->room * 2 ? list->count : list->room * 2) + 3);
+    return grow(walk,
+                walk->end + MARK + 3 * (list->count > list->room * 2 ? list->count : list->room * 2) + 3);
 }
 
-/* Reads a reap, and the list of its children. *is false: it has ended, or moved. Returns false when there is no
- * memory for the list. */
+/* Reads a reap, and the list of its children. *is false: it has ended, or moved. Returns false when there is
+ * no memory for the list. */
 static bool look_at(struct walk *walk, struct reap *reap, struct list_of_reaps *children, bool *is)
 {
     for (;;) {
@@ -260,8 +261,8 @@ static void go_up(struct walk *walk)
 /* What a walk calls for each reap. */
 typedef int see_reap(const struct sight *sight, void *arg);
 
-/* Visits the reaps of the first list and all below them in preorder, newest children first, without recursion.
- * Returns what `see` returned last, or -1 and ENOMEM. */
+/* Visits the reaps of the first list and all below them in preorder, newest children first, without
+ * recursion. Returns what `see` returned last, or -1 and ENOMEM. */
 static int visit_all(struct walk *walk, see_reap *see, void *arg)
 {
     struct list_of_reaps children;
@@ -402,7 +403,7 @@ static int survey(void **handle, const char *call, see_reap *see, void *arg)
 void reapReport(void **handle, FILE *out)
 {
     REAP_NOT_NULL(out, "reapReport");
-    if (survey(handle, "reapReport", print, out) != 0) fputs("(no memory for the rest)\n", out);
+    if (survey(handle, "reapReport", print, out) != 0) fprintf(out, "(no memory for the rest)\n");
 }
 
 int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg), void *arg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_ask.c: a process that is asked through its socket: addresses, forks, clients that misbehave, and a program
- * that closes what is not its own. */
+/* check_ask.c: a process that is asked through its socket: addresses, forks, clients that misbehave, and a
+ * program that closes what is not its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -69,10 +69,7 @@ static const char *ask(const char *address, pid_t process, const char *question)
 
 static const char name_of[] = "@reap-check.%d";
 
-static bool answers(pid_t process)
-{
-    return strstr(ask(name_of, process, "help"), "\ntree: ") != NULL;
-}
+static bool answers(pid_t process) { return strstr(ask(name_of, process, "help"), "\ntree: ") != NULL; }
 
 static uint64_t now_ms(void)
 {
@@ -243,8 +240,8 @@ static int is_silent(void)
     return reap_seconds == 0 || reapListen("@reap-check-other.%p") != 0;
 }
 
-/* The child of a process at a fixed address does not listen there, and may listen elsewhere. Once the parent has
- * gone, the address is free, though the child is there. */
+/* The child of a process at a fixed address does not listen there, and may listen elsewhere. Once the parent
+ * has gone, the address is free, though the child is there. */
 static int fixed_parent(void)
 {
     int pipes[2];
@@ -283,7 +280,8 @@ static int leave_soon(void)
     return 0;
 }
 
-/* A child of a process that answers has a copy of the client's socket: the client must see the answer's end. */
+/* A child of a process that answers has a copy of the client's socket: the client must see the answer's
+ * end. */
 START_TEST(a_fork_while_a_client_waits)
 {
     char text[64];

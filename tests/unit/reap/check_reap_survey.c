@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy reaps. */
+/* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy
+ * reaps. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ START_TEST(a_survey_has_parents_first_and_newest_children_first)
         ck_assert_mem_eq(&seen.views[i].stats, &stats, sizeof stats);
         ck_assert(seen.views[i].age < 0); /* nobody listens */
     }
+    ck_assert_uint_eq(seen.views[0].stats.children, stats().children);
     ck_assert_str_eq(seen.views[0].name, "");
     ck_assert_str_eq(seen.views[4].name, "ab");
     ck_assert_uint_eq(seen.views[2].stats.limit, 70000);
@@ -169,7 +171,8 @@ static void *come_and_go(void *arg)
     void *below[4];
     (void)arg;
     for (unsigned i = 0; !over; i++) {
-        for (int k = 0; k < 4; k++) reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
+        for (int k = 0; k < 4; k++)
+            reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
         for (int k = 0; k < 4; k++) reapMalloc(&below[k], i % 20000);
         reapDestroy(&below[i % 2 ? 0 : 2]);
         reapDestroy(&below[i % 2 ? 2 : 0]);
