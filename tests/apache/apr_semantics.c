@@ -244,7 +244,8 @@ static void show_pools_meanwhile(void)
     apr_pool_clear(pool);
     apr_pool_cleanup_register(pool, "makes", makes_child, apr_pool_cleanup_null);
     apr_pool_clear(pool);
-    say("a child made by a cleanup stays until the next clear: %s, %s", of_late, apr_pstrdup(late, "and is used"));
+    say("a child made by a cleanup stays until the next clear");
+    say("with its %s, %s", of_late, apr_pstrdup(late, "and is used"));
     apr_pool_clear(pool);
     apr_pool_destroy(pool);
 }
