@@ -77,6 +77,9 @@ static const char *message_of(lua_State *L, const struct script *script)
 const char *script_error_text(lua_State *L, const struct script *script)
 {
     const char *message = message_of(L, script);
+    if (!script->traceback && script->limits.line > 0)
+        return apr_psprintf(script->request->pool, "%s, last seen at %s:%d", message, script->limits.source,
+                            script->limits.line);
     if (!script->traceback) return message;
     return apr_pstrcat(script->request->pool, message, ", at ", script->traceback, NULL);
 }

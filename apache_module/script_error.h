@@ -2,7 +2,8 @@
 /* script_error: what the log says of a script that fails: one line, with the message and a traceback.
  *
  * The text is made in the request's pool, so it is there when Lua's memory is used up. An object that alone
- * exceeds the limit on memory has no traceback: Lua calls no handler then.
+ * exceeds the limit on memory has no traceback: Lua calls no handler then. Its line says where the script
+ * was at the last look (script_limits).
  */
 #ifndef SCRIPT_ERROR_H
 #define SCRIPT_ERROR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_forms: what a script does with texts of the web.
  *
- *   r:parseargs(), r:parsebody()   fields of the query and of a body as forms send it: a table of the first value
- *                                  of each name, and a table with an array of all values of each name
+ *   r:parseargs(), r:parsebody()   fields of the query and of a body as forms send it: a table with the first
+ *                                  value of each name, and one with an array of all its values
  *   r:escape_html(text)            for HTML
  *   r:err(...), r:warn(...), r:notice(...), r:info(...), r:debug(...)
  *                                  a line in the error log, at that level

@@ -4,6 +4,7 @@
 #include "script.h"
 
 #include <lauxlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -60,11 +61,18 @@ static void set_hook(lua_State *L, const struct script *script)
         lua_sethook(L, NULL, 0, 0);
 }
 
+static void note_place(lua_State *L, lua_Debug *where, struct script_limits *limits)
+{
+    lua_getinfo(L, "Sl", where);
+    memcpy(limits->source, where->short_src, sizeof limits->source);
+    limits->line = where->currentline;
+}
+
 static void hook(lua_State *L, lua_Debug *where)
 {
-    (void)where;
     struct script *script = script_of(L);
     int count = lua_gethookcount(L);
+    note_place(L, where, &script->limits);
     if (script->limits.over) refuse(L);
     script->limits.instructions += count;
     if (count == 1) set_hook(L, script); /* the allocator had asked */

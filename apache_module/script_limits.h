@@ -24,6 +24,8 @@ struct script_limits {
     apr_int64_t instructions;     /* so far, those of a coroutine rounded up */
     apr_int64_t charged;          /* since the last look, without a hook */
     lua_State *running;           /* the coroutine that runs, or the main thread; NULL before the start */
+    char source[LUA_IDSIZE];      /* where the script was at the last look by a hook */
+    int line;                     /* 0: no look yet */
     enum { NOT_OVER, NO_TIME, NO_INSTRUCTIONS } over;
 };
 
