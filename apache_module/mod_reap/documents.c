@@ -9,13 +9,13 @@
 #include <scoreboard.h>
 #include <unistd.h>
 
-/* Looks may use half a percent of the machine: one that took long is good for longer. */
-static const apr_interval_time_t least_life = APR_USEC_PER_SEC / 2, most_life = 10 * APR_USEC_PER_SEC;
+/* Looks may use a quarter of a percent of the machine: one that took long is good for longer. */
+static const apr_interval_time_t least_life = APR_USEC_PER_SEC, most_life = 10 * APR_USEC_PER_SEC;
 
 static apr_interval_time_t life_of(const struct look *look)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    apr_interval_time_t life = (apr_interval_time_t)look->cpu * 200 / (processors > 0 ? processors : 1);
+    apr_interval_time_t life = (apr_interval_time_t)look->cpu * 400 / (processors > 0 ? processors : 1);
     return life < least_life ? least_life : life > most_life ? most_life : life;
 }
 

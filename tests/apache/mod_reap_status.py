@@ -204,12 +204,15 @@ def check_live(url):
 # --- under load -----------------------------------------------------------------------------------------
 
 def check_load(url, seconds, clients):
-    end, failures, documents = time.time() + float(seconds), [], []
+    end, failures, documents, looks = time.time() + float(seconds), [], [], set()
 
     def client(form, check):
         while time.time() < end and not failures:
             try:
-                documents.append(check(get(url + form)))
+                text = get(url + form)
+                documents.append(check(text))
+                if form == "?json":
+                    looks.add(text)
             except Exception as error:  # pylint: disable=broad-except
                 failures.append(f"{form}: {error!r}")
 
@@ -220,7 +223,9 @@ def check_load(url, seconds, clients):
     for thread in threads:
         thread.join()
     must(not failures, failures[:3])
-    print(f"{len(documents)} documents")
+    print(f"{len(documents)} documents of {len(looks)} looks")
+    must(len(documents) > 100, "too few")
+    must(len(looks) <= float(seconds) + 3, "more than a look a second")
 
 
 def main():
