@@ -34,9 +34,12 @@ static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_all
 {
     pool->abort_fn = abort_fn;
     pool->allocator = allocator;
-    pool->cleanups = pool->pre_cleanups = NULL;
+    pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
+    pool->cleanup_blocks = NULL;
     pool->subprocesses = NULL;
     pool->user_data = NULL;
+    pool->last_idle = NULL;
+    pool->idle_brigades = 0;
     pool->ending = false;
     pool->parent = pool->child = pool->sibling = NULL;
     pool->ref = NULL;
@@ -105,19 +108,23 @@ apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort
 
 static void end_contents(apr_pool_t *pool)
 {
-    if (pool->pre_cleanups) pool_run_cleanups(&pool->pre_cleanups);
+    if (pool->pre_cleanups) pool_run_cleanups(pool, &pool->pre_cleanups);
     while (pool->child) apr_pool_destroy(pool->child);
     pool->ending = true;
-    if (pool->cleanups) pool_run_cleanups(&pool->cleanups);
+    if (pool->cleanups) pool_run_cleanups(pool, &pool->cleanups);
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
-    pool->subprocesses = NULL;
-    pool->user_data = NULL;
 }
 
 void apr_pool_clear(apr_pool_t *pool)
 {
     end_contents(pool);
+    if (pool->cleanup_blocks) pool_free_cleanups(pool, true);
     reapFreeAll(&pool->reap);
+    pool_trim(pool);
+    pool->subprocesses = NULL;
+    pool->user_data = NULL;
+    pool->last_idle = NULL;
+    pool->idle_brigades = 0;
     pool->ending = false;
 }
 
@@ -127,6 +134,7 @@ void apr_pool_destroy(apr_pool_t *pool)
     bool owner;
 
     end_contents(pool);
+    if (pool->cleanup_blocks) pool_free_cleanups(pool, false);
     owner = allocator->owner == pool;
     if (pool->child) pool_tree_hand_up(pool);
     if (pool->parent) pool_tree_unlink(pool);
@@ -172,7 +180,10 @@ apr_status_t apr_pool_initialize(void)
     apr_status_t status;
 
     if (initialized++) return APR_SUCCESS;
-    if (!before) pool_tree_prepare_for_fork();
+    if (!before) {
+        pool_tree_prepare_for_fork();
+        brigade_read_settings();
+    }
     before = true;
     status = global_pool_create();
     if (!global_pool) initialized = 0;

@@ -82,6 +82,21 @@ int hoard_stats(struct hoard_stats *stats);
 /* Writes the figures of hoard_stats, the options in force, and the reason for the path. */
 void hoard_report(FILE *out);
 
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+ * and the address of each call is NULL then. */
+#ifdef REAP_OPTIONAL
+#pragma weak hoard_free
+#pragma weak hoard_malloc
+#pragma weak hoard_calloc
+#pragma weak hoard_realloc
+#pragma weak hoard_aligned_alloc
+#pragma weak hoard_posix_memalign
+#pragma weak hoard_usable_size
+#pragma weak hoard_trim
+#pragma weak hoard_stats
+#pragma weak hoard_report
+#endif
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

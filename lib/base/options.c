@@ -94,6 +94,8 @@ static const struct option {
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "what the control group's limit means", 0},
     {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
+    {"ask", AT(ask), NULL, is_path, 0, 0, 0,
+     "a socket for reap-ask: a path, or @NAME for an abstract one (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap", 0},

@@ -41,6 +41,7 @@ struct options {
     unsigned bypass;         /* 1: each object of a reap is a block of the process's malloc */
     unsigned redzone;        /* bytes around each object of a reap that the program must not touch */
     const char *trace;       /* a file for lines about reaps, up to the next comma; NULL: none */
+    const char *ask;         /* an address for questions, up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line at exit for each reap that was never destroyed */
     unsigned harden;         /* 1: red zones, and freed objects of reaps are checked for writes later */
 #ifdef REAP_DEBUG

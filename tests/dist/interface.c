@@ -29,6 +29,7 @@ char *reapVprintf(void **reap, const char *format, va_list args);
 size_t reapUsableSize(const void *object);
 int reapOf(const void *pointer, void **reap);
 void *reapParent(void **reap);
+size_t reapTrim(void **reap, size_t keep);
 int reapFreeAny(void *object);
 int reapAppend(void **reap, reap_builder *builder, const void *bytes, size_t n);
 int reapAppendString(void **reap, reap_builder *builder, const char *s);

@@ -21,7 +21,7 @@ documented() {
 }
 documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
-documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
+documented apr_reap.h 'apr_(pfree|prealloc|pool_reap|reap_)[a-z_]*' 5 libreap-apr.7
 
 # `man reap` looks in section 3 before section 7, and opens the page that one should read first.
 [ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
