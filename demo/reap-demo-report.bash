@@ -134,7 +134,7 @@ widest_spread() {
 
 # Sets verdict: empty, or in what way the machine was too busy. Called when all servers have ended.
 judge_machine() {
-    # shellcheck disable=SC2046  # words
+    # shellcheck disable=SC2046,SC2086  # words
     verdict=$(awk -v spread="$(widest_spread)" 'BEGIN {
         others = 100 * (ARGV[5] - ARGV[1] - (ARGV[6] - ARGV[2])) / (ARGV[8] - ARGV[4])
         stolen = 100 * (ARGV[7] - ARGV[3]) / (ARGV[8] - ARGV[4])
