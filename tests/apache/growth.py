@@ -268,7 +268,7 @@ def watch(pid, path, *command):
         while running:
             running = client.poll() is None
             out.write(f"{time.monotonic() - began:.3f} {anonymous_kib(pid)}\n")
-            time.sleep(0.05)
+            time.sleep(0.02)
     sys.exit(client.returncode)
 
 

