@@ -8,6 +8,9 @@
  */
 #include "apr_pool.h"
 
+#include <stdatomic.h>
+#include <sys/single_threaded.h>
+
 #include "hoard.h"
 #include "reap.h"
 
@@ -60,9 +63,20 @@ static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_al
     return pool;
 }
 
+/* A server that has threads gives back what it does not use, also while it has nothing to do. One without
+ * threads stays without: httpd's prefork gives back at its next request. */
+static void ask_for_purging(void)
+{
+    static atomic_bool asked;
+
+    if (atomic_load_explicit(&asked, memory_order_relaxed) || __libc_single_threaded) return;
+    if (!atomic_exchange(&asked, true)) hoard_purge_when_idle();
+}
+
 apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                 apr_allocator_t *allocator)
 {
+    ask_for_purging();
     *newpool = NULL;
     if (!parent) parent = global_pool;
     if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */

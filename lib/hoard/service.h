@@ -31,6 +31,9 @@ void service_register(struct service *service);
 /* From now on services may start: libc is up. */
 void service_begin(void);
 
+/* A service that is wanted from now on is due: the next slow path starts it. */
+void service_ask(struct service *service);
+
 /* Starts the services that are due, with a line for one that cannot start. Allocates; the caller may hold no
  * lock. */
 void service_start_due(void);

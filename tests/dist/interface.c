@@ -66,6 +66,7 @@ void *hoard_aligned_alloc(size_t alignment, size_t size);
 int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 size_t hoard_usable_size(const void *block);
 int hoard_trim(size_t keep);
+void hoard_purge_when_idle(void);
 int hoard_stats(struct hoard_stats *stats);
 void hoard_report(FILE *out);
 

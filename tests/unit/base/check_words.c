@@ -26,9 +26,9 @@ START_TEST(options_have_these_presets)
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
                                         "topology=read", "empty_fraction=2", "slack=4",
                                         "purge_ms=100",
-                                        "purge_thread=0", "thp=grown",
+                                        "purge_thread=auto", "thp=grown",
                                         "memory_limit=purge",
-                                        "trace=none", "leaks=0", "bypass=0", "redzone=0", "harden=0",
+                                        "trace=none", "ask=none", "leaks=0", "bypass=0", "redzone=0", "harden=0",
 #ifdef REAP_DEBUG
                                         "walk_steps=16",
 #endif
@@ -80,8 +80,9 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"slack=0007", AT(slack), 7},
         {"purge_ms=0", AT(purge_ms), 0},
         {"purge_ms=3600000", AT(purge_ms), 3600000},
-        {"purge_thread=1", AT(purge_thread), 1},
-        {"purge_thread=0", AT(purge_thread), 0},
+        {"purge_thread=1", AT(purge_thread), PURGE_THREAD_ALWAYS},
+        {"purge_thread=0", AT(purge_thread), PURGE_THREAD_NEVER},
+        {"purge_thread=auto", AT(purge_thread), PURGE_THREAD_AUTO},
         {"thp=never", AT(thp), THP_NEVER},
         {"thp=always", AT(thp), THP_ALWAYS},
         {"thp=grown", AT(thp), THP_GROWN},
