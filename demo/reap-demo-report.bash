@@ -49,8 +49,9 @@ ends() {
     local at status list=''
     for at in $runaway_at; do
         status=$(cat "$dir/answer.$1.$at")
-        [[ ${status:-0} != 0 ]] || status=broken
-        list+=${list:+ }$status
+        [[ ${status:-0} != 0 ]] || status="broken off"
+        [[ $list != *"$status" ]] || continue # the same again
+        list+=${list:+, }$status
     done
     echo "$list"
 }
@@ -64,7 +65,7 @@ show_runaway() {
     row '' stock "limit of $request_limit MB"
     row 'memory (RSS) at its highest' "$(megabytes "$(highest $stock)")" "$(megabytes "$(highest $limit)")"
     row 'children that died' "$(crashes $stock)" "$(crashes $limit)"
-    row 'its answers' "$(ends $stock)" "$(ends $limit)"
+    row 'how it ended' "$(ends $stock)" "$(ends $limit)"
     row "requests of $clients other clients, failed" "$(of_all latency.$stock)" "$(of_all latency.$limit)"
     row 'downloads of 3 others, broken off' "$(of_all downloads.$stock)" "$(of_all downloads.$limit)"
     row "the others' slowest answer" "$(slowest $stock) ms" "$(slowest $limit) ms"
@@ -175,7 +176,7 @@ write_facts() {
     {
         printf '%s\t%s\n' version "$server_version" machine "$(machine)" date "$(date '+%Y-%m-%d %H:%M')" \
             verdict "$verdict" requests "$h2_requests" clients "$clients" limit "$request_limit" \
-            memory "$memory_of_server" at "$runaway_at" runs "$(runs_of_rates) of $seconds s" failures "$failures"
+            memory "$memory_of_server" at "$runaway_at" seconds "$runaway_seconds" runs "$(runs_of_rates) of $seconds s" failures "$failures"
         for name in h2-stock h2-reaps; do
             printf '%s\t%s\n' "each.$name" "$(connection $name each)" "late.$name" "$(connection $name late)"
         done
