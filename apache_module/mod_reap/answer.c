@@ -35,27 +35,38 @@ static const char *owner_of(struct survey *survey, const struct reap_view *view)
 {
     unsigned depth = view->depth < DEPTHS ? view->depth : DEPTHS - 1;
     const char *owner = depth ? survey->owners[depth - 1] : NULL;
-    const struct live_copy *live =
-        survey->n_live ? bsearch(&(struct live_copy){.reap = view->reap}, survey->live, survey->n_live,
-                                 sizeof *survey->live, by_reap)
-                       : NULL;
+    const struct live_copy *live = survey->n_live
+                                       ? bsearch(&(struct live_copy){.reap = view->reap}, survey->live,
+                                                 survey->n_live, sizeof *survey->live, by_reap)
+                                       : NULL;
     if (live && live->owner) owner = live->owner;
     return survey->owners[depth] = owner;
 }
 
+static void add_field(struct text *text, const char *name, uint64_t number)
+{
+    text_puts(text, name);
+    text_number(text, number);
+}
+
+static const char *tag_of(const struct reap_view *view) { return *view->name ? view->name : "(no tag)"; }
+
 static void add_row(struct text *text, const struct reap_view *view, const char *owner)
 {
-    text_printf(text, "row\t{\"depth\":%u,\"tag\":", view->depth);
-    text_json(text, view->name);
-    text_printf(text,
-                ",\"id\":\"0x%zx\",\"bytes\":%zu,\"live_bytes\":%zu,\"objects\":%zu,\"chunks\":%zu,"
-                "\"peak\":%zu,\"limit\":%zu,\"age\":",
-                (size_t)view->reap, view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
-                view->stats.chunks, view->stats.peak_chunk_bytes, view->stats.limit);
+    add_field(text, "row\t{\"depth\":", view->depth);
+    text_puts(text, ",\"tag\":");
+    text_json(text, tag_of(view));
+    text_printf(text, ",\"id\":\"%p\"", view->reap);
+    add_field(text, ",\"bytes\":", view->stats.chunk_bytes);
+    add_field(text, ",\"live_bytes\":", view->stats.live_bytes);
+    add_field(text, ",\"objects\":", view->stats.live_objects);
+    add_field(text, ",\"chunks\":", view->stats.chunks);
+    add_field(text, ",\"peak\":", view->stats.peak_chunk_bytes);
+    add_field(text, ",\"limit\":", view->stats.limit);
     if (view->age < 0)
-        text_puts(text, "null");
+        text_puts(text, ",\"age\":null");
     else
-        text_printf(text, "%.0f", view->age);
+        add_field(text, ",\"age\":", (uint64_t)view->age);
     text_puts(text, ",\"owner\":");
     text_json(text, owner);
     text_puts(text, "}\n");
@@ -68,7 +79,7 @@ static int add_pool(const struct reap_view *view, void *arg)
     struct pool_sums sums = {1, view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
                              view->stats.chunks};
     pools_add(&survey->all, &sums);
-    pool_tags_add(&survey->tags, view->name, &sums);
+    pool_tags_add(&survey->tags, tag_of(view), &sums);
     if (survey->rows < survey->most) {
         survey->rows++;
         add_row(&survey->text, view, owner);
@@ -142,13 +153,25 @@ static long cpu_microseconds(void)
     return time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
+/* It is half of an answer's cost, so it is asked for every five seconds. */
+static int64_t proportional(void)
+{
+    static int64_t last;
+    static apr_time_t asked;
+    apr_time_t now = apr_time_now();
+    if (now - asked >= 5 * APR_USEC_PER_SEC) {
+        last = process_proportional(getpid());
+        asked = now;
+    }
+    return last;
+}
+
 static void add_process(struct text *text, long begin)
 {
     const struct board_slot *own = board_own_slot();
-    struct process_memory memory = process_memory(getpid());
     text_printf(text, "process\t%d\t%lld\t%lld\t%lld\t%u\t%ld\n", own ? own->generation : 0,
-                own ? (long long)own->since : 0, (long long)memory.rss, (long long)memory.pss,
-                live_requests(), cpu_microseconds() - begin);
+                own ? (long long)own->since : 0, (long long)process_resident(getpid()),
+                (long long)proportional(), live_requests(), cpu_microseconds() - begin);
 }
 
 void answer(FILE *out, const char *args, void *arg)

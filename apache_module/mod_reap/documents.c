@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Looks may use half a percent of the machine: one that took long is good for longer. */
-static const apr_interval_time_t least_life = APR_USEC_PER_SEC / 2, most_life = 10 * APR_USEC_PER_SEC;
+static const apr_interval_time_t least_life = APR_USEC_PER_SEC, most_life = 10 * APR_USEC_PER_SEC;
 
 static apr_interval_time_t life_of(const struct look *look)
 {

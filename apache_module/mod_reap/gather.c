@@ -269,10 +269,10 @@ static void read_reply(struct look *look, struct child *child)
 static void add_up(struct look *look, struct child *child)
 {
     if (child->state == CHILD_SILENT) {
-        struct process_memory memory = process_memory(child->pid);
-        child->rss = memory.rss;
-        child->pss = memory.pss;
+        child->rss = process_resident(child->pid);
+        child->pss = process_proportional(child->pid);
     }
+    if (child->pss > child->rss) child->pss = child->rss; /* from another moment */
     if (child->rss > 0) look->rss += child->rss;
     if (child->pss > 0) look->pss += child->pss;
     look->requests += child->requests;

@@ -35,8 +35,8 @@ struct live_copy {
     void *reap; /* the handle of the pool's reap */
     bool is_request;
     size_t bytes; /* of a request */
-    char *owner; /* "GET /x from 1.2.3.4" */
-    char *json;  /* a row of the requests; NULL for what is not listed */
+    char *owner;  /* "GET /x from 1.2.3.4" */
+    char *json;   /* a row of the requests; NULL for what is not listed */
 };
 
 /* Begin to follow. NULL without memory; the request is not followed then. */

@@ -72,10 +72,9 @@ static apr_status_t report_exit(void *data)
 {
     server_rec *server = data;
     struct text tags = pools_largest_tags(NULL, 10);
-    struct process_memory memory = process_memory(getpid());
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, server,
                  "child %ld ends with %ld kB resident; largest pools: %s", (long)getpid(),
-                 (long)(memory.rss / 1024), tags.data ? tags.data : "unknown");
+                 (long)(process_resident(getpid()) / 1024), tags.data ? tags.data : "unknown");
     text_free(&tags);
     return APR_SUCCESS;
 }

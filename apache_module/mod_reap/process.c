@@ -24,17 +24,13 @@ int64_t process_resident(pid_t pid)
     return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-struct process_memory process_memory(pid_t pid)
+int64_t process_proportional(pid_t pid)
 {
-    struct process_memory memory = {-1, -1};
     char line[256];
-    long kilobytes;
+    long kilobytes = -1;
     FILE *file = open_of(pid, "smaps_rollup");
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "Rss: %ld", &kilobytes) == 1) memory.rss = (int64_t)kilobytes * 1024;
-        if (sscanf(line, "Pss: %ld", &kilobytes) == 1) memory.pss = (int64_t)kilobytes * 1024;
-    }
+    while (file && kilobytes < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "Pss: %ld", &kilobytes) != 1) kilobytes = -1;
     if (file) fclose(file);
-    if (memory.rss < 0) memory.rss = process_resident(pid);
-    return memory;
+    return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
 }

@@ -6,14 +6,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct process_memory {
-    int64_t rss, pss;
-};
-
-/* The proportional size of another process can only be had by root, when httpd was started by root. */
-struct process_memory process_memory(pid_t pid);
-
-/* The resident bytes alone, which any process may know of any other, at little cost. */
+/* The resident memory, which any process may know of any other, at little cost. */
 int64_t process_resident(pid_t pid);
+
+/* The resident memory with shared pages divided. The kernel walks all pages for it, and the process waits for
+ * its map meanwhile. Of another process only root may know it, when httpd was started by root. */
+int64_t process_proportional(pid_t pid);
 
 #endif

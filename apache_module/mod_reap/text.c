@@ -50,7 +50,27 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
-static bool is_plain(unsigned char c) { return c >= ' ' && c < 0x7f && !strchr("\"\\<>&", c); }
+void text_number(struct text *text, uint64_t number)
+{
+    char digits[20], *first = digits + sizeof digits;
+    do *--first = (char)('0' + number % 10);
+    while (number /= 10);
+    text_add(text, first, (size_t)(digits + sizeof digits - first));
+}
+
+static bool is_plain(unsigned char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+    case '<':
+    case '>':
+    case '&':
+        return false;
+    default:
+        return c >= ' ' && c < 0x7f;
+    }
+}
 
 void text_json(struct text *text, const char *s)
 {
