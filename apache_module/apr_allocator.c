@@ -17,11 +17,10 @@
 #include <unistd.h>
 
 #include "hoard.h"
-#include "reap.h"
 
 enum {
-    KEPT_NODES = 4,               /* at most, of the smallest size */
-    KEPT_BY_CLEAR = 1024 * 1024,  /* bytes at most: see reapFreeAll */
+    KEPT_NODES = 4,              /* at most, of the smallest size */
+    KEPT_BY_CLEAR = 1024 * 1024, /* bytes at most: see reapFreeAll */
 };
 
 apr_status_t apr_allocator_create(apr_allocator_t **allocator)
@@ -117,25 +116,16 @@ void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-void apr_allocator_owner_set(apr_allocator_t *allocator, apr_pool_t *pool)
-{
-    allocator->owner = pool;
-}
+void apr_allocator_owner_set(apr_allocator_t *allocator, apr_pool_t *pool) { allocator->owner = pool; }
 
-apr_pool_t *apr_allocator_owner_get(apr_allocator_t *allocator)
-{
-    return allocator->owner;
-}
+apr_pool_t *apr_allocator_owner_get(apr_allocator_t *allocator) { return allocator->owner; }
 
 void apr_allocator_mutex_set(apr_allocator_t *allocator, apr_thread_mutex_t *mutex)
 {
     allocator->mutex = mutex;
 }
 
-apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator)
-{
-    return allocator->mutex;
-}
+apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator) { return allocator->mutex; }
 
 /* The bytes of freed memory that an allocator may keep; and that each of its pools may, when it is cleared.
  * The rest goes back to hoard, which gives to the OS what it does not use again soon. */

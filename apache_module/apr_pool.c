@@ -12,29 +12,43 @@
 #include <sys/single_threaded.h>
 
 #include "hoard.h"
-#include "reap.h"
+
+const struct reap_front pool_no_reap; /* all zero: it ends where it begins */
 
 static unsigned initialized; /* calls of apr_pool_initialize less those of apr_pool_terminate */
 static apr_pool_t *global_pool;
 
-apr_pool_t *pool_global(void)
-{
-    return global_pool;
-}
+apr_pool_t *pool_global(void) { return global_pool; }
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-/* The reap that a child of parent goes below: not that of an ending pool, whose reap is about to
- * be emptied of everything, while APR leaves such a child in place. */
-static void **reap_above(apr_pool_t *parent)
+/* The pool whose reap a child's goes below: not an ending pool, whose reap is about to be emptied of
+ * everything, while APR leaves such a child in place. */
+static apr_pool_t *pool_above(apr_pool_t *parent)
 {
     while (parent && parent->ending) parent = parent->parent;
-    return parent ? &parent->reap : NULL;
+    return parent;
+}
+
+bool pool_make_reap(apr_pool_t *pool)
+{
+    const void *none = &pool_no_reap;
+    apr_pool_t *above = pool_above(pool->parent);
+    void *reap;
+
+    reapCreate(&reap, above ? &above->reap : NULL);
+    if (!reap) return false;
+    /* Another thread, which makes a child, may have been faster. */
+    if (!__atomic_compare_exchange_n(&pool->reap, (void **)&none, reap, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        reapDestroy(&reap);
+    return true;
 }
 
 /* Field by field: gcc makes a loop of an initializer, which takes as long as the rest of creation. */
 static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
+    pool->reap = (void *)&pool_no_reap;
     pool->abort_fn = abort_fn;
     pool->allocator = allocator;
     pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
@@ -50,15 +64,11 @@ static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_all
 
 static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
-    apr_pool_t *pool = hoard_malloc(sizeof *pool);
+    apr_pool_t *above = pool_above(parent);
+    apr_pool_t *pool = above && !pool_reap(above) ? NULL : hoard_malloc(sizeof *pool);
 
     if (!pool) return pool_exhausted(abort_fn);
     pool_init(pool, abort_fn, allocator);
-    reapCreate(&pool->reap, reap_above(parent));
-    if (!pool->reap) {
-        hoard_free(pool);
-        return pool_exhausted(abort_fn);
-    }
     if (parent) pool_tree_link(pool, parent);
     return pool;
 }
@@ -133,8 +143,10 @@ void apr_pool_clear(apr_pool_t *pool)
 {
     end_contents(pool);
     if (pool->cleanup_blocks) pool_free_cleanups(pool, true);
-    reapFreeAll(&pool->reap);
-    pool_trim(pool);
+    if (pool_has_reap(pool)) {
+        reapFreeAll(&pool->reap);
+        pool_trim(pool);
+    }
     pool->subprocesses = NULL;
     pool->user_data = NULL;
     pool->last_idle = NULL;
@@ -152,7 +164,7 @@ void apr_pool_destroy(apr_pool_t *pool)
     owner = allocator->owner == pool;
     if (pool->child) pool_tree_hand_up(pool);
     if (pool->parent) pool_tree_unlink(pool);
-    reapDestroy(&pool->reap);
+    if (pool_has_reap(pool)) reapDestroy(&pool->reap);
     hoard_free(pool);
     /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
     if (owner) apr_allocator_destroy(allocator);
@@ -215,25 +227,13 @@ void apr_pool_terminate(void)
 
 /* --- what a pool tells ----------------------------------------------------------------------- */
 
-void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool)
-{
-    pool->abort_fn = abort_fn;
-}
+void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool) { pool->abort_fn = abort_fn; }
 
-apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool)
-{
-    return pool->abort_fn;
-}
+apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool) { return pool->abort_fn; }
 
-apr_pool_t *apr_pool_parent_get(apr_pool_t *pool)
-{
-    return pool->parent;
-}
+apr_pool_t *apr_pool_parent_get(apr_pool_t *pool) { return pool->parent; }
 
-apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool)
-{
-    return pool->allocator;
-}
+apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool) { return pool->allocator; }
 
 /* NULL stands above all pools, and every pool above itself. */
 int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
@@ -245,10 +245,12 @@ int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
 /* The name shows in reports. That it may be lost for want of memory harms nobody. */
 void apr_pool_tag(apr_pool_t *pool, const char *tag)
 {
-    (void)reapSetName(&pool->reap, tag);
+    if (pool_reap(pool)) (void)reapSetName(&pool->reap, tag);
 }
 
 void **apr_pool_reap(apr_pool_t *pool)
 {
-    return &pool->reap;
+    void **reap = pool_reap(pool);
+
+    return reap ? reap : pool_exhausted(pool->abort_fn);
 }

@@ -12,6 +12,9 @@
  *     | child     | -> newest -> ... -> oldest, linked by `sibling`
  *     +-----------+
  *
+ * A pool gets its reap when it gets its first object, name or child: httpd makes many pools that stay empty,
+ * and a reap takes a page. Until then `reap` points to an empty front, in which no object finds room.
+ *
  * Vocabulary
  *     pool       what APR calls so: a reap, with APR's cleanups, children, subprocesses, user data
  *     cleanup    a function that runs when its pool is cleared or destroyed
@@ -19,8 +22,9 @@
  *
  * Invariants
  *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
- *       Only a pool that was made while its parent was ending has the parent's parent's reap above
+ *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
+ *     - A pool with children has a reap, so that the reap of a child finds it.
  *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. They lie
  *       in blocks of a few, which stay the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
@@ -47,13 +51,15 @@
 
 #include <stdbool.h>
 
+#include "reap.h"
+
 struct brigade;
 struct cleanup;
 struct cleanup_block;
 struct subprocess;
 
 struct apr_pool_t {
-    void *reap;               /* first: a pool's address is its reap's handle's */
+    void *reap;               /* first: a pool's address is its reap's handle's; or &pool_no_reap */
     apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
     apr_allocator_t *allocator;
 
@@ -84,6 +90,23 @@ struct apr_allocator_t {
 };
 
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
+
+/* The front of a pool that has no reap. */
+extern const struct reap_front pool_no_reap;
+
+static inline bool pool_has_reap(apr_pool_t *pool)
+{
+    return __atomic_load_n(&pool->reap, __ATOMIC_ACQUIRE) != &pool_no_reap;
+}
+
+/* Makes the pool's reap. False: there is no memory. Threads: a pool's own, and those that make children. */
+bool pool_make_reap(apr_pool_t *pool) __attribute__((cold));
+
+/* The handle of the pool's reap, which is made if it is not there; NULL: there is no memory for it. */
+static inline void **pool_reap(apr_pool_t *pool)
+{
+    return pool_has_reap(pool) || pool_make_reap(pool) ? &pool->reap : NULL;
+}
 
 /* The pool above all others; NULL before apr_pool_initialize. */
 apr_pool_t *pool_global(void);

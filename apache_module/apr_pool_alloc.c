@@ -9,8 +9,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "reap.h"
-
 #undef apr_pcalloc /* a macro in the header; programs older than that call the function */
 #pragma GCC visibility push(default)
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size);
@@ -24,7 +22,7 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
 
 static __attribute__((noinline)) void *palloc_slow(apr_pool_t *pool, apr_size_t size)
 {
-    void *object = reapMalloc(&pool->reap, size);
+    void **reap = pool_reap(pool), *object = reap ? reapMalloc(reap, size) : NULL;
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
@@ -39,19 +37,21 @@ void *apr_palloc(apr_pool_t *pool, apr_size_t size)
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
-    void *object = reapCalloc(&pool->reap, 1, size);
+    void **reap = pool_reap(pool), *object = reap ? reapCalloc(reap, 1, size) : NULL;
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
 void apr_pfree(apr_pool_t *pool, void *object)
 {
-    reapFree(&pool->reap, object);
+    void **reap = object ? pool_reap(pool) : NULL;
+
+    if (reap) reapFree(reap, object);
 }
 
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 {
-    void *moved = reapRealloc(&pool->reap, object, size);
+    void **reap = pool_reap(pool), *moved = reap ? reapRealloc(reap, object, size) : NULL;
 
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
@@ -89,7 +89,8 @@ static void text_begin(struct text *text, apr_pool_t *pool)
 static char *text_take(struct text *text, size_t size, size_t length)
 {
     if (text->start != text->first) return reap_bump(&text->pool->reap, size);
-    char *object = reapMalloc(&text->pool->reap, size);
+    void **reap = pool_reap(text->pool);
+    char *object = reap ? reapMalloc(reap, size) : NULL;
     return object ? memcpy(object, text->first, length) : NULL;
 }
 

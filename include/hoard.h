@@ -100,6 +100,7 @@ void hoard_report(FILE *out);
 #pragma weak hoard_trim
 #pragma weak hoard_stats
 #pragma weak hoard_report
+#pragma weak hoard_purge_when_idle
 #endif
 
 #if defined(__GNUC__)

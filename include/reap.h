@@ -478,6 +478,12 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapEntered
 #pragma weak reapSetLimit
 #pragma weak reapOnLimit
+#pragma weak reapAnswer
+#pragma weak reapBackendJson
+#pragma weak reapHeldBytes
+#pragma weak reapListen
+#pragma weak reapSurvey
+#pragma weak reapTrim
 #endif
 
 /* The library's reapMalloc, which the inline one below calls. */

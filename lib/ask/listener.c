@@ -48,7 +48,6 @@ struct client {
     uint64_t deadline, end; /* in ms: of the next progress, of all */
     size_t length, sent;
     struct text text;
-    char question[QUESTION];
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
@@ -61,6 +60,7 @@ static pid_t owner;   /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
 static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
+static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
 /* --- the address ----------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static void answer(struct client *client, uint64_t now)
 {
     FILE *out = text_begin(&client->text);
     if (out) {
-        questions_answer(client->question, out);
+        questions_answer(questions[client - clients], out);
         text_end(&client->text, out);
     }
     if (!out || (client->text.is_cut && !client->text.bytes)) {
@@ -168,7 +168,7 @@ static void answer(struct client *client, uint64_t now)
 
 static void read_question(struct client *client, uint64_t now)
 {
-    char *to = client->question + client->length;
+    char *to = questions[client - clients] + client->length;
     ssize_t n = endpoint_read(&client->endpoint, to, QUESTION - client->length);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n < 0 || (n == 0 && client->length == 0)) {
