@@ -141,8 +141,8 @@ static void end_contents(apr_pool_t *pool)
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
 }
 
-/* A cleanup may clear its own pool, which then is still ending. And it may register a pre-cleanup, which is late
- * for this end: as on stock pools it waits for the next one. */
+/* A cleanup may clear its own pool, which then is still ending. And it may register a pre-cleanup, which is
+ * late for this end: as on stock pools it waits for the next one. */
 void apr_pool_clear(apr_pool_t *pool)
 {
     bool was_ending = pool->ending;

@@ -3,9 +3,9 @@
  *
  *     apr_random FIRST COUNT STEPS     prints what each of COUNT seeds shows
  *
- * It knows APR alone, as apr_semantics does, and prints nothing that may vary: the order of cleanups, contents
- * and results. apr_random.sh compares what it prints on stock pools and on reaps. It does nothing that stock
- * pools forbid: while a pool ends, its cleanups use this pool, and others that stay.
+ * It knows APR alone, as apr_semantics does, and prints nothing that may vary: the order of cleanups,
+ * contents and results. apr_random.sh compares what it prints on stock pools and on reaps. It does nothing
+ * that stock pools forbid: while a pool ends, its cleanups use this pool, and others that stay.
  */
 #include <apr_allocator.h>
 #include <apr_buckets.h>
@@ -236,7 +236,9 @@ static void write_text(struct pool *pool)
     switch (any(9)) {
     case 0: text = apr_psprintf(pool->pool, "%s|%u|%s", long_text, number, long_text); break;
     case 1: text = apr_psprintf(pool->pool, "%*d", any(30) ? (int)any(3000) : (int)any(200000), 7); break;
-    case 2: text = apr_psprintf(pool->pool, "%pA %pF %.*s", &address, &bytes, (int)any(TEXT), long_text); break;
+    case 2:
+        text = apr_psprintf(pool->pool, "%pA %pF %.*s", &address, &bytes, (int)any(TEXT), long_text);
+        break;
     case 3: text = apr_pstrdup(pool->pool, long_text); break;
     case 4: text = apr_pstrcat(pool->pool, long_text, "+", long_text, "+", NULL); break;
     case 5: text = apr_pstrndup(pool->pool, long_text, any(TEXT)); break;

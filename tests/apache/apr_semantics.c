@@ -286,7 +286,8 @@ static void show_late_pre_cleanups(void)
     section("pre-cleanups that come too late wait for the next clear");
     at_hand = pool_below(NULL);
     for (int i = 0; i < 30; i++)
-        apr_pool_cleanup_register(at_hand, i % 2 ? "odd" : "even", registers_early_one, apr_pool_cleanup_null);
+        apr_pool_cleanup_register(at_hand, i % 2 ? "odd" : "even", registers_early_one,
+                                  apr_pool_cleanup_null);
     apr_pool_clear(at_hand);
     say("cleared");
     for (int i = 0; i < 30; i++) note(at_hand, "usual");
