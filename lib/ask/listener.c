@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ask/endpoint.h"
@@ -201,8 +202,15 @@ static void start_clock(void)
     count_seconds(pages_clock());
 }
 
+static void pause_ms(unsigned ms)
+{
+    const struct timespec time = {.tv_nsec = (long)ms * 1000000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
 /* Waits until there is something to do, a second passes, or the first deadline. ready[CLIENTS] is the
- * listener's. */
+ * listener's. poll refuses at once where the process may have fewer descriptors than it is asked about
+ * (RLIMIT_NOFILE), as in the sandboxes of some servers: nobody is answered then. */
 static void wait_for_work(struct pollfd ready[CLIENTS + 1], uint64_t now)
 {
     uint64_t wait = SECOND_MS - (now - start_ms) % SECOND_MS;
@@ -216,8 +224,9 @@ static void wait_for_work(struct pollfd ready[CLIENTS + 1], uint64_t now)
     }
     bool listens = has_room && now >= pause_until;
     ready[CLIENTS] = (struct pollfd){.fd = listens ? listener.fd : -1, .events = POLLIN};
-    if (poll(ready, CLIENTS + 1, (int)wait) < 0)
-        for (unsigned i = 0; i <= CLIENTS; i++) ready[i].revents = 0;
+    if (poll(ready, CLIENTS + 1, (int)wait) >= 0) return;
+    if (errno != EINTR) pause_ms(PAUSE_MS);
+    for (unsigned i = 0; i <= CLIENTS; i++) ready[i].revents = 0;
 }
 
 static void serve(const struct pollfd ready[CLIENTS + 1])

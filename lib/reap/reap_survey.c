@@ -55,7 +55,8 @@ static void read_name(const struct reap *reap, char *text)
     const struct reap_name *name = reap->name;
     *text = '\0';
     if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return;
-    size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
+    size_t room = __atomic_load_n(&name->room, __ATOMIC_RELAXED); /* once: the memory may be used anew */
+    if (room >= REAP_NAME_MAX) room = REAP_NAME_MAX - 1;
     if (!interned_is(name) && !chunk_is_readable(name->text, room)) return;
     memcpy(text, name->text, room);
     text[room] = '\0';

@@ -103,6 +103,20 @@ PYTHON
 [ "$("$ask" "$pid" count one two)$("$ask" "@reap.$pid" count)" = "one two 1 2" ] || wrong "the program's own question"
 says 1 "no such question as 'zork'" "$ask" "$pid" zork
 
+# A process that may have hardly any descriptors: the thread waits, and answers when there are more.
+if command -v prlimit >/dev/null; then
+    ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
+    soft=$(prlimit --pid "$pid" --nofile --output SOFT --noheadings)
+    prlimit --pid "$pid" --nofile=4:
+    sleep 1.1 # the wait that is under way ends
+    before=$(ticks)
+    sleep 1
+    used=$(($(ticks) - before))
+    prlimit --pid "$pid" --nofile="$soft:"
+    [ $used -lt 20 ] || wrong "it spins: $used ticks in a second"
+    answers "$pid"
+fi
+
 # --- addresses --------------------------------------------------------------------------------
 says 1 "there is no process 999999999" "$ask" 999999999 tree
 says 1 "nobody listens at $tmp/none" "$ask" "$tmp/none" tree
