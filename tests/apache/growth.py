@@ -150,28 +150,51 @@ def answer(connection, path, asked):
     if not got:
         return None
     connection.rest += got
-    return body_of(connection, path)
+    status, fields = connection.head()
+    body = b"".join(connection.pieces(fields))
+    if status == 503 and path.startswith("/cgi/"):
+        return SCRIPTS_STOPPED
+    if status != 200:
+        give_up(f"{path}: status {status}")
+    return body
+
+
+# In a graceful restart mod_cgid answers 503, on stock pools too, while a child of before asks for the daemon of before.
+SCRIPTS_STOPPED = object()
+
+
+def insist(port, path, asked, connection):
+    """Body, connection, and how often it was asked again because scripts were stopped."""
+    for again in range(50):
+        body = answer(connection, path, asked) if connection else None
+        if body is None:  # there was no connection, or there is none any more
+            connection = Connection(port)
+            body = answer(connection, path, asked)
+        if body is None:
+            give_up(f"{path}: a fresh connection was closed without an answer")
+        if body is not SCRIPTS_STOPPED:
+            return body, connection, again
+        connection.socket.close()
+        connection = None
+        time.sleep(0.1)
+    return give_up(f"{path}: scripts do not run any more")
 
 
 def mix(port, n, count, *weighted):
     paths, weights = zip(*(word.rsplit("=", 1) for word in weighted))
-    first, connection = {}, None
+    first, connection, repeated = {}, None, 0
     for i, path in enumerate(random.choices(paths, [int(weight) for weight in weights], k=n)):
         keeps = random.random() < 0.8
         asked = request(path, fields="" if keeps else "Connection: close\r\n")
-        body = answer(connection, path, asked) if connection else None
-        if body is None:
-            connection = Connection(port)
-            body = answer(connection, path, asked)
-            if body is None:
-                give_up(f"{path}: request {i}: a fresh connection was closed without an answer")
+        body, connection, again = insist(port, path, asked, connection)
+        repeated += again
         if not keeps:
             connection.socket.close()
             connection = None
         if body != first.setdefault(path, body):
             give_up(f"{path}: request {i}: another answer than the first")
         if i % 1000 == 999 or i == n - 1:
-            write_count(count, i + 1)
+            write_count(count, f"{i + 1} {repeated}")
 
 
 # --- HTTP/2, as much of it as it takes ----------------------------------------------------------------
@@ -353,6 +376,7 @@ class Backend(socketserver.StreamRequestHandler):
 
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
+    request_queue_size = 128
     daemon_threads = True
 
     def handle_error(self, *_):  # a client that went away
