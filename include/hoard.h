@@ -61,6 +61,11 @@ size_t hoard_usable_size(const void *block);
  * back, else 0, as malloc_trim does. */
 int hoard_trim(size_t keep);
 
+/* Asks for a thread of the library that gives unused memory back also while the program is idle, as
+ * REAP_OPTIONS=purge_thread=1 does. It starts soon; in the child of a fork another one does. With
+ * purge_thread=0 nothing happens. Meant for programs that have threads. Threads: any. */
+void hoard_purge_when_idle(void);
+
 struct hoard_stats {
     size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
@@ -95,6 +100,7 @@ void hoard_report(FILE *out);
 #pragma weak hoard_trim
 #pragma weak hoard_stats
 #pragma weak hoard_report
+#pragma weak hoard_purge_when_idle
 #endif
 
 #if defined(__GNUC__)

@@ -104,7 +104,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 reap_t *reapNew(reap_t *parent);
 
 /* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
- * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. The
+ * reap keeps the chunks that rounds like this one need, up to 1 MiB and its first chunk: see reapTrim. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
@@ -200,6 +201,11 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
  * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
  * NULL, or memory of malloc's, which stays as it is. */
 int reapFreeAny(void *object);
+
+/* Gives back the chunks that the reap keeps for later rounds, all but `keep` bytes of them, and the one that
+ * it keeps for its next child. Objects stay where they are. Returns the bytes that went back to the heap,
+ * which gives them to the OS as it does all unused memory. */
+size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
@@ -307,10 +313,60 @@ int reapStats(void **reap, struct reap_stats *stats) REAP_ATTRIBUTE(nonnull(1, 2
  * report is approximate while other threads run. */
 void reapReport(void **reap, FILE *out) REAP_ATTRIBUTE(nonnull(2));
 
+/* A reap as reapSurvey shows it. Its fields are valid during the call. */
+struct reap_view {
+    void *reap;              /* its handle */
+    void *parent;            /* the parent's handle, or NULL */
+    const char *name;        /* as reapSetName gave it; "": none */
+    unsigned depth;          /* 0: the survey's first reap, or a root */
+    double age;              /* seconds since it was made, in steps of a second; below 0: it is unknown */
+    struct reap_stats stats; /* approximate while another thread uses the reap */
+};
+
+/* reapReport for programs: calls fn for the reap and for every reap below it, parents first, newest children
+ * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result;
+ * or returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and create and
+ * destroy reaps, but for the survey's own. Other threads may do so too: a reap that is there all the time is
+ * shown once, one that comes, goes or moves meanwhile perhaps not. Ages are known of reaps that were made
+ * since the process listens (reapListen). */
+int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg)
+    REAP_ATTRIBUTE(nonnull(2));
+
+/* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes, without
+ * counting objects. It takes some thirty instructions a reap. Other threads may use, create and destroy the
+ * reaps below; those that create or destroy a child of one of them wait meanwhile. */
+size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
 /* Calls fn for each live object. Stops when fn does not return 0, and returns its last result. fn may free
  * the object of its call, and no other, and must not allocate in this reap. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
+
+/* --- questions from outside ------------------------------------------------------------------ */
+
+/* Opens a Unix socket at which a thread of the library's answers questions (reap-ask(1)): trees of reaps, the
+ * backend's memory, as text or JSON. address is a path, or "@name" for an abstract one; %p in it stands for
+ * the process's number. REAP_OPTIONS=ask=ADDRESS does the same. Only processes with this one's effective
+ * user, and root's, get answers. The process listens until it ends. A forked child listens by itself, at one
+ * of its first calls that need memory, if the address has %p; otherwise it does not listen. Where a path has
+ * a socket at which nobody listens, the new one takes its place. Returns 0, also if the process listens at
+ * this address already; or -1 and sets errno: EADDRINUSE, EBUSY (it listens at another address), EINVAL (no
+ * name), ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
+int reapListen(const char *address) REAP_ATTRIBUTE(nonnull(1));
+
+/* Adds a question. For the line "NAME ARGUMENTS" from outside the library's thread calls fn, one call at a
+ * time, which writes the answer to out; the client gets it once fn has returned. args has no white space at
+ * its ends. fn must return, and must not wait for a thread that calls reapAnswer or exit. NULL for fn takes
+ * the question away, and waits until fn does not run. A name has 1 to 63 printable ASCII characters without
+ * spaces. Questions may be added before the process listens, and a forked child has them. 0; or -1 with
+ * ENOMEM, EEXIST (the name is taken, or the library's own), EINVAL (no such name can be), or ENOENT (nothing
+ * to take away). */
+int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
+    REAP_ATTRIBUTE(nonnull(1));
+
+/* Writes the backend's memory as one JSON object, without a line's end: the figures of hoard_stats, size
+ * classes, and what the OS gave and got back. reap-ask(1) has the members. */
+void reapBackendJson(FILE *out) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
@@ -422,6 +478,12 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapEntered
 #pragma weak reapSetLimit
 #pragma weak reapOnLimit
+#pragma weak reapAnswer
+#pragma weak reapBackendJson
+#pragma weak reapHeldBytes
+#pragma weak reapListen
+#pragma weak reapSurvey
+#pragma weak reapTrim
 #endif
 
 /* The library's reapMalloc, which the inline one below calls. */

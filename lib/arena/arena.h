@@ -163,9 +163,9 @@ void arena_begin_sharing(void);
 /* Is there a free slot that has memory already? */
 bool arena_has_dirty(void);
 
-/* Bytes in use or dirty: now, and at most; and unused bytes now. */
+/* Bytes in use or dirty: now, and at most; unused bytes now; and all bytes that ever went back to the OS. */
 struct arena_held {
-    size_t now, peak, unused;
+    size_t now, peak, unused, returned;
 };
 struct arena_held arena_held(void);
 

@@ -56,6 +56,7 @@ struct arenas {
     _Atomic bool shared;   /* several threads allocate */
     _Atomic bool creating; /* a thread is making arenas */
     _Atomic size_t held, peak;
+    _Atomic size_t returned; /* bytes that went back to the OS, all together */
     _Atomic size_t mapped; /* bytes of addresses */
     _Atomic size_t spared; /* bytes that went back to keep the peak from rising */
     _Atomic size_t near;   /* bytes held from which on the limit is near, or should be looked for */
@@ -111,6 +112,7 @@ static inline void arena_count_held(size_t add, size_t sub)
 {
     size_t held = atomic_fetch_add_explicit(&arenas.held, add - sub, memory_order_relaxed) + add - sub;
     size_t peak = atomic_load_explicit(&arenas.peak, memory_order_relaxed);
+    if (sub > add) atomic_fetch_add_explicit(&arenas.returned, sub - add, memory_order_relaxed);
     while (held > peak && held < SIZE_MAX / 2 && /* below zero for a moment: another thread subtracts first */
            !atomic_compare_exchange_weak_explicit(&arenas.peak, &peak, held, memory_order_relaxed,
                                                   memory_order_relaxed))

@@ -303,7 +303,10 @@ unsigned arena_span(const struct superblock *first)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-struct arena_held arena_held(void) { return (struct arena_held){arenas.held, arenas.peak, arena_unused()}; }
+struct arena_held arena_held(void)
+{
+    return (struct arena_held){arenas.held, arenas.peak, arena_unused(), arenas.returned};
+}
 
 void arena_begin_sharing(void) { arenas.shared = true; }
 

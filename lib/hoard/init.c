@@ -8,6 +8,7 @@
 #include "heap/heap.h"
 #include "heap/heap_path.h"
 #include "heap/heap_policy.h"
+#include "hoard/purge_thread.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/usage.h"
 #include "hoard/user_memory.h"
@@ -60,7 +61,7 @@ static void fork_child(void)
     heap_fork_child();
     if (reap_hooks != NULL) reap_hooks->fork_child();
     lock_fork_end();
-    atomic_store(&purge_thread_is_due, options.purge_thread != 0);
+    service_fork_child();
 }
 
 /* It may run twice. */
@@ -102,7 +103,9 @@ static void register_handlers(void)
 static void start_late(void)
 {
     register_handlers();
-    atomic_store(&purge_thread_is_due, options.purge_thread != 0 || !registered);
+    service_register(&purge_thread);
+    service_begin();
+    if (!registered) atomic_store(&service_is_due, true);
     if (!options.stats) return;
     report_keep_stderr();
     usage_file_start();
@@ -145,13 +148,15 @@ void hoard_start_late(void)
     if (!registered) start_late();
 }
 
-/* pthread_atfork may allocate. That call does not come here again, since purge_thread_is_due is false
+bool hoard_survives_fork(void) { return registered; }
+
+/* pthread_atfork may allocate. That call does not come here again, since service_is_due is false
  * meanwhile. */
 COLD void hoard_start_what_is_due(void)
 {
-    if (!registered && atomic_exchange(&purge_thread_is_due, false)) {
+    if (!registered && atomic_exchange(&service_is_due, false)) {
         register_handlers();
-        atomic_store(&purge_thread_is_due, options.purge_thread != 0 || !registered);
+        atomic_store(&service_is_due, true);
     }
-    if (registered && options.purge_thread != 0) purge_thread_start();
+    if (registered) service_start_due();
 }

@@ -3,14 +3,9 @@
 
 #include "arena/arena.h"
 #include "base/options.h"
-#include "base/report.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <time.h>
-
-_Atomic bool purge_thread_is_due;
 
 static void sleep_ms(unsigned ms)
 {
@@ -30,37 +25,19 @@ static void *purge(void *unused)
     return NULL;
 }
 
-/* Creates the thread on a small stack, or on a larger one if the program's thread-local storage does not
- * leave enough of it. */
-static int create(pthread_t *thread)
+static _Atomic bool asked;
+
+static bool is_wanted(void)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, 64 * KIB);
-    int error = pthread_create(thread, &attributes, purge, NULL);
-    if (error == EINVAL) {
-        pthread_attr_setstacksize(&attributes, 8 * MIB);
-        error = pthread_create(thread, &attributes, purge, NULL);
-    }
-    pthread_attr_destroy(&attributes);
-    return error;
+    return options.purge_thread == PURGE_THREAD_ALWAYS ||
+           (options.purge_thread == PURGE_THREAD_AUTO && asked);
 }
 
-/* pthread_create allocates, and may come here again: by then the thread is not due any more. */
-COLD void purge_thread_start(void)
+struct service purge_thread = {
+    .name = "reap-purge", .stack = 64 * KIB, .run = purge, .is_wanted = is_wanted};
+
+void purge_thread_ask(void)
 {
-    if (!atomic_exchange(&purge_thread_is_due, false)) return;
-    int saved = errno;
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = create(&thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0)
-        pthread_setname_np(thread, "reap-purge");
-    else
-        report_line("REAP_OPTIONS: purge_thread: error %u of pthread_create", (unsigned)error);
-    errno = saved;
+    if (options.purge_thread != PURGE_THREAD_AUTO) return;
+    if (!atomic_exchange(&asked, true)) service_ask(&purge_thread);
 }

@@ -6,6 +6,7 @@
 #ifndef USAGE_H
 #define USAGE_H
 
+#include "base/json.h"
 #include "hoard.h"
 
 #include <stdbool.h>
@@ -18,6 +19,10 @@ void usage_report(FILE *out);
 
 /* Calls `line` with each line of that report, and with `to`. */
 void usage_lines(void (*line)(const char *text, void *to), void *to);
+
+/* Writes the members of a JSON object: all of struct hoard_stats, the reason for the path, the size classes,
+ * and what the OS gave and got back. */
+void usage_json(const struct json *json);
 
 /* usage_file.c. stats=FILE: copies the file's name at start, since the program may change its environment. */
 void usage_file_start(void);

@@ -9,16 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/options.h"
+#include "base/process_name.h"
 #include "base/report.h"
 #include "base/small_file.h"
-#include "os/rseq.h"
 
 static char given[1024]; /* the file's name, as the user gave it */
 
 /* The report goes out in one write, so that processes which add to one file do not mix their lines. */
 struct page {
-    char text[4096];
+    char text[16 * 1024];
     size_t size;
 };
 
@@ -39,70 +40,39 @@ static void put_lines(struct page *page)
     usage_lines(to_page, page);
 }
 
-/* Writes a JSON string of at most `size` bytes of text. */
-static void put_string(struct page *page, const char *text, size_t size)
+static void to_page_as_is(const char *text, size_t size, void *to)
 {
-    static const char digits[] = "0123456789abcdef";
-    put(page, "\"");
-    for (size_t i = 0; i < size && text[i] != '\0'; i++) {
-        unsigned char c = (unsigned char)text[i];
-        char plain[2] = {text[i], '\0'};
-        bool escapes = c == '"' || c == '\\';
-        if (c < ' ' || c >= 0x7f)
-            put(page, "\\u00%.1s%.1s", &digits[c / 16], &digits[c % 16]);
-        else
-            put(page, "%s%s", escapes ? "\\" : "", plain);
-    }
-    put(page, "\"");
+    struct page *page = to;
+    size_t room = sizeof page->text - page->size;
+    if (size > room) size = room;
+    memcpy(page->text + page->size, text, size);
+    page->size += size;
 }
 
-static void put_options(struct page *page)
+static void put_options(const struct json *json)
 {
     char item[64];
-    put(page, ", \"options\": {");
+    json_put(json, "{");
     for (unsigned i = 0; options_show(i, item, sizeof item); i++) {
         const char *equals = memchr(item, '=', sizeof item);
-        if (i != 0) put(page, ", ");
-        put_string(page, item, (size_t)(equals - item));
-        put(page, ": ");
-        put_string(page, equals + 1, SIZE_MAX);
+        if (i != 0) json_put(json, ", ");
+        json_string(json, item, (size_t)(equals - item));
+        json_put(json, ": ");
+        json_string(json, equals + 1, SIZE_MAX);
     }
-    put(page, "}");
+    json_put(json, "}");
 }
 
 static void put_json(struct page *page)
 {
-    struct hoard_stats s;
-    usage_fill(&s);
-    put(page, "{\"program\": ");
-    put_string(page, program_invocation_short_name, 200);
-    put(page, ", \"process\": %u, \"path\": ", (unsigned)getpid());
-    put_string(page, s.path, SIZE_MAX);
-    put(page, ", \"reason\": ");
-    put_string(page, cpu.reason, 400);
-    put_options(page);
-    put(page, ", \"live_bytes\": %zu, \"large_bytes\": %zu, \"held_bytes\": %zu, \"peak_held_bytes\": %zu",
-        s.live_bytes, s.large_bytes, s.held_bytes, s.peak_held_bytes);
-    put(page, ", \"heaps\": %zu, \"superblocks\": %zu, \"global_superblocks\": %zu", s.heaps, s.superblocks,
-        s.global_superblocks);
-    put(page, ", \"slow_mallocs\": %llu, \"slow_frees\": %llu", (unsigned long long)s.slow_mallocs,
-        (unsigned long long)s.slow_frees);
-    put(page, ", \"remote_frees\": %llu, \"transfers\": %llu}\n", (unsigned long long)s.remote_frees,
-        (unsigned long long)s.transfers);
-}
-
-/* Makes the file's name: the user's name, with the process's number for each %p. False: it is too long. */
-static bool file_name(char *name, size_t size)
-{
-    size_t n = 0;
-    for (const char *at = given; *at != '\0'; at++) {
-        bool is_process = at[0] == '%' && at[1] == 'p';
-        char plain[2] = {*at, '\0'};
-        n += is_process ? report_format(name + n, size - n, "%u", (unsigned)getpid())
-                        : report_format(name + n, size - n, "%s", plain);
-        at += is_process;
-    }
-    return n + 1 < size;
+    const struct json json = {to_page_as_is, page};
+    json_put(&json, "{\"program\": ");
+    json_string(&json, program_invocation_short_name, 200);
+    json_put(&json, ", \"process\": %u, ", (unsigned)getpid());
+    usage_json(&json);
+    json_put(&json, ", \"options\": ");
+    put_options(&json);
+    json_put(&json, "}\n");
 }
 
 void usage_file_start(void)
@@ -122,7 +92,8 @@ bool usage_file_write(void)
     size_t length = strlen(given);
     if (length == 0) return false;
     errno = ENAMETOOLONG;
-    int fd = file_name(name, sizeof name) ? small_file_open(name, O_WRONLY | O_CREAT | O_APPEND) : -1;
+    int fd =
+        process_name(given, name, sizeof name) ? small_file_open(name, O_WRONLY | O_CREAT | O_APPEND) : -1;
     bool is_json = length > 5 && strcmp(given + length - 5, ".json") == 0;
     if (fd >= 0) (is_json ? put_json : put_lines)(&page);
     if (fd < 0 || small_file_write(fd, page.text, page.size) != (ssize_t)page.size)

@@ -15,6 +15,7 @@
 #include "reap/reap_mark.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
+#include "reap/reap_survey.h"
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
@@ -32,7 +33,7 @@ static void start_once(void)
         report_line("libreap comes before libreap-malloc, which does not know the objects of its reaps: "
                     "link libreap-malloc first, or alone");
     reap_instrument_start();
-    reap_stats_start();
+    reap_survey_start();
     reap_trace_start();
     reap_remote_start();
 }
@@ -318,7 +319,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
 {
     ASSERT_SOUND(reap);
     check_may_end(reap, "reapFreeAll", true);
-    empty_tree(reap, 0, "reapFreeAll");
+    if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);

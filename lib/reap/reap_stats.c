@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.c: statistics, walks and reports. They count objects from the bitmaps when asked, so that
- * allocation keeps no counts. */
+/* reap_stats.c: statistics and walks. They count objects from the bitmaps when asked, so that allocation
+ * keeps no counts. */
 #include "reap/reap_stats.h"
 
 #include "reap.h"
 
-#include <pthread.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "base/report.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
@@ -16,8 +14,6 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
-
-enum { BATCH = 64, INDENT = 2, DEEP = 40 /* levels; further ones are numbered: a tree may be very deep */ };
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
@@ -93,6 +89,11 @@ static void count(const struct reap *reap, count_chunk *add, struct reap_stats *
     count_cached_child(reap, stats);
 }
 
+void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats)
+{
+    count(reap, count_others, stats);
+}
+
 void reap_stats_trace(const struct reap *reap, bool ends)
 {
     struct reap_stats stats;
@@ -113,6 +114,50 @@ int reapStats(void **handle, struct reap_stats *stats)
     count(reap, count_mine, stats);
     stats->children = reap_tree_count(reap);
     return 0;
+}
+
+/* --- held bytes ------------------------------------------------------------------------------ */
+
+/* The chunk_bytes of a reap's statistics. Its own thread may change them at any time. */
+static size_t held_by(const struct reap *reap)
+{
+    size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
+    bool keeps = atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
+    return bytes + (keeps ? reap_child_size(reap) : 0);
+}
+
+/* The sum below a reap. The thread has locked the lists on its way down, and so no reap in them ends, or gets
+ * another parent. */
+static NOINLINE size_t held_below(struct reap *top)
+{
+    size_t bytes = 0;
+    struct reap *parent = top;
+    reap_tree_lock(top);
+    for (struct reap *reap = top->children; reap || parent != top;) {
+        if (!reap) {
+            reap_tree_unlock_below(parent);
+            reap = parent->next;
+            parent = parent->parent;
+            continue;
+        }
+        bytes += held_by(reap);
+        if (reap_tree_has_children(reap)) {
+            reap_tree_lock_below(reap);
+            parent = reap;
+            reap = reap->children;
+        } else {
+            reap = reap->next;
+        }
+    }
+    reap_tree_unlock(top);
+    return bytes;
+}
+
+size_t reapHeldBytes(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapHeldBytes");
+    size_t bytes = held_by(reap);
+    return LIKELY(!reap_tree_has_children(reap)) ? bytes : bytes + held_below(reap);
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
@@ -180,170 +225,4 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     reap->walked = within;
     reap->coming = coming;
     return result;
-}
-
-/* --- reports --------------------------------------------------------------------------------- */
-
-/* The data to print of a reap that other threads may use, and end. It is read while all chunks are frozen,
- * and printed afterwards, because printing may allocate. */
-struct view {
-    struct reap *parent, *children, *next;
-    void *handle;
-    struct reap_stats stats;
-    char name[REAP_NAME_MAX], above[REAP_NAME_MAX];
-};
-
-static bool is_reap(const struct reap *reap)
-{
-    const struct reap_chunk *chunk = chunk_of(reap, NULL);
-    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap &&
-           (reap->tag == reap_tag(reap) || reap_is_shared(reap));
-}
-
-static void read_name(const struct reap *reap, char *text)
-{
-    const struct reap_name *name = reap->name;
-    *text = '\0';
-    if (!name || !chunk_is_readable(name, sizeof *name)) return;
-    size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
-    if (!chunk_is_readable(name->text, room)) return;
-    memcpy(text, name->text, room);
-    text[room] = '\0';
-}
-
-/* Reads the data of a reap. False: the reap has ended. */
-static bool look_at(struct reap *reap, struct view *view)
-{
-    chunk_freeze();
-    bool is = is_reap(reap);
-    if (is) {
-        view->parent = reap->parent;
-        view->children = reap->children;
-        view->next = reap->next;
-        view->handle = reap_handle(reap);
-        count(reap, count_others, &view->stats);
-        read_name(reap, view->name);
-        view->above[0] = '\0';
-        if (view->parent && is_reap(view->parent)) read_name(view->parent, view->above);
-    }
-    chunk_thaw();
-    return is;
-}
-
-/* Writes the line of a reap that is left at exit, when the program's standard error may be closed already. */
-static void say_left(const struct view *view)
-{
-    const char *above = view->above;
-    report_end();
-    char live[REPORT_BYTES], held[REPORT_BYTES];
-    report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %s, %s", view->name,
-                *view->name ? " " : "", view->handle, *above ? " below " : "", above,
-                view->stats.live_objects, report_bytes(live, view->stats.live_bytes, "bytes"),
-                report_bytes(held, view->stats.chunk_bytes, "held"));
-}
-
-/* Prints the data of a reap to out; NULL: as a reap that is left at exit. */
-static void print_view(const struct view *view, int depth, FILE *out)
-{
-    const struct reap_stats *stats = &view->stats;
-    if (!out) {
-        say_left(view);
-        return;
-    }
-    fprintf(out, "%*s", (depth < DEEP ? depth : DEEP) * INDENT, "");
-    if (depth > DEEP) fprintf(out, "[%d] ", depth);
-    char limit[40] = "";
-    if (stats->limit) report_format(limit, sizeof limit, ", limit %zu", stats->limit);
-    fprintf(out, "%s%s%p: %zu objects, %zu bytes, %zu chunks, %zu held, %zu at most%s\n", view->name,
-            *view->name ? " " : "", view->handle, stats->live_objects, stats->live_bytes, stats->chunks,
-            stats->chunk_bytes, stats->peak_chunk_bytes, limit);
-}
-
-/* Prints the tree of top in preorder, newest children first, without recursion. */
-static void print_tree(struct reap *top, FILE *out)
-{
-    struct view view;
-    struct reap *reap = top;
-    int depth = 0;
-    while (look_at(reap, &view)) {
-        print_view(&view, depth, out);
-        if (view.children) {
-            reap = view.children;
-            depth++;
-            continue;
-        }
-        while (reap != top && !view.next) {
-            reap = view.parent;
-            depth--;
-            if (!look_at(reap, &view)) return;
-        }
-        if (reap == top) return;
-        reap = view.next;
-    }
-}
-
-/* Roots found by one walk over the chunks, from number `skip` on. */
-struct roots {
-    struct reap *reaps[BATCH];
-    size_t count;
-    size_t skip;
-};
-
-static int collect_root(void *memory, size_t size, void *arg)
-{
-    const struct reap_chunk *chunk = memory;
-    struct roots *roots = arg;
-    (void)size;
-    if (!reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner) || chunk->owner->parent)
-        return 0;
-    if (roots->skip > 0) {
-        roots->skip--;
-        return 0;
-    }
-    roots->reaps[roots->count++] = chunk->owner;
-    return roots->count == BATCH;
-}
-
-static void print_all(FILE *out)
-{
-    struct roots roots;
-    size_t seen = 0;
-    do {
-        roots.count = 0;
-        roots.skip = seen;
-        chunk_freeze();
-        chunk_walk(collect_root, &roots);
-        chunk_thaw();
-        for (size_t i = 0; i < roots.count; i++) print_tree(roots.reaps[i], out);
-        seen += roots.count;
-    } while (roots.count == BATCH);
-}
-
-/* A destructor lists the reaps: it runs after the functions that the program has registered with atexit. */
-static bool left_at_exit;
-
-__attribute__((destructor)) static void say_all_left(void)
-{
-    if (left_at_exit) print_all(NULL);
-}
-
-void reap_stats_start(void)
-{
-    if (!options.leaks) return;
-    report_keep_stderr();
-    left_at_exit = true;
-}
-
-void reapReport(void **handle, FILE *out)
-{
-    REAP_NOT_NULL(out, "reapReport");
-    if (!handle) {
-        print_all(out);
-        return;
-    }
-    HELD struct reap *reap = reap_hold(handle, "reapReport");
-    int state; /* printing is a cancellation point, and a shared reap is held */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    print_tree(reap, out);
-    pthread_setcancelstate(state, NULL);
 }

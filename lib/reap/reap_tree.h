@@ -16,7 +16,8 @@
  * was destroying is whole until it is off the list, and its parent may end it.
  *
  * Lock rank: the one lock of all adopting threads; then a parent's lock. Under the latter nothing is called
- * or locked.
+ * or locked, but for the locks of reaps further down (reapHeldBytes): a reap that is in a locked list stays
+ * there, and stays alive.
  */
 #ifndef REAP_TREE_H
 #define REAP_TREE_H
@@ -38,12 +39,10 @@ static inline enum lock_rank reap_tree_rank(const struct reap *parent)
     return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;
 }
 
-/* Locks a parent's list of children. A process with one thread needs no atomic instruction. */
-static inline void reap_tree_lock(struct reap *parent)
+/* Locks the list of children of a reap that is in a list which this thread has locked. */
+static inline void reap_tree_lock_below(struct reap *parent)
 {
     unsigned unlocked = 0, generation = reap_tree_generation;
-    ASSERT(lock_rank_is_next(reap_tree_rank(parent)));
-    lock_note_rank(reap_tree_rank(parent), 1);
     if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
         atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
     else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
@@ -51,11 +50,24 @@ static inline void reap_tree_lock(struct reap *parent)
         reap_tree_wait(parent);
 }
 
-static inline void reap_tree_unlock(struct reap *parent)
+static inline void reap_tree_unlock_below(struct reap *parent)
 {
     ASSERT(parent->lock == reap_tree_generation || lock_ranks_are_lost());
-    lock_note_rank(reap_tree_rank(parent), -1);
     atomic_store_explicit(&parent->lock, 0, memory_order_release);
+}
+
+/* Locks a parent's list of children. A process with one thread needs no atomic instruction. */
+static inline void reap_tree_lock(struct reap *parent)
+{
+    ASSERT(lock_rank_is_next(reap_tree_rank(parent)));
+    lock_note_rank(reap_tree_rank(parent), 1);
+    reap_tree_lock_below(parent);
+}
+
+static inline void reap_tree_unlock(struct reap *parent)
+{
+    lock_note_rank(reap_tree_rank(parent), -1);
+    reap_tree_unlock_below(parent);
 }
 
 /* Makes child the newest child of parent, which may be NULL, and returns the parent's flags. The child is

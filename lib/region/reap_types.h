@@ -211,6 +211,7 @@ struct reap {
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
     _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD */
+    uint32_t made_at;                           /* reap_seconds when it was made */
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
     struct reap_share share;             /* undefined without REAP_LIMITED */
@@ -231,6 +232,7 @@ struct reap {
     struct reap_tables own; /* undefined until reap_tables_begin */
 };
 static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create writes three lines");
+static_assert(offsetof(struct reap, recent) == 3 * 64 + 24, "made_at takes no room");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
@@ -260,6 +262,9 @@ static inline bool reap_is_large(const struct reap *reap, size_t size)
 
 /* Does each object take a slow path, for a sanitizer or guarded.h? Set before the first reap is made. */
 extern HIDDEN bool reap_instrumented;
+
+/* Seconds, while the process listens for questions (lib/ask/); 0 before. Reaps note it, for their ages. */
+extern HIDDEN _Atomic(uint32_t) reap_seconds;
 
 /* --- addresses ------------------------------------------------------------------------------- */
 

@@ -22,9 +22,11 @@ make -s -C "$top_builddir" install-data prefix=$other DESTDIR="$tmp/other" >"$tm
 pages=$tmp/other$other/share/man
 grep -rl /usr/local "$pages" && wrong "these pages have /usr/local, installed below $other"
 grep -q "LD_PRELOAD=$other/lib/libreap-malloc.so" "$pages/man7/libreap-malloc.7" || wrong "no preload from $other"
-module=$(find "$tmp/root" -name mod_reap_lua.so)
-page=$(find "$tmp/root" -name mod_reap_lua.7)
-[ "${module:+there}" = "${page:+there}" ] || wrong "of mod_reap_lua and its page one is installed: $module$page"
+for name in mod_reap mod_reap_lua; do
+    module=$(find "$tmp/root" -name $name.so)
+    page=$(find "$tmp/root" -name $name.7)
+    [ "${module:+there}" = "${page:+there}" ] || wrong "of $name and its page one is installed: $module$page"
+done
 
 # gdb knows the commands: by the line of reap(7), and by itself, if it was there when configure looked for one.
 auto_load=$(find "$tmp/root" -path '*/auto-load' -type d)

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answer.h"
+
+#include "board.h"
+#include "library.h"
+#include "live.h"
+#include "pools.h"
+#include "process.h"
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEPTHS = 64 }; /* an owner is known above this; deeper pools have that of the last */
+
+struct survey {
+    struct text text;
+    struct pool_sums all, omitted;
+    struct pool_tags tags;
+    unsigned rows, most;
+    const struct live_copy *live; /* by reap */
+    size_t n_live;
+    const char *owners[DEPTHS]; /* of the pools above the present one */
+};
+
+static int by_reap(const void *a, const void *b)
+{
+    const struct live_copy *one = a, *other = b;
+    return (one->reap > other->reap) - (one->reap < other->reap);
+}
+
+static const char *owner_of(struct survey *survey, const struct reap_view *view)
+{
+    unsigned depth = view->depth < DEPTHS ? view->depth : DEPTHS - 1;
+    const char *owner = depth ? survey->owners[depth - 1] : NULL;
+    const struct live_copy *live = survey->n_live
+                                       ? bsearch(&(struct live_copy){.reap = view->reap}, survey->live,
+                                                 survey->n_live, sizeof *survey->live, by_reap)
+                                       : NULL;
+    if (live && live->owner) owner = live->owner;
+    return survey->owners[depth] = owner;
+}
+
+static void add_field(struct text *text, const char *name, uint64_t number)
+{
+    text_puts(text, name);
+    text_number(text, number);
+}
+
+static const char *tag_of(const struct reap_view *view) { return *view->name ? view->name : "(no tag)"; }
+
+static void add_row(struct text *text, const struct reap_view *view, const char *owner)
+{
+    add_field(text, "row\t{\"depth\":", view->depth);
+    text_puts(text, ",\"tag\":");
+    text_json(text, tag_of(view));
+    text_printf(text, ",\"id\":\"%p\"", view->reap);
+    add_field(text, ",\"bytes\":", view->stats.chunk_bytes);
+    add_field(text, ",\"live_bytes\":", view->stats.live_bytes);
+    add_field(text, ",\"objects\":", view->stats.live_objects);
+    add_field(text, ",\"chunks\":", view->stats.chunks);
+    add_field(text, ",\"peak\":", view->stats.peak_chunk_bytes);
+    add_field(text, ",\"limit\":", view->stats.limit);
+    if (view->age < 0)
+        text_puts(text, ",\"age\":null");
+    else
+        add_field(text, ",\"age\":", (uint64_t)view->age);
+    text_puts(text, ",\"owner\":");
+    text_json(text, owner);
+    text_puts(text, "}\n");
+}
+
+static int add_pool(const struct reap_view *view, void *arg)
+{
+    struct survey *survey = arg;
+    const char *owner = owner_of(survey, view);
+    struct pool_sums sums = {1, view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
+                             view->stats.chunks};
+    pools_add(&survey->all, &sums);
+    pool_tags_add(&survey->tags, tag_of(view), &sums);
+    if (survey->rows < survey->most) {
+        survey->rows++;
+        add_row(&survey->text, view, owner);
+    } else {
+        pools_add(&survey->omitted, &sums);
+    }
+    return 0;
+}
+
+static void add_sums(struct text *text, const char *what, const struct pool_sums *sums)
+{
+    text_printf(text, "%s\t%zu\t%zu\t%zu\t%zu\t%zu", what, (size_t)sums->pools, (size_t)sums->bytes,
+                (size_t)sums->live_bytes, (size_t)sums->objects, (size_t)sums->chunks);
+}
+
+static void add_pools(struct text *text, struct survey *survey)
+{
+    add_sums(text, "pools", &survey->all);
+    text_puts(text, "\n");
+    for (size_t i = 0; i < survey->tags.n; i++) {
+        add_sums(text, "tag", &survey->tags.tags[i].sums);
+        text_puts(text, "\t");
+        text_json(text, survey->tags.tags[i].name);
+        text_puts(text, "\n");
+    }
+    if (survey->text.data) text_add(text, survey->text.data, survey->text.length);
+    text->failed |= survey->text.failed;
+    text_printf(text, "omitted\t%zu\t%zu\n", (size_t)survey->omitted.pools, (size_t)survey->omitted.bytes);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct live_copy *one = a, *other = b;
+    return (one->bytes < other->bytes) - (one->bytes > other->bytes);
+}
+
+static void add_requests(struct text *text, struct live_copy *live, size_t n)
+{
+    size_t shown = 0;
+    if (n) qsort(live, n, sizeof *live, by_bytes);
+    for (size_t i = 0; i < n && shown < ANSWER_REQUESTS; i++) {
+        if (!live[i].json) continue;
+        text_printf(text, "request\t%zu\t", live[i].bytes);
+        text_puts(text, live[i].json);
+        text_puts(text, "\n");
+        shown++;
+    }
+}
+
+/* As one line. */
+static void add_backend(struct text *text)
+{
+    char *data = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&data, &size);
+    if (!stream) return;
+    reapBackendJson(stream);
+    if (fclose(stream) == 0 && data) {
+        for (char *end = data; (end = strpbrk(end, "\n\t"));) *end = ' ';
+        text_puts(text, "backend\t");
+        text_puts(text, data);
+        text_puts(text, "\n");
+    }
+    free(data);
+}
+
+static long cpu_microseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+/* It is half of an answer's cost, so it is asked for every five seconds. */
+static int64_t proportional(void)
+{
+    static int64_t last;
+    static apr_time_t asked;
+    apr_time_t now = apr_time_now();
+    if (now - asked >= 5 * APR_USEC_PER_SEC) {
+        last = process_proportional(getpid());
+        asked = now;
+    }
+    return last;
+}
+
+static void add_process(struct text *text, long begin)
+{
+    const struct board_slot *own = board_own_slot();
+    text_printf(text, "process\t%d\t%lld\t%lld\t%lld\t%u\t%ld\n", own ? own->generation : 0,
+                own ? (long long)own->since : 0, (long long)process_resident(getpid()),
+                (long long)proportional(), live_requests(), cpu_microseconds() - begin);
+}
+
+void answer(FILE *out, const char *args, void *arg)
+{
+    (void)arg;
+    long begin = cpu_microseconds(), most = args ? atol(args) : 0;
+    struct text text = {.data = NULL};
+    struct survey survey = {.most = most > 0 && most < ANSWER_ROWS ? (unsigned)most : ANSWER_ROWS};
+    struct live_copy *live = live_copy_all(&survey.n_live);
+    if (survey.n_live) qsort(live, survey.n_live, sizeof *live, by_reap);
+    survey.live = live;
+    reapSurvey(NULL, add_pool, &survey);
+    add_pools(&text, &survey);
+    add_backend(&text);
+    add_requests(&text, live, survey.n_live);
+    add_process(&text, begin);
+    text_puts(&text, "end\n");
+    if (!text.failed) fwrite(text.data, 1, text.length, out);
+    live_free_copies(live, survey.n_live);
+    pool_tags_free(&survey.tags);
+    text_free(&survey.text);
+    text_free(&text);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* board: what the children share: who they are, the last look, the curve, and counters.
+ *
+ * It lives as long as the first process, over graceful restarts, so that children of an older generation
+ * are still seen. The last look's documents are in a file without a name, since their size varies.
+ *
+ *     slots      one for each child: its pid, generation, start, live requests, bytes of its pools
+ *     snapshot   the three documents of the last look; a new look is due when it is stale
+ *     history    a point at a look or every 10 seconds, whichever comes first; none within 5 seconds
+ *     growth     the bytes by tag at an earlier look, which growers are measured from
+ *
+ * Locks, both robust and between processes: `looking` is held by the one child that asks all others, for a
+ * second at most; `lock` guards history, growth and the snapshot, for a copy's time. No other is taken under
+ * `lock`. Slots are their child's own, the counters atomic.
+ *
+ * Without a board (no ReapStatus, or no memory for it) all calls do nothing.
+ */
+#ifndef MOD_REAP_BOARD_H
+#define MOD_REAP_BOARD_H
+
+#include "pools.h"
+#include "text.h"
+
+#include <httpd.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct board_slot {
+    _Alignas(64) pid_t pid; /* 0: free */
+    int generation;
+    apr_time_t since;
+    unsigned requests; /* live ones */
+    uint64_t bytes;    /* of its pools, when it last looked */
+    apr_time_t looked;
+};
+
+struct board_point {
+    apr_time_t time;
+    uint64_t bytes, rss;
+    unsigned requests;
+};
+
+enum document { DOCUMENT_JSON, DOCUMENT_AUTO, DOCUMENT_PROMETHEUS, DOCUMENT_BRIEF, DOCUMENTS };
+enum { BOARD_POINTS = 120 }; /* ten minutes */
+
+/* Makes the board, or finds that of before the restart. False without memory. */
+bool board_open(server_rec *main_server, apr_pool_t *temporary);
+bool board_is_open(void);
+
+/* The name that this server's children listen at; %p stands for the child's pid. */
+const char *board_address(void);
+
+/* This child comes; it leaves when pool ends. */
+void board_join(apr_pool_t *pool, int generation);
+struct board_slot *board_own_slot(void);
+size_t board_slots(struct board_slot **slots);
+void board_release(struct board_slot *slot); /* of a child that is gone */
+
+void board_count_excess(void);
+uint64_t board_excesses(void);
+
+/* The last look's document, in memory of malloc's, if it is not older than its life; if late, than 3 s. */
+char *board_document(enum document document, bool late, size_t *length);
+/* Keeps documents for this long. */
+void board_keep_documents(const struct text *documents, apr_interval_time_t life);
+
+bool board_begin_look(apr_interval_time_t wait); /* false: another child still looks */
+void board_end_look(void);
+
+/* Notes a point, unless the last one is younger than 5 seconds. */
+void board_add_point(const struct board_point *point);
+size_t board_history(struct board_point *points); /* oldest first; room for BOARD_POINTS */
+
+/* What has grown since an earlier look, in bytes by tag: fills in earlier, and the seconds that have gone by.
+ * That look is at least a minute before this one, or else the first. Then notes this one. */
+double board_growth(const struct pool_tags *now, struct pool_tags *earlier);
+
+#endif

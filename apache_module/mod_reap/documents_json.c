@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "documents_write.h"
+#include "library.h"
+#include "settings.h"
+
+#include <httpd.h>
+
+#include <ap_mpm.h>
+#include <http_config.h>
+#include <scoreboard.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REQUESTS = 50, GROWERS = 20 };
+
+static void add_number(struct text *text, const char *name, int64_t number)
+{
+    if (number < 0)
+        text_printf(text, "\"%s\":null", name);
+    else
+        text_printf(text, "\"%s\":%lld", name, (long long)number);
+}
+
+static void add_sums(struct text *text, const struct pool_sums *sums)
+{
+    text_printf(text, "\"pools\":%zu,\"bytes\":%zu,\"live_bytes\":%zu,\"objects\":%zu,\"chunks\":%zu",
+                (size_t)sums->pools, (size_t)sums->bytes, (size_t)sums->live_bytes, (size_t)sums->objects,
+                (size_t)sums->chunks);
+}
+
+/* --- the server ---------------------------------------------------------------------------------- */
+
+static void add_server(struct text *text, const struct look *look)
+{
+    apr_time_t now = apr_time_now();
+    const global_score *global = ap_exists_scoreboard_image() ? ap_scoreboard_image->global : NULL;
+    text_puts(text, "\"server\":{\"version\":");
+    text_json(text, ap_get_server_banner());
+    text_puts(text, ",\"mpm\":");
+    text_json(text, ap_show_mpm());
+    text_printf(text, ",\"time\":%lld,\"uptime\":%lld,\"generation\":%d,\"processes\":%zu}",
+                (long long)apr_time_sec(now),
+                (long long)(global ? apr_time_sec(now - global->restart_time) : 0),
+                global ? (int)global->running_generation : 0, look->n);
+}
+
+static void add_settings(struct text *text, const server_rec *server)
+{
+    struct request_settings settings = settings_of_main_server(server);
+    text_printf(text, ",\"settings\":{\"limit_request\":%lld,\"limit_connection\":%lld,\"action\":\"%s\"}",
+                (long long)settings.limit, (long long)settings_of_server(server).connection_limit,
+                settings_action_name(settings.action));
+}
+
+static void add_totals(struct text *text, const struct look *look)
+{
+    text_puts(text, ",\"totals\":{");
+    add_sums(text, &look->pools);
+    text_printf(text, ",\"rss\":%lld,\"pss\":%lld,\"over_limit\":%zu}", (long long)look->rss,
+                (long long)look->pss, (size_t)board_excesses());
+}
+
+static void add_tags(struct text *text, const struct pool_tags *tags)
+{
+    text_puts(text, ",\"tags\":[");
+    for (size_t i = 0; i < tags->n; i++) {
+        text_printf(text, "%s{\"tag\":", i ? "," : "");
+        text_puts(text, tags->tags[i].name);
+        text_puts(text, ",");
+        add_sums(text, &tags->tags[i].sums);
+        text_puts(text, "}");
+    }
+    text_puts(text, "]");
+}
+
+/* --- growers ------------------------------------------------------------------------------------- */
+
+struct change {
+    const char *tag;
+    uint64_t bytes;
+    int64_t change;
+};
+
+static uint64_t earlier_bytes(const struct pool_tags *earlier, const char *name)
+{
+    for (size_t i = 0; i < earlier->n; i++)
+        if (strcmp(earlier->tags[i].name, name) == 0) return earlier->tags[i].sums.bytes;
+    return 0;
+}
+
+static int by_change(const void *a, const void *b)
+{
+    const struct change *one = a, *other = b;
+    return (one->change < other->change) - (one->change > other->change);
+}
+
+static void add_growers(struct text *text, const struct look *look, const struct growers *growers)
+{
+    struct change *changes = calloc(look->tags.n + 1, sizeof *changes);
+    size_t n = 0;
+    for (size_t i = 0; changes && i < look->tags.n; i++) {
+        const struct pool_tag *tag = &look->tags.tags[i];
+        int64_t change = (int64_t)tag->sums.bytes - (int64_t)earlier_bytes(&growers->earlier, tag->name);
+        if (change) changes[n++] = (struct change){tag->name, tag->sums.bytes, change};
+    }
+    if (n) qsort(changes, n, sizeof *changes, by_change);
+    text_puts(text, ",\"growers\":[");
+    for (size_t i = 0; i < n && i < GROWERS; i++) {
+        text_printf(text, "%s{\"tag\":", i ? "," : "");
+        text_puts(text, changes[i].tag);
+        text_printf(text, ",\"bytes\":%zu,\"change\":%lld,\"seconds\":%.0f}", (size_t)changes[i].bytes,
+                    (long long)changes[i].change, growers->seconds);
+    }
+    text_puts(text, "]");
+    free(changes);
+}
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+/* On stock pools no child answers; the scoreboard has at least the requests. */
+static void add_scoreboard_request(struct text *text, int process, int thread, unsigned *n)
+{
+    worker_score score;
+    ap_copy_scoreboard_worker(&score, process, thread);
+    if (score.status < SERVER_BUSY_READ || score.status > SERVER_BUSY_DNS || !*score.request) return;
+    char *uri = strchr(score.request, ' ');
+    if (uri) *uri++ = 0;
+    char *protocol = uri ? strchr(uri, ' ') : NULL;
+    if (protocol) *protocol = 0;
+    text_printf(text, "%s{\"pid\":%ld,\"method\":", (*n)++ ? "," : "",
+                (long)ap_scoreboard_image->parent[process].pid);
+    text_json(text, score.request);
+    text_puts(text, ",\"uri\":");
+    text_json(text, uri ? uri : "");
+    text_puts(text, ",\"host\":");
+    text_json(text, score.vhost);
+    text_puts(text, ",\"client\":");
+    text_json(text, score.client64);
+    text_puts(text, ",\"protocol\":");
+    text_json(text, score.protocol);
+    text_printf(text, ",\"age\":%.3f,\"bytes\":null,\"peak\":null}",
+                (double)(apr_time_now() - score.start_time) / 1e6);
+}
+
+static void add_scoreboard_requests(struct text *text)
+{
+    unsigned n = 0;
+    const global_score *global = ap_exists_scoreboard_image() ? ap_scoreboard_image->global : NULL;
+    for (int i = 0; global && i < global->server_limit; i++)
+        for (int j = 0; j < global->thread_limit && n < REQUESTS; j++)
+            if (ap_scoreboard_image->parent[i].pid) add_scoreboard_request(text, i, j, &n);
+}
+
+static void add_requests(struct text *text, const struct look *look)
+{
+    text_puts(text, ",\"requests\":[");
+    for (size_t i = 0; i < look->n_rows && i < REQUESTS; i++) {
+        if (i) text_puts(text, ",");
+        text_puts(text, look->rows[i].json);
+    }
+    if (library_lacks()) add_scoreboard_requests(text);
+    text_puts(text, "]");
+}
+
+/* --- the curve ----------------------------------------------------------------------------------- */
+
+static void add_history(struct text *text)
+{
+    struct board_point points[BOARD_POINTS];
+    size_t n = board_history(points);
+    text_puts(text, ",\"history\":[");
+    for (size_t i = 0; i < n; i++)
+        text_printf(text, "%s{\"t\":%lld,\"bytes\":%zu,\"rss\":%zu,\"requests\":%u}", i ? "," : "",
+                    (long long)apr_time_sec(points[i].time), (size_t)points[i].bytes, (size_t)points[i].rss,
+                    points[i].requests);
+    text_puts(text, "]");
+}
+
+/* --- processes ----------------------------------------------------------------------------------- */
+
+static void add_tree(struct text *text, const struct child *child)
+{
+    static const char prefix[] = "row\t";
+    const char *line = child->reply.data + child->rows, *end = child->reply.data + child->rows_end;
+    text_puts(text, ",\"tree\":[");
+    while (child->rows_end && line < end) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop) stop = end;
+        line += sizeof prefix - 1;
+        text_add(text, line, (size_t)(stop - line));
+        if (stop < end) text_puts(text, ",");
+        line = stop + 1;
+    }
+    text_printf(text, "],\"omitted\":{\"pools\":%zu,\"bytes\":%zu}}", (size_t)child->omitted_pools,
+                (size_t)child->omitted_bytes);
+}
+
+static void add_process(struct text *text, const struct child *child)
+{
+    static const char *const states[] = {"answers", "silent", "stopping"};
+    text_printf(text, "{\"pid\":%ld,\"generation\":%d,\"state\":\"%s\",", (long)child->pid, child->generation,
+                states[child->state]);
+    add_number(text, "rss", child->rss);
+    text_puts(text, ",");
+    add_number(text, "pss", child->pss);
+    text_printf(text,
+                ",\"uptime\":%lld,\"backend\":", (long long)apr_time_sec(apr_time_now() - child->since));
+    text_puts(text, child->backend ? child->backend : "null");
+    text_puts(text, ",\"pools\":{");
+    add_sums(text, &child->pools);
+    text_puts(text, "}");
+    add_tree(text, child);
+}
+
+static void add_processes(struct text *text, const struct look *look)
+{
+    text_puts(text, ",\"processes\":[");
+    for (size_t i = 0; i < look->n; i++) {
+        if (i) text_puts(text, ",");
+        add_process(text, &look->children[i]);
+    }
+    text_puts(text, "]");
+}
+
+void write_json(struct text *text, server_rec *server, const struct look *look, const struct growers *growers)
+{
+    text_puts(text, "{");
+    add_server(text, look);
+    text_printf(text, ",\"preload\":%s,\"missing\":", library_lacks() ? "false" : "true");
+    text_json(text, library_lacks());
+    add_settings(text, server);
+    add_totals(text, look);
+    add_tags(text, &look->tags);
+    add_growers(text, look, growers);
+    add_requests(text, look);
+    add_history(text);
+    add_processes(text, look);
+    text_puts(text, "}\n");
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "documents_write.h"
+#include "library.h"
+
+#include <httpd.h>
+
+#include <ap_mpm.h>
+#include <http_config.h>
+#include <scoreboard.h>
+#include <string.h>
+
+static unsigned in_state(const struct look *look, enum child_state state)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < look->n; i++) n += look->children[i].state == state;
+    return n;
+}
+
+static long long uptime(void)
+{
+    if (!ap_exists_scoreboard_image()) return 0;
+    return (long long)apr_time_sec(apr_time_now() - ap_scoreboard_image->global->restart_time);
+}
+
+/* --- text ---------------------------------------------------------------------------------------- */
+
+static void add(struct text *text, const char *key, uint64_t value)
+{
+    text_printf(text, "%s: %llu\n", key, (unsigned long long)value);
+}
+
+void write_brief(struct text *text, const struct look *look)
+{
+    add(text, "ReapPools", look->pools.pools);
+    add(text, "ReapPoolBytes", look->pools.bytes);
+    add(text, "ReapLiveBytes", look->pools.live_bytes);
+    add(text, "ReapProcesses", look->n);
+    add(text, "ReapRSS", (uint64_t)look->rss);
+    add(text, "ReapPSS", (uint64_t)look->pss);
+    add(text, "ReapOverLimit", board_excesses());
+}
+
+void write_auto(struct text *text, server_rec *server, const struct look *look)
+{
+    (void)server;
+    text_printf(text, "ServerVersion: %s\nServerMPM: %s\nReapPreload: %s\n", ap_get_server_banner(),
+                ap_show_mpm(), library_lacks() ? "no" : "yes");
+    if (library_lacks()) text_printf(text, "ReapMissing: %s\n", library_lacks());
+    add(text, "ServerUptimeSeconds", (uint64_t)uptime());
+    add(text, "ReapLookTime", (uint64_t)apr_time_sec(apr_time_now()));
+    write_brief(text, look);
+    add(text, "ReapObjects", look->pools.objects);
+    add(text, "ReapChunks", look->pools.chunks);
+    add(text, "ReapRequests", look->requests);
+    add(text, "ReapProcessesSilent", in_state(look, CHILD_SILENT));
+    add(text, "ReapProcessesStopping", in_state(look, CHILD_STOPPING));
+    for (size_t i = 0; i < look->tags.n; i++) {
+        const struct pool_tag *tag = &look->tags.tags[i];
+        text_printf(text, "ReapTag %s: %llu bytes, %llu pools, %llu objects\n", tag->name,
+                    (unsigned long long)tag->sums.bytes, (unsigned long long)tag->sums.pools,
+                    (unsigned long long)tag->sums.objects);
+    }
+    for (size_t i = 0; i < look->n; i++) {
+        const struct child *child = &look->children[i];
+        text_printf(text, "ReapProcess %ld: %llu bytes, %llu pools, %lld rss\n", (long)child->pid,
+                    (unsigned long long)child->pools.bytes, (unsigned long long)child->pools.pools,
+                    (long long)child->rss);
+    }
+}
+
+/* --- Prometheus ---------------------------------------------------------------------------------- */
+
+static void head(struct text *text, const char *name, const char *type, const char *help)
+{
+    text_printf(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void metric(struct text *text, const char *name, const char *type, const char *help, uint64_t value)
+{
+    head(text, name, type, help);
+    text_printf(text, "%s %llu\n", name, (unsigned long long)value);
+}
+
+/* A tag as a label's value: JSON's escapes are others than Prometheus', which knows three. */
+static void add_label(struct text *text, const char *json)
+{
+    size_t n = strlen(json);
+    for (size_t i = 0; i < n; i++) {
+        if (json[i] == '\\')
+            text_puts(text, "\\\\");
+        else
+            text_add(text, json + i, 1);
+    }
+}
+
+static void tag_metric(struct text *text, const struct look *look, const char *name, const char *help,
+                       size_t offset)
+{
+    head(text, name, "gauge", help);
+    for (size_t i = 0; i < look->tags.n; i++) {
+        const struct pool_tag *tag = &look->tags.tags[i];
+        text_printf(text, "%s{tag=", name);
+        add_label(text, tag->name);
+        text_printf(text, "} %llu\n",
+                    (unsigned long long)*(const uint64_t *)((const char *)&tag->sums + offset));
+    }
+}
+
+static void process_metrics(struct text *text, const struct look *look)
+{
+    head(text, "reap_process_pool_bytes", "gauge", "Bytes of the pools of a process.");
+    for (size_t i = 0; i < look->n; i++)
+        text_printf(text, "reap_process_pool_bytes{pid=\"%ld\"} %llu\n", (long)look->children[i].pid,
+                    (unsigned long long)look->children[i].pools.bytes);
+    head(text, "reap_process_resident_bytes", "gauge", "Resident memory of a process.");
+    for (size_t i = 0; i < look->n; i++)
+        if (look->children[i].rss >= 0)
+            text_printf(text, "reap_process_resident_bytes{pid=\"%ld\"} %lld\n", (long)look->children[i].pid,
+                        (long long)look->children[i].rss);
+    head(text, "reap_processes", "gauge", "Child processes by state.");
+    text_printf(text, "reap_processes{state=\"answers\"} %u\n", in_state(look, CHILD_ANSWERS));
+    text_printf(text, "reap_processes{state=\"silent\"} %u\n", in_state(look, CHILD_SILENT));
+    text_printf(text, "reap_processes{state=\"stopping\"} %u\n", in_state(look, CHILD_STOPPING));
+}
+
+void write_prometheus(struct text *text, server_rec *server, const struct look *look)
+{
+    (void)server;
+    metric(text, "reap_preload", "gauge", "1 where pools are on reaps.", !library_lacks());
+    metric(text, "reap_uptime_seconds", "gauge", "Seconds since the server's start or restart.",
+           (uint64_t)uptime());
+    metric(text, "reap_pools", "gauge", "Pools of all processes.", look->pools.pools);
+    metric(text, "reap_pool_bytes", "gauge", "Bytes of the pools of all processes.", look->pools.bytes);
+    metric(text, "reap_pool_live_bytes", "gauge", "Bytes of live objects in pools.", look->pools.live_bytes);
+    metric(text, "reap_pool_objects", "gauge", "Live objects in pools.", look->pools.objects);
+    metric(text, "reap_pool_chunks", "gauge", "Chunks of pools.", look->pools.chunks);
+    metric(text, "reap_resident_bytes", "gauge", "Resident memory of all processes, shared pages in each.",
+           (uint64_t)look->rss);
+    metric(text, "reap_proportional_bytes", "gauge", "Resident memory, shared pages divided.",
+           (uint64_t)look->pss);
+    metric(text, "reap_requests", "gauge", "Requests that are served now.", look->requests);
+    metric(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.",
+           board_excesses());
+    tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
+    tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
+    tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));
+    process_metrics(text, look);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* documents_write: how a look is written in each form. */
+#ifndef MOD_REAP_DOCUMENTS_WRITE_H
+#define MOD_REAP_DOCUMENTS_WRITE_H
+
+#include "gather.h"
+#include "text.h"
+
+#include <httpd.h>
+
+struct growers {
+    struct pool_tags earlier; /* bytes by tag, named in JSON */
+    double seconds;           /* since then */
+};
+
+void write_json(struct text *text, server_rec *server, const struct look *look,
+                const struct growers *growers);
+void write_auto(struct text *text, server_rec *server, const struct look *look);
+void write_prometheus(struct text *text, server_rec *server, const struct look *look);
+void write_brief(struct text *text, const struct look *look);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limit: requests that hold more than they may.
+ *
+ * The limits are soft: the pools are looked at where a module can say no. That is between the phases of a
+ * request, and at each brigade that passes between the handler and the client, in either direction. The
+ * allocation that goes beyond a limit succeeds; nothing in httpd has to expect NULL.
+ *
+ *     client -> input filters -> REAP_LIMIT_IN -> handler -> REAP_LIMIT -> content filters -> client
+ *
+ * A request that is ended gets errors from both filters from then on, and its handler returns. Its memory
+ * goes with its pool, as always.
+ */
+#ifndef MOD_REAP_LIMIT_H
+#define MOD_REAP_LIMIT_H
+
+#include <httpd.h>
+
+/* Registers filters and the hooks of the phases. */
+void limit_register(void);
+
+/* A request begins: its hard limit, and what happens when there is no memory. */
+void limit_begin(request_rec *r);
+
+#endif

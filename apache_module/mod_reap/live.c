@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live.h"
+
+#include "library.h"
+
+#include <httpd.h>
+
+#include <http_config.h>
+#include <http_core.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern module AP_MODULE_DECLARE_DATA reap_module;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct live *list; /* the newest first */
+static size_t entries;
+static unsigned requests;
+static unsigned *counter = &requests;
+static _Thread_local struct live *entered;
+
+/* --- coming and going ---------------------------------------------------------------------------- */
+
+static void count(int change) { __atomic_fetch_add(counter, (unsigned)change, __ATOMIC_RELAXED); }
+
+static apr_status_t leave(void *data)
+{
+    struct live *live = data;
+    pthread_mutex_lock(&lock);
+    *live->ref = live->next;
+    if (live->next) live->next->ref = live->ref;
+    entries--;
+    pthread_mutex_unlock(&lock);
+    if (live->is_request) count(-1);
+    if (entered == live) entered = NULL;
+    return APR_SUCCESS;
+}
+
+static void join(struct live *live)
+{
+    live->since = apr_time_now();
+    pthread_mutex_lock(&lock);
+    live->next = list;
+    live->ref = &list;
+    if (list) list->ref = &live->next;
+    list = live;
+    entries++;
+    pthread_mutex_unlock(&lock);
+    if (live->is_request) count(1);
+    apr_pool_pre_cleanup_register(live->pool, live, leave);
+}
+
+struct live *live_begin_request(request_rec *r, bool is_listed)
+{
+    struct live *live = apr_pcalloc(r->pool, sizeof *live);
+    if (!live) return NULL;
+    *live = (struct live){
+        .pool = r->pool,
+        .is_request = true,
+        .is_listed = is_listed,
+        .method = r->method,
+        .uri = r->unparsed_uri ? r->unparsed_uri : "",
+        .host = ap_get_server_name(r),
+        .client = r->useragent_ip ? r->useragent_ip : "",
+        .protocol = r->protocol ? r->protocol : "",
+        .top = r,
+    };
+    ap_set_module_config(r->request_config, &reap_module, live);
+    join(live);
+    return live;
+}
+
+void live_begin_connection(conn_rec *c)
+{
+    struct live *live = apr_pcalloc(c->pool, sizeof *live);
+    if (!live) return;
+    live->pool = c->pool;
+    live->client = c->client_ip ? c->client_ip : "";
+    live->method = c->master ? "stream" : "connection";
+    join(live);
+}
+
+struct live *live_of(const request_rec *r)
+{
+    while (r->main || r->prev) r = r->main ? r->main : r->prev;
+    return ap_get_module_config(r->request_config, &reap_module);
+}
+
+size_t live_look(struct live *live)
+{
+    size_t bytes = library_held(live->pool);
+    if (bytes > live->peak) __atomic_store_n(&live->peak, bytes, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+unsigned live_requests(void) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
+
+void live_count_in(unsigned *other) { counter = other; }
+
+/* --- copies -------------------------------------------------------------------------------------- */
+
+/* A request's first line may be 8 KB; no page wants more than this. */
+enum { LONGEST_URI = 300 };
+
+static void add_uri(struct text *text, const char *uri)
+{
+    char cut[LONGEST_URI + sizeof "..."];
+    if (strlen(uri) > LONGEST_URI) {
+        memcpy(cut, uri, LONGEST_URI);
+        strcpy(cut + LONGEST_URI, "...");
+        uri = cut;
+    }
+    text_json(text, uri);
+}
+
+static char *owner_of(const struct live *live)
+{
+    struct text text = {.data = NULL};
+    if (live->is_request)
+        text_printf(&text, "%s %.*s from %s", live->method, LONGEST_URI, live->uri, live->client);
+    else
+        text_printf(&text, "%s from %s", live->method, live->client);
+    return text.data;
+}
+
+static char *row_of(const struct live *live, apr_time_t now, size_t bytes)
+{
+    struct text text = {.data = NULL};
+    size_t peak = __atomic_load_n(&live->peak, __ATOMIC_RELAXED);
+    text_printf(&text, "{\"pid\":%ld,\"method\":", (long)getpid());
+    text_json(&text, live->method);
+    text_puts(&text, ",\"uri\":");
+    add_uri(&text, live->uri);
+    text_puts(&text, ",\"host\":");
+    text_json(&text, live->host);
+    text_puts(&text, ",\"client\":");
+    text_json(&text, live->client);
+    text_puts(&text, ",\"protocol\":");
+    text_json(&text, live->protocol);
+    text_printf(&text, ",\"age\":%.3f,\"bytes\":%zu,\"peak\":%zu}", (double)(now - live->since) / 1e6, bytes,
+                peak > bytes ? peak : bytes);
+    return text.data;
+}
+
+static void copy(struct live_copy *to, const struct live *live, apr_time_t now)
+{
+    size_t bytes = live->is_request ? library_held(live->pool) : 0;
+    *to = (struct live_copy){
+        .reap = apr_pool_reap ? *apr_pool_reap(live->pool) : NULL,
+        .is_request = live->is_request,
+        .bytes = bytes,
+        .owner = live->is_request && !live->is_listed ? NULL : owner_of(live),
+        .json = live->is_request && live->is_listed ? row_of(live, now, bytes) : NULL,
+    };
+}
+
+struct live_copy *live_copy_all(size_t *n)
+{
+    apr_time_t now = apr_time_now();
+    *n = 0;
+    pthread_mutex_lock(&lock);
+    struct live_copy *copies = entries ? malloc(entries * sizeof *copies) : NULL;
+    for (const struct live *live = copies ? list : NULL; live; live = live->next)
+        copy(&copies[(*n)++], live, now);
+    pthread_mutex_unlock(&lock);
+    return copies;
+}
+
+void live_free_copies(struct live_copy *copies, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(copies[i].owner);
+        free(copies[i].json);
+    }
+    free(copies);
+}
+
+/* --- this thread's ------------------------------------------------------------------------------- */
+
+void live_enter(struct live *live) { entered = live; }
+
+/* A request may end in another thread than the one that entered it. */
+const struct live *live_entered(void)
+{
+    pthread_mutex_lock(&lock);
+    const struct live *live = list;
+    while (live && live != entered) live = live->next;
+    pthread_mutex_unlock(&lock);
+    return live;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live: the requests and connections that this child serves now.
+ *
+ * An entry is made in the pool of its request or connection, and leaves the list in a pre-cleanup of that
+ * pool: whoever holds the list's lock finds the pool and its strings whole. A reader copies what it wants
+ * under the lock. Entries are few, so the list is walked.
+ *
+ * A request's entry also keeps what the limits found out about it. Its own thread alone writes there.
+ */
+#ifndef MOD_REAP_LIVE_H
+#define MOD_REAP_LIVE_H
+
+#include "text.h"
+
+#include <httpd.h>
+
+#include <stdbool.h>
+
+struct live {
+    struct live *next, **ref;
+    apr_pool_t *pool;
+    bool is_request; /* else a connection */
+    bool is_listed;  /* a virtual host without ReapStatus keeps its requests to itself */
+    const char *method, *uri, *host, *client, *protocol;
+    apr_time_t since;
+    size_t peak;      /* the most bytes seen, of the pool and those below it */
+    request_rec *top; /* the request, before its redirects */
+    bool is_logged;   /* beyond a limit, and the log has it */
+    bool is_ended;    /* beyond a limit, and ended for it */
+    bool is_passing;  /* its error goes through the filters at this moment */
+};
+
+/* Copies, that outlive their pools. */
+struct live_copy {
+    void *reap; /* the handle of the pool's reap */
+    bool is_request;
+    size_t bytes; /* of a request */
+    char *owner;  /* "GET /x from 1.2.3.4" */
+    char *json;   /* a row of the requests; NULL for what is not listed */
+};
+
+/* Begin to follow. NULL without memory; the request is not followed then. */
+struct live *live_begin_request(request_rec *r, bool is_listed);
+void live_begin_connection(conn_rec *c);
+
+/* The entry of the request that this one is a part of, or NULL. */
+struct live *live_of(const request_rec *r);
+
+/* Looks at the pools of a request: the bytes they hold now. */
+size_t live_look(struct live *live);
+
+/* Requests of this child at this moment. */
+unsigned live_requests(void);
+
+/* Has this counter follow the number of requests. */
+void live_count_in(unsigned *counter);
+
+/* Copies the list; live_free_copies gives the copies up. NULL with n 0 where there are none. */
+struct live_copy *live_copy_all(size_t *n);
+void live_free_copies(struct live_copy *copies, size_t n);
+
+/* The request that this thread is at, or NULL; for its abort function. */
+void live_enter(struct live *live);
+const struct live *live_entered(void);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_reap: what the pools of this httpd hold, and limits on it.
+ *
+ *     settings          the directives
+ *     live, limit       the requests of this child; those beyond a limit
+ *     pools, process    sums over this child's pools; what the OS says
+ *     answer            what a child tells when asked
+ *     board             what all children share
+ *     gather            one child asks all
+ *     documents, page   the forms of the answer; status serves them
+ *
+ * The module is linked to neither libreap nor libreap-apr (library.h). Without ReapStatus and without a limit
+ * its hooks return at once.
+ */
+#include "answer.h"
+#include "board.h"
+#include "library.h"
+#include "limit.h"
+#include "live.h"
+#include "pools.h"
+#include "process.h"
+#include "settings.h"
+#include "status.h"
+
+#include <httpd.h>
+
+#include <ap_mpm.h>
+#include <apr_optional_hooks.h>
+#include <apr_strings.h>
+#include <errno.h>
+#include <http_config.h>
+#include <http_connection.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <mod_status.h>
+#include <mpm_common.h>
+#include <scoreboard.h>
+
+APLOG_USE_MODULE(reap);
+/* The build hides symbols; httpd looks this one up. */
+extern module AP_MODULE_DECLARE_DATA reap_module __attribute__((visibility("default")));
+
+static bool collects; /* some server has ReapStatus */
+static apr_pool_t *top_pool;
+
+/* --- start --------------------------------------------------------------------------------------- */
+
+static int pre_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary)
+{
+    (void)pool, (void)log, (void)temporary;
+    settings_reset();
+    return OK;
+}
+
+static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
+{
+    (void)pool, (void)log;
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
+        return OK; /* the trial before the start */
+    collects = settings_any_collects(server) && board_open(server, temporary);
+    if (library_lacks() && (collects || settings_any_limits()))
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
+    return OK;
+}
+
+/* --- a child's life ------------------------------------------------------------------------------ */
+
+/* ReapReport exit: the pools by tag, when the child ends. */
+static apr_status_t report_exit(void *data)
+{
+    server_rec *server = data;
+    struct text tags = pools_largest_tags(NULL, 10);
+    ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, server,
+                 "child %ld ends with %ld kB resident; largest pools: %s", (long)getpid(),
+                 (long)(process_resident(getpid()) / 1024), tags.data ? tags.data : "unknown");
+    text_free(&tags);
+    return APR_SUCCESS;
+}
+
+static void listen_for_questions(server_rec *server)
+{
+    if (library_lacks()) return;
+    if ((reapAnswer("apache", answer, NULL) != 0 && errno != EEXIST) || reapListen(board_address()) != 0)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, APR_FROM_OS_ERROR(errno), server,
+                     "this child cannot be asked at %s; reap-status shows it as silent", board_address());
+}
+
+static void child_init(apr_pool_t *pool, server_rec *server)
+{
+    int generation = 0;
+    for (top_pool = pool; apr_pool_parent_get(top_pool);) top_pool = apr_pool_parent_get(top_pool);
+    if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
+        apr_pool_pre_cleanup_register(pool, server, report_exit);
+    if (!collects) return;
+    ap_mpm_query(AP_MPMQ_GENERATION, &generation);
+    board_join(pool, generation);
+    if (board_own_slot()) live_count_in(&board_own_slot()->requests);
+    listen_for_questions(server);
+}
+
+/* --- requests ------------------------------------------------------------------------------------ */
+
+static bool follows(void) { return collects || settings_any_limits(); }
+
+static int pre_connection(conn_rec *c, void *socket)
+{
+    (void)socket;
+    if (collects) live_begin_connection(c);
+    return OK;
+}
+
+static int post_read_request(request_rec *r)
+{
+    if (!follows() || r->main || r->prev) return DECLINED;
+    struct live *live = live_begin_request(r, settings_of_server(r->server).collects);
+    live_enter(live);
+    if (live) limit_begin(r);
+    return DECLINED;
+}
+
+/* The greatest of what was seen, what there is at the end, and what the request's own pool ever had. */
+static size_t peak_of(struct live *live)
+{
+    struct reap_stats stats = {.peak_chunk_bytes = 0};
+    live_look(live);
+    reapStats(apr_pool_reap(live->pool), &stats);
+    return live->peak > stats.peak_chunk_bytes ? live->peak : stats.peak_chunk_bytes;
+}
+
+/* A child looks at all of its pools once a second, for the curve. */
+static void note_bytes(apr_time_t now)
+{
+    struct board_slot *own = board_own_slot();
+    if (!own) return;
+    apr_time_t looked = __atomic_load_n(&own->looked, __ATOMIC_RELAXED);
+    if (now - looked < APR_USEC_PER_SEC) return;
+    if (__atomic_compare_exchange_n(&own->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        __atomic_store_n(&own->bytes, library_held(top_pool), __ATOMIC_RELAXED);
+}
+
+static int log_transaction(request_rec *r)
+{
+    struct live *live = follows() && !library_lacks() ? live_of(r) : NULL;
+    if (!live) return DECLINED;
+    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, peak_of(live));
+    for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
+    if (collects) note_bytes(apr_time_now());
+    return DECLINED;
+}
+
+/* --- the curve, when nobody looks ---------------------------------------------------------------- */
+
+/* The first process calls this every ten seconds. It asks nobody, and reads what children wrote. */
+static int monitor(apr_pool_t *pool, server_rec *server)
+{
+    struct board_slot *slots;
+    struct board_point point = {.time = apr_time_now()};
+    size_t n = collects ? board_slots(&slots) : 0;
+    (void)pool, (void)server;
+    for (size_t i = 0; i < n; i++) {
+        pid_t pid = __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE);
+        if (!pid) continue;
+        int64_t rss = process_resident(pid);
+        if (rss < 0) continue;
+        point.bytes += __atomic_load_n(&slots[i].bytes, __ATOMIC_RELAXED);
+        point.rss += (uint64_t)rss;
+        point.requests += __atomic_load_n(&slots[i].requests, __ATOMIC_RELAXED);
+    }
+    if (point.rss) board_add_point(&point);
+    return DECLINED;
+}
+
+/* --- the module ---------------------------------------------------------------------------------- */
+
+static void register_hooks(apr_pool_t *pool)
+{
+    (void)pool;
+    ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_FIRST);
+    /* After modules that find out who the client is. */
+    ap_hook_post_read_request(post_read_request, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    limit_register();
+    ap_hook_handler(status_handler, NULL, NULL, APR_HOOK_MIDDLE);
+    APR_OPTIONAL_HOOK(ap, status_hook, status_section, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+module AP_MODULE_DECLARE_DATA reap_module = {
+    STANDARD20_MODULE_STUFF, settings_create_directory, settings_merge_directory, settings_create_server,
+    settings_merge_server,   settings_directives,       register_hooks,           0,
+};

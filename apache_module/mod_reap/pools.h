@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pools: what a survey of this process's pools adds up to.
+ *
+ * A pool's tag is the name of its reap (apr_pool_tag). A pool is any reap here: httpd has no others, unless
+ * a module makes some.
+ */
+#ifndef MOD_REAP_POOLS_H
+#define MOD_REAP_POOLS_H
+
+#include "text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pool_sums {
+    uint64_t pools, bytes, live_bytes, objects, chunks;
+};
+
+struct pool_tag {
+    char *name; /* malloc's */
+    struct pool_sums sums;
+};
+
+/* Tags in the order in which they were met, or sorted. */
+struct pool_tags {
+    struct pool_tag *tags;
+    size_t n, room;
+};
+
+void pools_add(struct pool_sums *to, const struct pool_sums *sums);
+
+/* Adds to the tag of this name. A tag that no memory is left for is left out. */
+void pool_tags_add(struct pool_tags *tags, const char *name, const struct pool_sums *sums);
+void pool_tags_sort(struct pool_tags *tags); /* the most bytes first */
+void pool_tags_free(struct pool_tags *tags);
+
+/* "request 8192, transaction 16384 (2 pools)": the n tags with most bytes, of the reap and below. */
+struct text pools_largest_tags(void **reap, size_t n);
+
+/* A line for each pool, indented, no more than n. NULL: all of the process. */
+struct text pools_tree_text(void **reap, unsigned n);
+
+#endif

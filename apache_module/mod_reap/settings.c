@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "settings.h"
+
+#include <httpd.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <errno.h>
+#include <http_core.h>
+#include <string.h>
+#include <strings.h>
+
+extern module AP_MODULE_DECLARE_DATA reap_module;
+
+enum { UNSET = -1 };
+
+static bool any_limits; /* in the configuration that was read last */
+
+/* --- merging ------------------------------------------------------------------------------------- */
+
+void *settings_create_directory(apr_pool_t *pool, char *directory)
+{
+    (void)directory;
+    struct request_settings *settings = apr_palloc(pool, sizeof *settings);
+    *settings = (struct request_settings){UNSET, UNSET, UNSET, UNSET, UNSET};
+    return settings;
+}
+
+#define MERGE(field) merged->field = own->field != UNSET ? own->field : base->field
+
+void *settings_merge_directory(apr_pool_t *pool, void *base_settings, void *own_settings)
+{
+    const struct request_settings *base = base_settings, *own = own_settings;
+    struct request_settings *merged = apr_palloc(pool, sizeof *merged);
+    MERGE(limit);
+    MERGE(hard);
+    MERGE(action);
+    MERGE(status);
+    MERGE(reports);
+    return merged;
+}
+
+void *settings_create_server(apr_pool_t *pool, server_rec *server)
+{
+    (void)server;
+    struct server_settings *settings = apr_palloc(pool, sizeof *settings);
+    *settings = (struct server_settings){UNSET, UNSET};
+    return settings;
+}
+
+void *settings_merge_server(apr_pool_t *pool, void *base_settings, void *own_settings)
+{
+    const struct server_settings *base = base_settings, *own = own_settings;
+    struct server_settings *merged = apr_palloc(pool, sizeof *merged);
+    MERGE(collects);
+    MERGE(connection_limit);
+    return merged;
+}
+
+/* --- what is in force ---------------------------------------------------------------------------- */
+
+static struct request_settings in_force(const ap_conf_vector_t *vector)
+{
+    struct request_settings settings =
+        *(const struct request_settings *)ap_get_module_config(vector, &reap_module);
+    if (settings.limit == UNSET) settings.limit = 0;
+    if (settings.hard == UNSET) settings.hard = 0;
+    if (settings.action == UNSET) settings.action = ACTION_DENY;
+    if (settings.status == UNSET) settings.status = 0;
+    if (settings.reports == UNSET) settings.reports = 0;
+    return settings;
+}
+
+struct request_settings settings_of_request(const request_rec *r) { return in_force(r->per_dir_config); }
+
+struct request_settings settings_of_main_server(const server_rec *server)
+{
+    return in_force(server->lookup_defaults);
+}
+
+struct server_settings settings_of_server(const server_rec *server)
+{
+    struct server_settings settings =
+        *(const struct server_settings *)ap_get_module_config(server->module_config, &reap_module);
+    if (settings.collects == UNSET) settings.collects = 0;
+    if (settings.connection_limit == UNSET) settings.connection_limit = 0;
+    return settings;
+}
+
+bool settings_any_collects(const server_rec *server)
+{
+    while (server && !settings_of_server(server).collects) server = server->next;
+    return server;
+}
+
+bool settings_any_limits(void) { return any_limits; }
+
+void settings_reset(void) { any_limits = false; }
+
+/* --- reading ------------------------------------------------------------------------------------- */
+
+static const char *const action_names[] = {"deny", "close", "log"};
+
+const char *settings_action_name(int action) { return action_names[action]; }
+
+static const char *complain(cmd_parms *cmd, const char *argument, const char *wanted)
+{
+    return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
+}
+
+/* Bytes, with K, M or G; false if it is none, or not above 0. */
+static bool parse_size(const char *argument, apr_int64_t *bytes)
+{
+    static const char units[] = "KMG";
+    char *end;
+    if (!apr_isdigit(*argument)) return false; /* strtol takes signs and blanks */
+    errno = 0;
+    apr_int64_t number = apr_strtoi64(argument, &end, 10);
+    const char *unit = *end ? strchr(units, apr_toupper((unsigned char)*end)) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (unit) end++;
+    if (*end || errno || number <= 0 || number > APR_INT64_MAX >> shift) return false;
+    *bytes = number << shift;
+    return true;
+}
+
+static const char *set_size(cmd_parms *cmd, apr_int64_t *bytes, const char *argument)
+{
+    if (strcasecmp(argument, "none") == 0)
+        *bytes = 0;
+    else if (!parse_size(argument, bytes))
+        return complain(cmd, argument, "a size: bytes above 0, or with K, M or G, as in 64M; or none");
+    any_limits |= *bytes > 0;
+    return NULL;
+}
+
+static const char *check_order(cmd_parms *cmd, const struct request_settings *settings)
+{
+    if (settings->hard <= 0 || settings->limit <= 0 || settings->hard > settings->limit) return NULL;
+    return apr_psprintf(cmd->pool, "%s: ReapLimitHard must be above ReapLimitRequest", cmd->cmd->name);
+}
+
+static const char *set_limit(cmd_parms *cmd, void *own, const char *argument)
+{
+    struct request_settings *settings = own;
+    const char *error = set_size(cmd, &settings->limit, argument);
+    return error ? error : check_order(cmd, settings);
+}
+
+static const char *set_hard(cmd_parms *cmd, void *own, const char *argument)
+{
+    struct request_settings *settings = own;
+    const char *error = set_size(cmd, &settings->hard, argument);
+    return error ? error : check_order(cmd, settings);
+}
+
+static const char *set_connection_limit(cmd_parms *cmd, void *own, const char *argument)
+{
+    (void)own;
+    struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
+    return set_size(cmd, &settings->connection_limit, argument);
+}
+
+static const char *set_collects(cmd_parms *cmd, void *own, int flag)
+{
+    (void)own;
+    struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
+    settings->collects = flag;
+    return NULL;
+}
+
+static const char *set_action(cmd_parms *cmd, void *own, const char *name, const char *status)
+{
+    static const char *const statuses[] = {"413", "500", "503"};
+    struct request_settings *settings = own;
+    settings->action = UNSET;
+    settings->status = 0;
+    for (int i = ACTION_DENY; i <= ACTION_LOG; i++)
+        if (strcasecmp(name, action_names[i]) == 0) settings->action = i;
+    if (settings->action == UNSET) return complain(cmd, name, "log, close or deny");
+    if (!status) return NULL;
+    if (settings->action != ACTION_DENY)
+        return apr_psprintf(cmd->pool, "%s: a status goes with deny, not with %s", cmd->cmd->name, name);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (strcmp(status, statuses[i]) == 0) settings->status = atoi(status);
+    return settings->status ? NULL : complain(cmd, status, "a status to deny with: 413, 500 or 503");
+}
+
+static const char *set_reports(cmd_parms *cmd, void *own, const char *first, const char *second)
+{
+    struct request_settings *settings = own;
+    const char *names[] = {first, second};
+    settings->reports = 0;
+    for (int i = 0; i < 2 && names[i]; i++) {
+        if (strcasecmp(names[i], "limit") == 0)
+            settings->reports |= REPORT_LIMIT;
+        else if (strcasecmp(names[i], "exit") == 0)
+            settings->reports |= REPORT_EXIT;
+        else if (strcasecmp(names[i], "off") != 0 || second)
+            return complain(cmd, names[i], "off, or limit, exit or both");
+    }
+    if ((settings->reports & REPORT_EXIT) && (cmd->path || cmd->server->is_virtual))
+        return apr_psprintf(cmd->pool, "%s: exit is for the main server: a process ends, no virtual host",
+                            cmd->cmd->name);
+    return NULL;
+}
+
+enum { ANYWHERE = RSRC_CONF | ACCESS_CONF };
+
+const command_rec settings_directives[] = {
+    AP_INIT_FLAG(
+        "ReapStatus", set_collects, NULL, RSRC_CONF,
+        "On: the server collects what the handler reap-status shows; Off (the default): nothing runs"),
+    AP_INIT_TAKE1("ReapLimitRequest", set_limit, NULL, ANYWHERE,
+                  "the bytes that a request's pools may hold, or with K, M or G; none (the default)"),
+    AP_INIT_TAKE1("ReapLimitHard", set_hard, NULL, ANYWHERE,
+                  "the bytes of a request at which its child process ends; none (the default)"),
+    AP_INIT_TAKE1("ReapLimitConnection", set_connection_limit, NULL, RSRC_CONF,
+                  "the bytes that a connection's pools may hold, its requests' included; none (the default)"),
+    AP_INIT_TAKE12(
+        "ReapLimitAction", set_action, NULL, ANYWHERE,
+        "what happens beyond a limit: log; close; or deny (the default), also with 413, 500 or 503"),
+    AP_INIT_TAKE12("ReapReport", set_reports, NULL, ANYWHERE,
+                   "what goes to the error log: limit: the pools of a request beyond its limit; exit: each "
+                   "child's pools by tag when it ends; off (the default)"),
+    {.name = NULL}};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: the directives of mod_reap.
+ *
+ * Those for a request are per directory, so that they merge from server to virtual host to location; before
+ * the location is known a request has its server's. Those for a process or a connection are per server.
+ */
+#ifndef MOD_REAP_SETTINGS_H
+#define MOD_REAP_SETTINGS_H
+
+#include <httpd.h>
+
+#include <http_config.h>
+#include <stdbool.h>
+
+enum action { ACTION_DENY, ACTION_CLOSE, ACTION_LOG }; /* the first is the default */
+enum { REPORT_LIMIT = 1, REPORT_EXIT = 2 };
+
+struct request_settings {
+    apr_int64_t limit; /* bytes; 0: none */
+    apr_int64_t hard;  /* bytes; 0: none */
+    int action;        /* an enum action */
+    int status;        /* of a denial; 0: 413 or 500 */
+    int reports;       /* REPORT_... */
+};
+
+struct server_settings {
+    int collects;
+    apr_int64_t connection_limit; /* bytes; 0: none */
+};
+
+extern const command_rec settings_directives[];
+void *settings_create_directory(apr_pool_t *pool, char *directory);
+void *settings_merge_directory(apr_pool_t *pool, void *base, void *own);
+void *settings_create_server(apr_pool_t *pool, server_rec *server);
+void *settings_merge_server(apr_pool_t *pool, void *base, void *own);
+
+/* What is in force: defaults where nothing is set. */
+struct request_settings settings_of_request(const request_rec *r);
+struct request_settings settings_of_main_server(const server_rec *server);
+struct server_settings settings_of_server(const server_rec *server);
+
+/* Whether any server collects; any has a limit. */
+bool settings_any_collects(const server_rec *main_server);
+bool settings_any_limits(void);
+
+/* Forgets that there were limits: before a configuration is read. */
+void settings_reset(void);
+
+const char *settings_action_name(int action);
+
+#endif

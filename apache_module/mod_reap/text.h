@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text: a text that grows, in memory of malloc's.
+ *
+ * Not of a pool's: these texts are made while all pools are looked at, and some outlive every pool.
+ * A text that could not grow is `failed`, and later additions do nothing; who uses it looks once, at the end.
+ */
+#ifndef MOD_REAP_TEXT_H
+#define MOD_REAP_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char *data; /* ends with a zero, once something was added */
+    size_t length, room;
+    bool failed;
+};
+
+void text_add(struct text *text, const char *bytes, size_t n);
+void text_puts(struct text *text, const char *s);
+void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* In decimal: much quicker than text_printf, for the rows of trees. */
+void text_number(struct text *text, uint64_t number);
+
+/* A string in quotes of JSON, NULL as null. Bytes beyond ASCII are taken for Latin-1, and angle brackets
+ * and ampersands are escaped, so that the result is valid wherever it is put. */
+void text_json(struct text *text, const char *s);
+
+void text_free(struct text *text);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* questions.h: from a question's line to its answer.
+ *
+ * The library's thread answers one question after the other. No lock is held while a function of the program
+ * runs, so that this may add and take away questions itself.
+ */
+#ifndef QUESTIONS_H
+#define QUESTIONS_H
+
+#include <stdio.h>
+
+/* Writes the answer to a line, which has no end of line, and which this call changes. */
+void questions_answer(char *line, FILE *out);
+
+/* The process ends: no function of the program is called any more. Waits a second for one that runs. */
+void questions_end(void);
+
+/* In the child of a fork: the thread that answered is not there. */
+void questions_fork_child(void);
+
+#endif

@@ -1,0 +1,240 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# mod_reap with bad input: directives that must be refused in one clear line, requests that attack reap-status, a
+# stranger at a child's address, and a directory without access.
+srcdir=${srcdir:-.}
+. "$srcdir/tests/apache/mod_reap_lib.sh"
+reap_require
+httpd_directory
+chmod 755 "$tmp"
+
+# --- directives ----------------------------------------------------------------------------------------
+
+# What httpd is to say of each line that it refuses, after a colon and a blank.
+refused() {
+    cat <<'END'
+ReapStatus maybe: ReapStatus must be On or Off
+ReapStatus: ReapStatus must be On or Off
+<Location /x>|ReapStatus On|</Location>: ReapStatus not allowed in
+ReapLimitRequest: ReapLimitRequest takes one argument
+ReapLimitRequest 1M 2M: ReapLimitRequest takes one argument
+ReapLimitRequest 0: ReapLimitRequest: '0' is not a size
+ReapLimitRequest 0M: ReapLimitRequest: '0M' is not a size
+ReapLimitRequest -1: ReapLimitRequest: '-1' is not a size
+ReapLimitRequest -5M: ReapLimitRequest: '-5M' is not a size
+ReapLimitRequest +5M: ReapLimitRequest: '+5M' is not a size
+ReapLimitRequest 1.5M: ReapLimitRequest: '1.5M' is not a size
+ReapLimitRequest 0x10: ReapLimitRequest: '0x10' is not a size
+ReapLimitRequest lots: ReapLimitRequest: 'lots' is not a size
+ReapLimitRequest M: ReapLimitRequest: 'M' is not a size
+ReapLimitRequest 1X: ReapLimitRequest: '1X' is not a size
+ReapLimitRequest 1MB: ReapLimitRequest: '1MB' is not a size
+ReapLimitRequest "5 M": ReapLimitRequest: '5 M' is not a size
+ReapLimitRequest "": ReapLimitRequest takes one argument
+ReapLimitRequest 1e6: ReapLimitRequest: '1e6' is not a size
+ReapLimitRequest 9223372036854775808: ReapLimitRequest: '9223372036854775808' is not a size
+ReapLimitRequest 9007199254740992K: ReapLimitRequest: '9007199254740992K' is not a size
+ReapLimitRequest 99999999999999999999G: ReapLimitRequest: '99999999999999999999G' is not a size
+ReapLimitRequest off: ReapLimitRequest: 'off' is not a size
+ReapLimitHard 0: ReapLimitHard: '0' is not a size
+ReapLimitHard -1G: ReapLimitHard: '-1G' is not a size
+ReapLimitHard lots: ReapLimitHard: 'lots' is not a size
+ReapLimitConnection 0: ReapLimitConnection: '0' is not a size
+ReapLimitConnection -1: ReapLimitConnection: '-1' is not a size
+ReapLimitConnection junk: ReapLimitConnection: 'junk' is not a size
+<Location /x>|ReapLimitConnection 1M|</Location>: ReapLimitConnection not allowed in
+ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard: ReapLimitHard must be above ReapLimitRequest
+ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitRequest: ReapLimitHard must be above ReapLimitRequest
+ReapLimitAction: ReapLimitAction takes 1-2 arguments
+ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
+ReapLimitAction deny 200: ReapLimitAction: '200' is not a status to deny with
+ReapLimitAction deny 404: ReapLimitAction: '404' is not a status to deny with
+ReapLimitAction deny -500: ReapLimitAction: '-500' is not a status to deny with
+ReapLimitAction deny 5000: ReapLimitAction: '5000' is not a status to deny with
+ReapLimitAction log 500: ReapLimitAction: a status goes with deny, not with log
+ReapLimitAction close 503: ReapLimitAction: a status goes with deny, not with close
+ReapLimitAction deny 500 503: ReapLimitAction takes 1-2 arguments
+ReapReport: ReapReport takes 1-2 arguments
+ReapReport all: ReapReport: 'all' is not off, or limit, exit or both
+ReapReport limit off: ReapReport: 'off' is not off, or limit, exit or both
+ReapReport off limit: ReapReport: 'off' is not off, or limit, exit or both
+ReapReport limit exit off: ReapReport takes 1-2 arguments
+<Location /x>|ReapReport exit|</Location>: ReapReport: exit is for the main server
+<VirtualHost *:1>|ReapReport exit|</VirtualHost>: ReapReport: exit is for the main server
+ReapUnknown On: Invalid command 'ReapUnknown'
+END
+}
+
+taken() {
+    cat <<'END'
+ReapStatus On
+ReapStatus off
+ReapLimitRequest 1
+ReapLimitRequest 65536
+ReapLimitRequest 1k
+ReapLimitRequest 64m
+ReapLimitRequest 8589934591G
+ReapLimitRequest none
+ReapLimitRequest NONE
+ReapLimitConnection 1G
+ReapLimitRequest 8M|ReapLimitHard 9M
+ReapLimitHard none|ReapLimitRequest 8M
+ReapLimitAction log
+ReapLimitAction CLOSE
+ReapLimitAction deny
+ReapLimitAction deny 413
+ReapLimitAction deny 500
+ReapLimitAction deny 503
+ReapReport off
+ReapReport limit
+ReapReport exit limit
+<VirtualHost *:1>|ReapStatus On|ReapLimitConnection 2M|ReapLimitRequest 1M|</VirtualHost>
+<Location /x>|ReapLimitRequest 1M|ReapLimitHard 3M|ReapLimitAction deny 413|ReapReport limit|</Location>
+<Directory />|ReapLimitRequest none|</Directory>
+END
+}
+
+configtest() {
+    { cat "$dir/httpd.conf"; printf '%s\n' "$1" | tr '|' '\n'; } >"$dir/test.conf"
+    "$APACHE2" -t -f "$dir/test.conf" >"$tmp/complaint" 2>&1
+}
+
+check_directives() {
+    mode=directives
+    reap_prepare "$tmp/directives" event
+    n=0
+    while IFS= read -r line; do
+        n=$((n + 1))
+        said=${line#*: }
+        line=${line%%: *}
+        ! configtest "$line" || complain "'$line' was taken"
+        grep -qF -- "$said" "$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
+        # httpd's own line names the place; ours is the one after it
+        [ "$(grep -vc '^AH' "$tmp/complaint")" -le 2 ] || complain "'$line': more than a line: $(cat "$tmp/complaint")"
+    done <<END
+$(refused)
+END
+    while IFS= read -r line; do
+        n=$((n + 1))
+        configtest "$line" || complain "'$line': $(cat "$tmp/complaint")"
+    done <<END
+$(taken)
+END
+    echo "$n configurations"
+    # Users have no say.
+    reap_prepare "$tmp/htaccess" event "<Directory $tmp/htaccess/htdocs>" 'AllowOverride All' '</Directory>'
+    echo 'ReapLimitRequest none' >"$dir/htdocs/.htaccess"
+    "$APACHE2" -t -f "$dir/httpd.conf" 2>"$tmp/complaint" || complain "$(cat "$tmp/complaint")"
+    chmod -R a+rX "$dir/htdocs"
+    setsid "$APACHE2" -f "$dir/httpd.conf" -DFOREGROUND 2>/dev/null &
+    httpd_pid=$!
+    sleep 1
+    ask /page.txt
+    expect 500 "$status" 'a limit in .htaccess'
+    expect 1 "$(logged 'ReapLimitRequest not allowed here' 1)" 'the line for .htaccess'
+    httpd_stop
+    httpd_pid=
+}
+
+# --- attacks -----------------------------------------------------------------------------------------------
+
+# Many at once, for each of which a look would be due, with long queries, and clients that go away.
+check_many() {
+    curl -s -Z --no-progress-meter --parallel-max 30 -o /dev/null -w '%{http_code}\n' --max-time 60 \
+        "http://127.0.0.1:$httpd_port/reap-status?json&$(printf '%06000d' 0)[1-600]" >"$tmp/many" 2>&1
+    expect 600 "$(grep -cx 200 "$tmp/many")" 'status requests at once'
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        curl -s --max-time 0.01 -o /dev/null "http://127.0.0.1:$httpd_port/reap-status?json"
+        printf 'GET /reap-status?json HTTP/1.1\r\nHost: x\r\n' | timeout 0.1 python3 -c "
+import socket, sys
+s = socket.create_connection(('127.0.0.1', $httpd_port)); s.send(sys.stdin.buffer.read()); s.close()"
+    done
+    ask '/reap-status?json'
+    expect 200 "$status" 'after the attack'
+}
+
+# The pool of an answer that nobody reads stays, and others have theirs.
+check_slow_reader() {
+    python3 -c "
+import socket, time
+clients = []
+for _ in range(10):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    s.connect(('127.0.0.1', $httpd_port))
+    s.send(b'GET /reap-status?json HTTP/1.1\r\nHost: x\r\n\r\n' * 5)
+    clients.append(s)
+time.sleep(3)" &
+    slow=$!
+    sleep 0.5
+    ask '/reap-status?auto'
+    expect 200 "$status" 'beside slow readers'
+    wait "$slow"
+}
+
+# A name in the tree cannot break the JSON, and no URI can.
+check_strange() {
+    ask '/runaway?sleep=1200&"<>\%ff%00%22' --globoff &
+    asked=$!
+    sleep 0.6
+    printf 'GET /runaway?sleep=1000&\\"\377\200<b> HTTP/1.1\r\nHost: "\\<i>\r\n\r\n' |
+        timeout 2 python3 -c "
+import socket, sys, time
+s = socket.create_connection(('127.0.0.1', $httpd_port)); s.send(sys.stdin.buffer.read()); time.sleep(1)" &
+    strange=$!
+    sleep 0.4
+    curl -s "http://127.0.0.1:$httpd_port/reap-status?json" >"$tmp/strange"
+    python3 -B "$srcdir/tests/apache/mod_reap_status.py" json "$tmp/strange" || complain "strange URIs"
+    ! grep -q '[<>]' "$tmp/strange" || complain "a document has angle brackets"
+    wait "$asked" "$strange"
+}
+
+# Where a child's address is taken by another program, that program is not believed.
+check_stranger() {
+    mode="$mpm, a stranger"
+    name=$(sed -n 's/.*\(@reap-httpd[.0-9a-f]*\).*/\1/p' /proc/net/unix | grep "httpd.$httpd_pid" | head -n 1)
+    [ -n "$name" ] || { complain "no child listens"; return; }
+    python3 -c "
+import json, os, socket, sys, time, urllib.request
+def document():
+    return json.load(urllib.request.urlopen('http://127.0.0.1:$httpd_port/reap-status?json', timeout=10))
+# Addresses of pids that are likely to come: the stranger is there first.
+prefix = '$name'.rsplit('.', 1)[0]
+sockets = []
+for pid in range(os.getpid() + 1, os.getpid() + 400):
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.bind('\0' + prefix[1:] + '.%d' % pid)
+        s.listen()
+        sockets.append(s)
+    except OSError:
+        pass
+os.kill($httpd_pid, 10)
+time.sleep(2)
+states = {p['state'] for p in document()['processes'] if p['pid'] != 0}
+silent = [p for p in document()['processes'] if p['state'] == 'silent']
+print(states)
+assert len(silent) >= 1, 'the stranger took no address'
+assert all(p['backend'] is None and not p['tree'] for p in silent), silent
+" >"$tmp/said" 2>&1 || complain "$(tail -n 2 "$tmp/said")"
+    [ "$(logged 'this child cannot be asked' 1)" -ge 1 ] || complain "no line about the address"
+}
+
+attack() {
+    mpm=$1 mode="$1, attacks"
+    reap_prepare "$tmp/$mpm" "$mpm" 'ReapStatus On' '<Location /reap-status/closed>' 'SetHandler reap-status' \
+        'Require all denied' '</Location>'
+    httpd_start "$dir" "$reaps"
+    check_many
+    check_slow_reader
+    check_strange
+    ask '/reap-status/closed?json'
+    expect 403 "$status" 'access'
+    check_stranger
+    httpd_stop
+    httpd_log_is_clean "$dir" || complain "the error log"
+}
+
+check_directives
+for mpm in ${1:-event worker prefork}; do attack "$mpm"; done
+[ "$failures" = 0 ] || fail "$failures failures"

@@ -1,0 +1,177 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Requests that take memory for ever, beside others that must not notice: under each MPM (or the one named), each
+# action and both kinds of limit; over HTTP/1.1, and over HTTP/2 where only the stream may end.
+srcdir=${srcdir:-.}
+. "$srcdir/tests/apache/mod_reap_lib.sh"
+reap_require
+httpd_directory
+chmod 755 "$tmp"
+
+# --- the others ---------------------------------------------------------------------------------------
+
+others_begin() {
+    curl -s -Z --no-progress-meter --parallel-max 4 -o /dev/null -w '%{http_code} %{errormsg}\n' --max-time 100 \
+        "http://127.0.0.1:$httpd_port/page.txt?[1-1500]" >"$tmp/others" 2>&1 &
+    others=$!
+}
+
+others_end() {
+    wait "$others"
+    [ "$(grep -c '^200 ' "$tmp/others")" = 1500 ] ||
+        complain "others failed: $(sort "$tmp/others" | uniq -c | head -n 5)"
+}
+
+# --- what holds of every action -------------------------------------------------------------------
+
+figure() { sed -n "s/^$1: //p" "$tmp/auto"; }
+pool_bytes() {
+    fresh_look
+    figure ReapPoolBytes
+}
+
+# Nothing of a runaway's memory is left. Connections that are kept open have some.
+memory_is_back() {
+    after=$(pool_bytes)
+    [ "$after" -lt $((before + 1000000)) ] || complain "pools hold $after bytes afterwards, $before before"
+}
+
+# The peak of each request, from the access log: the limit, and what one piece and its chunk add.
+peaks_below() {
+    awk -v most="$1" '/^\/runaway\?(grow|below|read)/ { sub(".*peak=", ""); n++; if ($0 + 0 > most) { print "peak " $0; bad = 1 } }
+        END { if (!n) print "no peaks"; exit bad || !n }' "$dir/access.log" >"$tmp/peaks" || complain "$(cat "$tmp/peaks")"
+}
+
+# --- each action -------------------------------------------------------------------------------------
+# A response that has begun can only break off: 18 is curl's word for a part that is missing, 56 for a reset.
+
+check_log() {
+    for query in 'grow=200' 'below=200' 'quiet=200'; do
+        ask "/runaway?$query"
+        expect 200 "$status"
+        expect done "$(tail -n 1 "$tmp/body")" "$query goes on"
+    done
+    expect 3 "$(logged 'over ReapLimitRequest 4194304 \(goes on\); largest pools: ' 3)" 'entries in the log'
+    expect 1 "$(logged 'largest pools: runaway-subpool [0-9]+, request [0-9]+' 1)" 'largest tags'
+}
+
+# Also says whether a response, begun or not, is whole.
+broken() { case $result in 18 | 52 | 55 | 56) ;; *) complain "$path: curl ended with $result, status $status" ;; esac; }
+
+check_deny() {
+    ask '/runaway?quiet=200'
+    expect 500 "$status"
+    ask '/runaway/elsewhere?quiet=200'
+    expect 503 "$status"
+    ask '/early/page.txt?200'
+    expect 500 "$status"
+    ask '/runaway?read' -T /dev/zero
+    expect 413 "$status"
+    ask '/runaway/unlimited?quiet=200'
+    expect done "$body"
+    ask '/runaway?read' --data-binary "@$dir/htdocs/large.txt"
+    expect "$(printf 'read 588895\ndone')" "$body"
+    check_endless
+    expect 6 "$(logged 'over ReapLimitRequest 4194304 \(denied\); largest pools: ' 6)" 'entries in the log'
+}
+
+check_close() {
+    for query in '/runaway?quiet=200' '/early/page.txt?200'; do
+        ask "$query"
+        expect 000 "$status"
+        expect 52 "$result" "$query: an answer"
+    done
+    ask '/runaway?read' -T /dev/zero
+    broken
+    check_endless
+    expect 5 "$(logged 'over ReapLimitRequest 4194304 \(connection closed\); largest pools: ' 5)" 'entries in the log'
+}
+
+# These would take 64 GiB, and have begun to answer.
+check_endless() {
+    ask '/runaway?grow=1000000'
+    broken
+    ask '/runaway?below=1000000'
+    broken
+}
+
+# Only the stream ends: the others of its connection, and those that come after, have their answers.
+check_streams() {
+    {
+        for i in 1 2 3 4 5 6 7 8 9; do echo "http://127.0.0.1:$httpd_back/page.txt?$i"; done
+        echo "http://127.0.0.1:$httpd_back/runaway?$1"
+    } >"$tmp/urls"
+    h2load -n 200 -c 1 -m 10 -i "$tmp/urls" >"$tmp/h2load" 2>&1
+    grep -q "^status codes: $2\$" "$tmp/h2load" || complain "streams beside ?$1: $(grep -E '^(requests|status)' "$tmp/h2load")"
+}
+
+check_http2() {
+    command -v h2load >/dev/null || { echo "skipped: no h2load: streams beside a runaway"; return; }
+    case $action in
+        log) check_streams quiet=100 '200 2xx, 0 3xx, 0 4xx, 0 5xx' ;;
+        deny) check_streams quiet=100 '180 2xx, 0 3xx, 0 4xx, 20 5xx' ;;
+        close) check_streams quiet=100 '180 2xx, 0 3xx, 0 4xx, 0 5xx' ;;
+    esac
+    # What begins to answer and is broken off counts as answered, or not, by chance; the others must be there.
+    [ "$action" = log ] || check_streams grow=10000 '1[89][0-9] 2xx, 0 3xx, 0 4xx, 0 5xx\|200 2xx, 0 3xx, 0 4xx, 0 5xx'
+}
+
+run() {
+    mpm=$1 action=$2 mode="$1, $2"
+    reap_prepare "$tmp/$mpm-$action" "$mpm" 'ReapStatus On' 'ReapLimitRequest 4M' "ReapLimitAction $action" \
+        '<Location /runaway/unlimited>' 'ReapLimitRequest none' '</Location>' \
+        '<Location /runaway/elsewhere>' 'ReapLimitAction deny 503' '</Location>'
+    httpd_start "$dir" "$reaps"
+    before=$(pool_bytes)
+    others_begin
+    "check_$action"
+    others_end
+    [ "$mpm" = prefork ] || check_http2
+    memory_is_back
+    httpd_stop
+    httpd_log_is_clean "$dir" || complain "the error log"
+}
+
+# --- connections ---------------------------------------------------------------------------------------
+
+run_connection() {
+    mpm=$1 mode="$1, connection"
+    reap_prepare "$tmp/$mpm-connection" "$mpm" 'ReapStatus On' 'ReapLimitConnection 4M' 'ReapReport limit'
+    httpd_start "$dir" "$reaps"
+    before=$(pool_bytes)
+    ask '/runaway?quiet=200'
+    expect 500 "$status"
+    expect 1 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 1)" 'entries in the log'
+    expect 1 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
+    memory_is_back
+    httpd_stop
+    httpd_log_is_clean "$dir" || complain "the error log"
+}
+
+# --- the hard limit --------------------------------------------------------------------------------------
+# A handler that passes nothing and asks nothing ends only so, and its child with it.
+
+run_hard() {
+    mode="$1, hard limit"
+    reap_prepare "$tmp/$1-hard" "$1" 'ReapLimitRequest 4M' '<Location /runaway/hard>' 'ReapLimitHard 8M' '</Location>'
+    httpd_start "$dir" "$reaps"
+    ask '/runaway/hard?quiet=100'
+    expect 500 "$status" 'between soft and hard' # 6.5 MB
+    ask '/runaway/hard?quiet=1000000'
+    broken
+    expect 1 "$(logged 'no memory \(or ReapLimitHard\) for GET /runaway/hard\?quiet=1000000 from 127.0.0.1; this child ends' 1)" 'the line'
+    ask /page.txt --retry 5 --retry-connrefused
+    expect 200 "$status"
+    httpd_stop
+}
+
+for mpm in ${1:-event worker prefork}; do
+    for action in log deny close; do
+        run "$mpm" "$action"
+        [ "$action" = log ] || peaks_below 5000000
+    done
+    run_connection "$mpm"
+    run_hard "$mpm"
+    echo "$mpm: done"
+done
+[ "$failures" = 0 ] || fail "$failures failures"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents of reap-status must be, for mod_reap_status.sh.
+
+    mod_reap_status.py json FILE            a document adds up
+    mod_reap_status.py auto FILE            keys and values
+    mod_reap_status.py prometheus FILE      the text format, by a small parser
+    mod_reap_status.py system URL           what grows is what the OS says has grown (as root, or as httpd's user)
+    mod_reap_status.py live URL             a request that is going on, in the list and in the tree
+    mod_reap_status.py load URL SECONDS N   N clients for so long; every document adds up
+"""
+import json
+import re
+import sys
+import threading
+import time
+import urllib.request
+
+SUMS = ("pools", "bytes", "live_bytes", "objects", "chunks")
+
+
+class Wrong(Exception):
+    pass
+
+
+def must(condition, *what):
+    if not condition:
+        raise Wrong(" ".join(str(word) for word in what))
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        must(answer.headers["Cache-Control"] == "no-store", "Cache-Control", answer.headers["Cache-Control"])
+        return answer.read().decode("ascii")
+
+
+# --- JSON -------------------------------------------------------------------------------------------
+
+def check_tree(process):
+    rows, sums, omitted = process["tree"], process["pools"], process["omitted"]
+    where = f"process {process['pid']}:"
+    must(len(rows) + omitted["pools"] == sums["pools"], where, len(rows), "rows of", sums["pools"], "pools")
+    must(sum(row["bytes"] for row in rows) + omitted["bytes"] == sums["bytes"], where, "bytes of rows")
+    for key in ("live_bytes", "objects", "chunks") if not omitted["pools"] else ():
+        must(sum(row[key] for row in rows) == sums[key], where, key, "of rows")
+    depth = -1
+    for row in rows:
+        must(0 <= row["depth"] <= depth + 1, where, "depth", row["depth"], "after", depth)
+        must(row["live_bytes"] <= row["bytes"] <= row["peak"], where, "row", row)
+        must(row["age"] is None or row["age"] >= 0, where, "age", row["age"])
+        depth = row["depth"]
+
+
+def check_order(name, values):
+    must(values == sorted(values, reverse=True), name, "not largest first:", values)
+
+
+def check_document(text):
+    document = json.loads(text)
+    totals, processes = document["totals"], document["processes"]
+    must(document["server"]["processes"] == len(processes) > 0, len(processes), "processes")
+    for process in processes:
+        must(process["state"] in ("answers", "silent", "stopping"), "state", process["state"])
+        must((process["backend"] is None) == (process["state"] == "silent"), "backend of", process["pid"])
+        check_tree(process)
+    for key in SUMS:
+        must(totals[key] == sum(process["pools"][key] for process in processes), key, "of processes")
+        must(totals[key] == sum(tag[key] for tag in document["tags"]), key, "of tags")
+    must(totals["rss"] == sum(process["rss"] for process in processes), "rss")
+    check_order("tags", [tag["bytes"] for tag in document["tags"]])
+    check_order("growers", [grower["change"] for grower in document["growers"]])
+    check_order("requests", [request["bytes"] or 0 for request in document["requests"]])
+    must(len(document["requests"]) <= 50, "requests")
+    times = [point["t"] for point in document["history"]]
+    must(times and times == sorted(times) and len(times) <= 120, "history", times)
+    must(document["preload"] == (document["missing"] is None) == bool(document["tags"]), "preload")
+    must(document["settings"]["action"] in ("log", "close", "deny"), document["settings"])
+    return document
+
+
+# --- the text formats ----------------------------------------------------------------------------------
+
+def check_auto(text):
+    lines = dict(line.split(": ", 1) for line in text.splitlines())
+    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ServerUptimeSeconds"):
+        must(re.fullmatch("[0-9]+", lines.get(key, "")), key, lines.get(key))
+    tags = [int(value.split()[0]) for key, value in lines.items() if key.startswith("ReapTag ")]
+    must(sum(tags) == int(lines["ReapPoolBytes"]), "bytes of tags")
+    must((lines["ReapPreload"] == "no") == ("ReapMissing" in lines), "ReapMissing")
+
+
+SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\n"])*",?)*)\})? (\S+)')
+
+
+def check_prometheus(text):
+    must(text.endswith("\n"), "the last line has no end")
+    types, helps, seen, order = {}, set(), {}, []
+    for line in text.splitlines():
+        if line.startswith("# "):
+            _, kind, name, rest = line.split(" ", 3)
+            must(name not in order, line, "after samples of it")
+            if kind == "TYPE":
+                must(name not in types and rest in ("gauge", "counter"), line)
+                types[name] = rest
+            else:
+                must(kind == "HELP" and name not in helps, line)
+                helps.add(name)
+            continue
+        sample = SAMPLE.fullmatch(line)
+        must(sample, "no sample:", line)
+        name, labels, value = sample.groups()
+        must(name.startswith("reap_") and name in types and name in helps, "unknown", line)
+        must((name, labels) not in seen, "twice:", line)
+        must(not order or order[-1] == name or name not in order, "scattered:", line)
+        must(types[name] != "counter" or name.endswith("_total"), "a counter's name:", line)
+        seen[name, labels] = float(value)
+        order.append(name)
+    must(set(order) | {"reap_tag_bytes", "reap_tag_pools", "reap_tag_objects"} >= set(types), "no samples of",
+         set(types) - set(order))
+    tags = sum(value for (name, _), value in seen.items() if name == "reap_tag_bytes")
+    must(tags == seen["reap_pool_bytes", None], "bytes of tags")
+    must(seen["reap_preload", None] in (0, 1) and ("reap_processes", 'state="silent"') in seen, "samples")
+
+
+# --- beside the OS --------------------------------------------------------------------------------------
+
+def private_bytes(processes):
+    total = 0
+    for process in processes:
+        with open(f"/proc/{process['pid']}/smaps_rollup", encoding="ascii") as rollup:
+            total += sum(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Private_"))
+    return total
+
+
+def in_background(url):
+    def run():
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            answer.read()
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def near(name, ours, theirs):
+    print(f"{name}: {ours} bytes, {theirs} by the OS: {ours / theirs:.3f}")
+    must(abs(ours - theirs) <= 0.1 * theirs, name, "differs by more than 10 %")
+
+
+def fresh(url):
+    """A document of a look that begins after this call. A look is good for a while."""
+    now = int(time.time())
+    while True:
+        document = check_document(get(url + "/reap-status?json"))
+        if document["server"]["time"] > now:
+            return document
+        time.sleep(0.1)
+
+
+def settled(url):
+    """A document, once no more children come."""
+    last = None
+    while True:
+        document = fresh(url)
+        if last == [process["pid"] for process in document["processes"]]:
+            return document
+        last = [process["pid"] for process in document["processes"]]
+
+
+def check_system(url):
+    """A request takes 80 MB in small objects; all that it touches is private memory of its child."""
+    before = settled(url)
+    private = private_bytes(before["processes"])
+    thread = in_background(url + "/runaway?small=80000&sleep=8000")
+    time.sleep(1)
+    during = fresh(url)
+    grown = private_bytes(during["processes"]) - private
+    thread.join()
+    near("pools", during["totals"]["bytes"] - before["totals"]["bytes"], grown)
+    near("rss", during["totals"]["rss"] - before["totals"]["rss"], grown)
+    held = [sum(process["backend"]["held_bytes"] for process in document["processes"]) for document in (before, during)]
+    near("backends", held[1] - held[0], grown)
+    growers = [grower for grower in during["growers"] if grower["tag"] == "request"]
+    must(growers and growers[0]["change"] > 80e6, "growers", during["growers"])
+    must(during["growers"][0]["tag"] == "request", "the first of the growers")
+
+
+def check_live(url):
+    thread = in_background(url + "/runaway?below=20&sleep=6000&who=%3Cb%3E%22")
+    time.sleep(0.3)
+    document = fresh(url)
+    thread.join()
+    live = [request for request in document["requests"] if request["uri"].startswith("/runaway?below=20&sleep=")]
+    must(len(live) == 1, "requests", document["requests"])
+    must(live[0]["method"] == "GET" and live[0]["client"] == "127.0.0.1" and live[0]["protocol"] == "HTTP/1.1", live)
+    must(live[0]["bytes"] > 20 * 65536 and 0.3 < live[0]["age"] < 6, live)
+    must(live[0]["peak"] >= live[0]["bytes"], live)
+    rows = [row for process in document["processes"] for row in process["tree"] if row["tag"] == "runaway-subpool"]
+    must(len(rows) == 1 and rows[0]["owner"].startswith("GET /runaway?below=20") and
+         rows[0]["owner"].endswith(" from 127.0.0.1"), rows)
+    must(0 <= rows[0]["age"] <= 7, "age", rows)
+    owners = {row["owner"] for process in document["processes"] for row in process["tree"]}
+    must("connection from 127.0.0.1" in owners or len(owners) > 2, owners)
+
+
+# --- under load -----------------------------------------------------------------------------------------
+
+def check_load(url, seconds, clients):
+    end, failures, documents, looks = time.time() + float(seconds), [], [], set()
+
+    def client(form, check):
+        while time.time() < end and not failures:
+            try:
+                text = get(url + form)
+                documents.append(check(text))
+                if form == "?json":
+                    looks.add(text)
+            except Exception as error:  # pylint: disable=broad-except
+                failures.append(f"{form}: {error!r}")
+
+    checks = [("?json", check_document), ("?auto", check_auto), ("?prometheus", check_prometheus), ("?json", check_document)]
+    threads = [threading.Thread(target=client, args=checks[i % 4]) for i in range(int(clients))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    must(not failures, failures[:3])
+    print(f"{len(documents)} documents of {len(looks)} looks")
+    must(len(documents) > 100, "too few")
+    must(len(looks) <= float(seconds) + 3, "more than a look a second")
+
+
+def main():
+    what, where, *rest = sys.argv[1:]
+    checks = {"json": check_document, "auto": check_auto, "prometheus": check_prometheus}
+    try:
+        if what in checks:
+            with open(where, encoding="ascii") as file:
+                checks[what](file.read())
+        else:
+            {"system": check_system, "live": check_live, "load": check_load}[what](where, *rest)
+    except (Wrong, ValueError, KeyError) as error:
+        sys.exit(f"{what}: {type(error).__name__} {error}")
+
+
+main()
