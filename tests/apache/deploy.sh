@@ -20,18 +20,21 @@ export APACHE_CONFDIR="$tmp/etc" APACHE_STATE_DIRECTORY="$tmp/state"
 export APACHE_STARTED_BY_SYSTEMD=true # so that apachectl asks no systemd to start the system's own server
 ctl() { LD_LIBRARY_PATH=$httpd_libs "$root/usr/sbin/apache2ctl" "$@" >"$tmp/said" 2>&1; }
 
-# enable MODULES: a2enmod finds what it does by its own name
-enable() { "$root/usr/sbin/a2enmod" -q "$@" >"$tmp/said" 2>&1 || { cat "$tmp/said"; fail "a2enmod $*"; }; }
+# enable_modules NAME...: a2enmod finds what it does by its own name
+enable_modules() { "$root/usr/sbin/a2enmod" -q "$@" >"$tmp/said" 2>&1 || { cat "$tmp/said"; fail "a2enmod $*"; }; }
 
 prepare() {
     cp -r "$root/etc/apache2" "$APACHE_CONFDIR"
     mkdir "$tmp/log" "$tmp/www"
     sed -i "s|^\(export APACHE_[A-Z_]*=\)/var/|\1$tmp/var/|; s|^\(export APACHE_LOG_DIR=\).*|\1$tmp/log|" "$APACHE_CONFDIR/envvars"
     mkdir -p "$tmp/var/run" "$tmp/var/lock"
+    [ "$(id -u)" = 0 ] || sed -i "s/^\(export APACHE_RUN_USER\)=.*/\1=$(id -un)/; s/^\(export APACHE_RUN_GROUP\)=.*/\1=$(id -gn)/" \
+        "$APACHE_CONFDIR/envvars"
     httpd_free_port
     echo "Listen 127.0.0.1:$httpd_port" >"$APACHE_CONFDIR/ports.conf"
     cat >"$APACHE_CONFDIR/sites-enabled/site.conf" <<END
 ServerName localhost
+LogLevel notice
 DocumentRoot $tmp/www
 CustomLog \${APACHE_LOG_DIR}/access.log combined
 CustomLog "|$(command -v rotatelogs || echo /usr/bin/rotatelogs) $tmp/log/piped.log 86400" common
@@ -41,7 +44,7 @@ Require all granted
 END
     [ -x "$(command -v rotatelogs)" ] || [ -x /usr/bin/rotatelogs ] || sed -i '/piped/d' "$APACHE_CONFDIR/sites-enabled/site.conf"
     seq 1 2000 >"$tmp/www/page.txt"
-    enable mpm_event authz_core authz_host mime dir env alias status
+    enable_modules mpm_event authz_core authz_host mime dir env alias status
 }
 
 # The packages' own files, with the modules of the build.
@@ -52,7 +55,7 @@ add_modules() {
         [ -e "$built" ] && [ -e "$srcdir/debian/$module.load" ] || { echo "skipped: mod_$module was not built: a2enmod $module"; continue; }
         sed "s|/usr/lib/apache2/modules/mod_$module.so|$built|" "$srcdir/debian/$module.load" >"$APACHE_CONFDIR/mods-available/$module.load"
         cp "$srcdir/debian/$module.conf" "$APACHE_CONFDIR/mods-available/"
-        enable $module
+        enable_modules $module
         modules="$modules $module"
     done
 }
@@ -62,6 +65,8 @@ add_preload() {
     sed -n '/^    # reap:/,/^$/s/^    //p' "$srcdir/doc/deploying.md" >"$tmp/lines"
     grep -q LD_PRELOAD "$tmp/lines" || fail "doc/deploying.md has no lines for envvars"
     cat "$tmp/lines" >>"$APACHE_CONFDIR/envvars"
+    option=$(sed -n 's/.*`\(export REAP_OPTIONS=ask=[^`]*\)`.*/\1/p' "$srcdir/doc/deploying.md")
+    [ -n "$option" ] && echo "$option" >>"$APACHE_CONFDIR/envvars"
 }
 
 # --- asking -----------------------------------------------------------------------------------------
@@ -139,6 +144,16 @@ rotate() {
     ctl graceful || { cat "$tmp/said"; fail "graceful after a rotation"; }
 }
 
+# The page: each process answers reap-ask, where its option is in envvars, too.
+check_asking() {
+    ask=${top_builddir:-.}/tools/reap-ask
+    [ -x "$ask" ] || { echo "skipped: no reap-ask"; return; }
+    for pid in $httpd_pid $(httpd_children); do
+        LD_LIBRARY_PATH=$httpd_libs "$ask" "$pid" tags >"$tmp/said" 2>&1 && grep -q '[0-9]' "$tmp/said" ||
+            { cat "$tmp/said"; fail "reap-ask $pid"; }
+    done
+}
+
 check_load() {
     : >"$tmp/codes"
     load 8 &
@@ -195,6 +210,7 @@ add_preload
 check_configtest
 start
 on_reaps yes
+check_asking
 check_load
 check_off
 check_missing
