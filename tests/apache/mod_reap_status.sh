@@ -69,15 +69,23 @@ check_silent() {
     children=$(httpd_children)
     # A worker that is stopped with the lock for connections leaves none to the other: once more then.
     for child in $children $children $children; do
-        fresh_look
-        sleep 0.8
         kill -STOP "$child"
-        ask '/reap-status?json' --max-time 4
+        shows_silent "$child" && silent=yes || silent=no
         kill -CONT "$child"
-        [ "$result" = 0 ] || continue # that child had it
-        grep -q "\"pid\":$child,.[^}]*\"state\":\"silent\"" "$tmp/body" && return
+        [ $silent = no ] || return 0
     done
     complain "no child was shown as silent"
+}
+
+# A look is good for a while.
+shows_silent() {
+    for _ in 1 2 3 4; do
+        ask '/reap-status?json' --max-time 4
+        [ "$result" = 0 ] || return 1
+        ! grep -q "\"pid\":$1,.[^}]*\"state\":\"silent\"" "$tmp/body" || return 0
+        sleep 0.6
+    done
+    return 1
 }
 
 # --- under load ------------------------------------------------------------------------------------------

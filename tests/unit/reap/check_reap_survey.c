@@ -160,7 +160,7 @@ END_TEST
 
 /* --- beside threads -------------------------------------------------------------------------- */
 
-enum { STAYING = 120, TOPS = 3, ROUNDS = 400 };
+enum { STAYING = 120, TOPS = 3, ROUNDS = 6000 };
 
 static void *tops[TOPS];
 static atomic_bool over;
@@ -213,7 +213,7 @@ START_TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
     size_t most = 0, again = 0;
     make_staying();
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, come_and_go, NULL);
-    for (unsigned round = 0; round < shorter(ROUNDS, 50); round++) {
+    for (unsigned round = 0; round < shorter(ROUNDS, 400); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
         for (int i = 0; i < STAYING; i++) {
