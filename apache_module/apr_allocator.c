@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apr_allocator.c: memory nodes, for those who use apr_allocator_t directly.
+/* apr_allocator.c: memory nodes, for those who use apr_allocator_t directly, and max_free.
  *
- * Pools here do not: their chunks are their reap's. Bucket allocators do, and read the node's fields,
+ * Pools do not use nodes: their chunks are their reap's. Bucket allocators do, and read a node's fields,
  * which are public:
  *
  *     node                                                       node + (index + 1) pages
  *     | apr_memnode_t | first_avail ...                          | endp
  *
- * A node comes from hoard and goes back to it at once, so that an allocator holds no memory of its
- * own: every max_free is kept, and no mutex is needed. The one that is set is only remembered.
+ * A node comes from hoard. A request of httpd takes and frees three or four nodes of the smallest size, on
+ * whatever thread serves the connection then. So an allocator keeps a few of these: they stay in the cache,
+ * and need not go back to the heap of another CPU. An allocator with a mutex belongs to several threads, and
+ * keeps none, so that it needs no lock. The mutex that is set is only remembered.
  */
 #include "apr_pool.h"
 
@@ -16,14 +18,28 @@
 
 #include "hoard.h"
 
+enum {
+    KEPT_NODES = 4,              /* at most, of the smallest size */
+    KEPT_BY_CLEAR = 1024 * 1024, /* bytes at most: see reapFreeAll */
+};
+
 apr_status_t apr_allocator_create(apr_allocator_t **allocator)
 {
     *allocator = hoard_calloc(1, sizeof **allocator);
     return *allocator ? APR_SUCCESS : APR_ENOMEM;
 }
 
+static void free_list(apr_memnode_t *node)
+{
+    for (apr_memnode_t *next; node != NULL; node = next) {
+        next = node->next;
+        hoard_free(node);
+    }
+}
+
 void apr_allocator_destroy(apr_allocator_t *allocator)
 {
+    free_list(allocator->kept);
     hoard_free(allocator);
 }
 
@@ -48,6 +64,29 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
     return total < 2 * page ? 2 * page : total;
 }
 
+/* A node that was kept; NULL: there is none of this size. */
+static apr_memnode_t *take_kept(apr_allocator_t *allocator, apr_size_t total)
+{
+    apr_memnode_t *node = allocator->kept;
+
+    if (!node || total != 2 * page_size() || allocator->mutex) return NULL;
+    allocator->kept = node->next;
+    allocator->kept_number--;
+    return node;
+}
+
+static bool keep(apr_allocator_t *allocator, apr_memnode_t *node)
+{
+    if (node->index != 1 || allocator->mutex || allocator->kept_number == KEPT_NODES) return false;
+    if (allocator->max_free != APR_ALLOCATOR_MAX_FREE_UNLIMITED &&
+        (allocator->kept_number + 1) * 2 * page_size() > allocator->max_free)
+        return false;
+    node->next = allocator->kept;
+    allocator->kept = node;
+    allocator->kept_number++;
+    return true;
+}
+
 apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
 {
     apr_size_t total = apr_allocator_align(allocator, size);
@@ -55,7 +94,8 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
     apr_memnode_t *node;
 
     if (total == 0 || index > APR_UINT32_MAX) return NULL;
-    node = hoard_malloc(total);
+    node = take_kept(allocator, total);
+    if (!node) node = hoard_malloc(total);
     if (!node) return NULL;
     *node = (apr_memnode_t){
         .index = (apr_uint32_t)index,
@@ -68,38 +108,39 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
 /* A list of nodes, linked by next. */
 void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
 {
-    (void)allocator;
-    for (apr_memnode_t *one = node, *next; one != NULL; one = next) {
-        next = one->next;
-        hoard_free(one);
+    for (apr_memnode_t *next; node != NULL; node = next) {
+        next = node->next;
+        if (!keep(allocator, node)) hoard_free(node);
     }
 }
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-void apr_allocator_owner_set(apr_allocator_t *allocator, apr_pool_t *pool)
-{
-    allocator->owner = pool;
-}
+void apr_allocator_owner_set(apr_allocator_t *allocator, apr_pool_t *pool) { allocator->owner = pool; }
 
-apr_pool_t *apr_allocator_owner_get(apr_allocator_t *allocator)
-{
-    return allocator->owner;
-}
+apr_pool_t *apr_allocator_owner_get(apr_allocator_t *allocator) { return allocator->owner; }
 
 void apr_allocator_mutex_set(apr_allocator_t *allocator, apr_thread_mutex_t *mutex)
 {
     allocator->mutex = mutex;
 }
 
-apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator)
-{
-    return allocator->mutex;
-}
+apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator) { return allocator->mutex; }
 
-/* How much an allocator may keep of what was freed: it keeps nothing. */
+/* The bytes of freed memory that an allocator may keep; and that each of its pools may, when it is cleared.
+ * The rest goes back to hoard, which gives to the OS what it does not use again soon. */
 void apr_allocator_max_free_set(apr_allocator_t *allocator, apr_size_t size)
 {
-    (void)allocator;
-    (void)size;
+    allocator->max_free = size;
+    if (allocator->mutex) return;
+    while (allocator->kept && size != APR_ALLOCATOR_MAX_FREE_UNLIMITED &&
+           allocator->kept_number * 2 * page_size() > size)
+        hoard_free(take_kept(allocator, 2 * page_size()));
+}
+
+void pool_trim(apr_pool_t *pool)
+{
+    apr_size_t most = pool->allocator->max_free;
+
+    if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);
 }

@@ -8,35 +8,55 @@
  */
 #include "apr_pool.h"
 
+#include <stdatomic.h>
+#include <sys/single_threaded.h>
+
 #include "hoard.h"
-#include "reap.h"
+
+const struct reap_front pool_no_reap; /* all zero: it ends where it begins */
 
 static unsigned initialized; /* calls of apr_pool_initialize less those of apr_pool_terminate */
 static apr_pool_t *global_pool;
 
-apr_pool_t *pool_global(void)
-{
-    return global_pool;
-}
+apr_pool_t *pool_global(void) { return global_pool; }
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-/* The reap that a child of parent goes below: not that of an ending pool, whose reap is about to
- * be emptied of everything, while APR leaves such a child in place. */
-static void **reap_above(apr_pool_t *parent)
+/* The pool whose reap a child's goes below: not an ending pool, whose reap is about to be emptied of
+ * everything, while APR leaves such a child in place. */
+static apr_pool_t *pool_above(apr_pool_t *parent)
 {
     while (parent && parent->ending) parent = parent->parent;
-    return parent ? &parent->reap : NULL;
+    return parent;
+}
+
+bool pool_make_reap(apr_pool_t *pool)
+{
+    const void *none = &pool_no_reap;
+    apr_pool_t *above = pool_above(pool->parent);
+    void *reap;
+
+    reapCreate(&reap, above ? &above->reap : NULL);
+    if (!reap) return false;
+    /* Another thread, which makes a child, may have been faster. */
+    if (!__atomic_compare_exchange_n(&pool->reap, (void **)&none, reap, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        reapDestroy(&reap);
+    return true;
 }
 
 /* Field by field: gcc makes a loop of an initializer, which takes as long as the rest of creation. */
 static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
+    pool->reap = (void *)&pool_no_reap;
     pool->abort_fn = abort_fn;
     pool->allocator = allocator;
-    pool->cleanups = pool->pre_cleanups = NULL;
+    pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
+    pool->cleanup_blocks = NULL;
     pool->subprocesses = NULL;
     pool->user_data = NULL;
+    pool->last_idle = NULL;
+    pool->idle_brigades = 0;
     pool->ending = false;
     pool->parent = pool->child = pool->sibling = NULL;
     pool->ref = NULL;
@@ -44,22 +64,29 @@ static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_all
 
 static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
-    apr_pool_t *pool = hoard_malloc(sizeof *pool);
+    apr_pool_t *above = pool_above(parent);
+    apr_pool_t *pool = above && !pool_reap(above) ? NULL : hoard_malloc(sizeof *pool);
 
     if (!pool) return pool_exhausted(abort_fn);
     pool_init(pool, abort_fn, allocator);
-    reapCreate(&pool->reap, reap_above(parent));
-    if (!pool->reap) {
-        hoard_free(pool);
-        return pool_exhausted(abort_fn);
-    }
     if (parent) pool_tree_link(pool, parent);
     return pool;
+}
+
+/* A server that has threads gives back what it does not use, also while it has nothing to do. One without
+ * threads stays without: httpd's prefork gives back at its next request. */
+static void ask_for_purging(void)
+{
+    static atomic_bool asked;
+
+    if (atomic_load_explicit(&asked, memory_order_relaxed) || __libc_single_threaded) return;
+    if (!atomic_exchange(&asked, true)) hoard_purge_when_idle();
 }
 
 apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                 apr_allocator_t *allocator)
 {
+    ask_for_purging();
     *newpool = NULL;
     if (!parent) parent = global_pool;
     if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */
@@ -105,19 +132,25 @@ apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort
 
 static void end_contents(apr_pool_t *pool)
 {
-    if (pool->pre_cleanups) pool_run_cleanups(&pool->pre_cleanups);
+    if (pool->pre_cleanups) pool_run_cleanups(pool, &pool->pre_cleanups);
     while (pool->child) apr_pool_destroy(pool->child);
     pool->ending = true;
-    if (pool->cleanups) pool_run_cleanups(&pool->cleanups);
+    if (pool->cleanups) pool_run_cleanups(pool, &pool->cleanups);
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
-    pool->subprocesses = NULL;
-    pool->user_data = NULL;
 }
 
 void apr_pool_clear(apr_pool_t *pool)
 {
     end_contents(pool);
-    reapFreeAll(&pool->reap);
+    if (pool->cleanup_blocks) pool_free_cleanups(pool, true);
+    if (pool_has_reap(pool)) {
+        reapFreeAll(&pool->reap);
+        pool_trim(pool);
+    }
+    pool->subprocesses = NULL;
+    pool->user_data = NULL;
+    pool->last_idle = NULL;
+    pool->idle_brigades = 0;
     pool->ending = false;
 }
 
@@ -127,10 +160,11 @@ void apr_pool_destroy(apr_pool_t *pool)
     bool owner;
 
     end_contents(pool);
+    if (pool->cleanup_blocks) pool_free_cleanups(pool, false);
     owner = allocator->owner == pool;
     if (pool->child) pool_tree_hand_up(pool);
     if (pool->parent) pool_tree_unlink(pool);
-    reapDestroy(&pool->reap);
+    if (pool_has_reap(pool)) reapDestroy(&pool->reap);
     hoard_free(pool);
     /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
     if (owner) apr_allocator_destroy(allocator);
@@ -172,7 +206,10 @@ apr_status_t apr_pool_initialize(void)
     apr_status_t status;
 
     if (initialized++) return APR_SUCCESS;
-    if (!before) pool_tree_prepare_for_fork();
+    if (!before) {
+        pool_tree_prepare_for_fork();
+        brigade_read_settings();
+    }
     before = true;
     status = global_pool_create();
     if (!global_pool) initialized = 0;
@@ -190,25 +227,13 @@ void apr_pool_terminate(void)
 
 /* --- what a pool tells ----------------------------------------------------------------------- */
 
-void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool)
-{
-    pool->abort_fn = abort_fn;
-}
+void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool) { pool->abort_fn = abort_fn; }
 
-apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool)
-{
-    return pool->abort_fn;
-}
+apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool) { return pool->abort_fn; }
 
-apr_pool_t *apr_pool_parent_get(apr_pool_t *pool)
-{
-    return pool->parent;
-}
+apr_pool_t *apr_pool_parent_get(apr_pool_t *pool) { return pool->parent; }
 
-apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool)
-{
-    return pool->allocator;
-}
+apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool) { return pool->allocator; }
 
 /* NULL stands above all pools, and every pool above itself. */
 int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
@@ -220,10 +245,12 @@ int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
 /* The name shows in reports. That it may be lost for want of memory harms nobody. */
 void apr_pool_tag(apr_pool_t *pool, const char *tag)
 {
-    (void)reapSetName(&pool->reap, tag);
+    if (pool_reap(pool)) (void)reapSetName(&pool->reap, tag);
 }
 
 void **apr_pool_reap(apr_pool_t *pool)
 {
-    return &pool->reap;
+    void **reap = pool_reap(pool);
+
+    return reap ? reap : pool_exhausted(pool->abort_fn);
 }

@@ -12,6 +12,9 @@
  *     | child     | -> newest -> ... -> oldest, linked by `sibling`
  *     +-----------+
  *
+ * A pool gets its reap when it gets its first object, name or child: httpd makes many pools that stay empty,
+ * and a reap takes a page. Until then `reap` points to an empty front, in which no object finds room.
+ *
  * Vocabulary
  *     pool       what APR calls so: a reap, with APR's cleanups, children, subprocesses, user data
  *     cleanup    a function that runs when its pool is cleared or destroyed
@@ -19,9 +22,11 @@
  *
  * Invariants
  *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
- *       Only a pool that was made while its parent was ending has the parent's parent's reap above
+ *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
- *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register.
+ *     - A pool with children has a reap, so that the reap of a child finds it.
+ *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. They lie
+ *       in blocks of a few, which stay the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
  *
  * Threads: one thread at a time in a pool; children of one parent may be made and destroyed by any
@@ -46,18 +51,26 @@
 
 #include <stdbool.h>
 
+#include "reap.h"
+
+struct brigade;
 struct cleanup;
+struct cleanup_block;
 struct subprocess;
 
 struct apr_pool_t {
-    void *reap;               /* first: a pool's address is its reap's handle's */
+    void *reap;               /* first: a pool's address is its reap's handle's; or &pool_no_reap */
     apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
     apr_allocator_t *allocator;
 
     struct cleanup *cleanups;     /* last registered first */
     struct cleanup *pre_cleanups; /* the same; these run before the children go */
+    struct cleanup *spare_cleanups;
+    struct cleanup_block *cleanup_blocks; /* all records are in these */
     struct subprocess *subprocesses;
     apr_hash_t *user_data; /* in the reap; NULL until something is set */
+    struct brigade *last_idle; /* see apr_brigade.c */
+    unsigned idle_brigades;    /* their number */
     bool ending;
 
     /* The tree; all but parent are guarded by the parent's lock. */
@@ -67,13 +80,33 @@ struct apr_pool_t {
     apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
 };
 
-/* Remembers what it is told; see apr_allocator.c. */
+/* See apr_allocator.c. */
 struct apr_allocator_t {
     apr_thread_mutex_t *mutex;
-    apr_pool_t *owner; /* the pool whose destruction destroys the allocator, or NULL */
+    apr_pool_t *owner;    /* the pool whose destruction destroys the allocator, or NULL */
+    apr_size_t max_free;  /* bytes, or APR_ALLOCATOR_MAX_FREE_UNLIMITED */
+    apr_memnode_t *kept;  /* free nodes of the smallest size, linked by next */
+    unsigned kept_number; /* of them */
 };
 
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
+
+/* The front of a pool that has no reap. */
+extern const struct reap_front pool_no_reap;
+
+static inline bool pool_has_reap(apr_pool_t *pool)
+{
+    return __atomic_load_n(&pool->reap, __ATOMIC_ACQUIRE) != &pool_no_reap;
+}
+
+/* Makes the pool's reap. False: there is no memory. Threads: a pool's own, and those that make children. */
+bool pool_make_reap(apr_pool_t *pool) __attribute__((cold));
+
+/* The handle of the pool's reap, which is made if it is not there; NULL: there is no memory for it. */
+static inline void **pool_reap(apr_pool_t *pool)
+{
+    return pool_has_reap(pool) || pool_make_reap(pool) ? &pool->reap : NULL;
+}
 
 /* The pool above all others; NULL before apr_pool_initialize. */
 apr_pool_t *pool_global(void);
@@ -98,10 +131,26 @@ void pool_tree_hand_up(apr_pool_t *pool);
  * is the caller's answer. */
 void *pool_exhausted(apr_abortfunc_t abort_fn) __attribute__((cold));
 
+/* --- apr_allocator.c ------------------------------------------------------------------------- */
+
+/* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
+void pool_trim(apr_pool_t *pool);
+
+/* --- apr_brigade.c --------------------------------------------------------------------------- */
+
+/* Reads what the user says about brigades. */
+void brigade_read_settings(void);
+
 /* --- apr_pool_cleanup.c ---------------------------------------------------------------------- */
 
-/* Runs a list of cleanups, those included that register meanwhile, until it is empty. */
-void pool_run_cleanups(struct cleanup **list);
+/* Runs a list of the pool's cleanups, those included that register meanwhile, until it is empty. */
+void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list);
+
+/* apr_pool_cleanup_kill for a cleanup that is no pre-cleanup. False: there is no such cleanup. */
+bool pool_drop_cleanup(apr_pool_t *pool, const void *data, apr_status_t (*plain)(void *data));
+
+/* After all cleanups have run: gives back the records, all but one block's if the pool is to live on. */
+void pool_free_cleanups(apr_pool_t *pool, bool lives_on);
 
 /* --- apr_pool_process.c ---------------------------------------------------------------------- */
 

@@ -9,8 +9,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "reap.h"
-
 #undef apr_pcalloc /* a macro in the header; programs older than that call the function */
 #pragma GCC visibility push(default)
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size);
@@ -24,7 +22,7 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
 
 static __attribute__((noinline)) void *palloc_slow(apr_pool_t *pool, apr_size_t size)
 {
-    void *object = reapMalloc(&pool->reap, size);
+    void **reap = pool_reap(pool), *object = reap ? reapMalloc(reap, size) : NULL;
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
@@ -39,51 +37,76 @@ void *apr_palloc(apr_pool_t *pool, apr_size_t size)
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
-    void *object = reapCalloc(&pool->reap, 1, size);
+    void **reap = pool_reap(pool), *object = reap ? reapCalloc(reap, 1, size) : NULL;
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
 void apr_pfree(apr_pool_t *pool, void *object)
 {
-    reapFree(&pool->reap, object);
+    void **reap = object ? pool_reap(pool) : NULL;
+
+    if (reap) reapFree(reap, object);
 }
 
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 {
-    void *moved = reapRealloc(&pool->reap, object, size);
+    void **reap = pool_reap(pool), *moved = reap ? reapRealloc(reap, object, size) : NULL;
 
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
 
 /* --- strings --------------------------------------------------------------------------------- */
 
-/* Text goes to a buffer on the stack first, which holds nearly every string that httpd makes, and
- * moves to an object of the pool once it is longer. That object is doubled as needed and cut to
- * size at the end; while nothing else is allocated, both happen in place. */
+/* Text is written where the next object of the pool will be, and becomes that object: nearly every string of
+ * httpd fits there. Where that place is small, or where there is none (the pool has free memory to use
+ * again, or a tool watches it), text begins in a buffer on the stack. Once it is longer it moves to an object
+ * that is doubled as needed and cut to size at the end; while nothing else is allocated, both happen in
+ * place. */
+enum { LINE = 256 /* bytes that the place must have */ };
+
 struct text {
     apr_vformatter_buff_t out; /* first: the formatter knows only this part */
     apr_pool_t *pool;
-    char *object; /* NULL while the text is in first */
-    char first[512];
+    char *start;
+    bool is_object;
+    char first[LINE];
 };
 
-static char *text_start(struct text *text)
+static void text_begin(struct text *text, apr_pool_t *pool)
 {
-    return text->object ? text->object : text->first;
+    const struct reap_front *front = pool->reap;
+    size_t room = (size_t)(front->end - front->bump);
+
+    text->pool = pool;
+    text->start = room < LINE ? text->first : front->bump;
+    text->is_object = false;
+    text->out.curpos = text->start;
+    text->out.endpos = text->start + (room < LINE ? LINE : room) - 1; /* the last byte is the terminator's */
 }
 
-/* Called with the buffer full. One byte past endpos is kept for the terminator. */
+/* Makes the text so far an object of size bytes: by a mere bump, where it is in place. */
+static char *text_take(struct text *text, size_t size, size_t length)
+{
+    if (text->start != text->first) return reap_bump(&text->pool->reap, size);
+    void **reap = pool_reap(text->pool);
+    char *object = reap ? reapMalloc(reap, size) : NULL;
+    return object ? memcpy(object, text->first, length) : NULL;
+}
+
+/* Called with the buffer full. */
 static int text_grow(apr_vformatter_buff_t *out)
 {
     struct text *text = (struct text *)out;
-    size_t length = (size_t)(out->curpos - text_start(text));
-    size_t size = 2 * (length + 1);
-    char *grown = reapRealloc(&text->pool->reap, text->object, size);
+    size_t length = (size_t)(out->curpos - text->start), size = 2 * (length + 1);
+    char *grown = text->is_object ? text->start : text_take(text, length + 1, length);
 
     if (!grown) return -1;
-    if (!text->object) memcpy(grown, text->first, length);
-    text->object = grown;
+    text->start = grown;
+    text->is_object = true;
+    grown = reapRealloc(&text->pool->reap, grown, size);
+    if (!grown) return -1;
+    text->start = grown;
     out->curpos = grown + length;
     out->endpos = grown + size - 1;
     return 0;
@@ -95,13 +118,10 @@ static char *text_finish(struct text *text)
     char *result;
 
     *text->out.curpos++ = '\0';
-    size = (size_t)(text->out.curpos - text_start(text));
-    if (text->object) {
-        result = reapRealloc(&text->pool->reap, text->object, size);
-        return result ? result : text->object;
-    }
-    result = reapMalloc(&text->pool->reap, size);
-    return result ? memcpy(result, text->first, size) : NULL;
+    size = (size_t)(text->out.curpos - text->start);
+    if (!text->is_object) return text_take(text, size, size);
+    result = reapRealloc(&text->pool->reap, text->start, size);
+    return result ? result : text->start;
 }
 
 char *apr_pvsprintf(apr_pool_t *pool, const char *format, va_list args)
@@ -109,14 +129,11 @@ char *apr_pvsprintf(apr_pool_t *pool, const char *format, va_list args)
     struct text text;
     char *result = NULL;
 
-    text.pool = pool;
-    text.object = NULL;
-    text.out.curpos = text.first;
-    text.out.endpos = text.first + sizeof text.first - 1;
+    text_begin(&text, pool);
     if (apr_vformatter(text_grow, &text.out, format, args) != -1)
         result = text_finish(&text);
-    else
-        reapFree(&pool->reap, text.object);
+    else if (text.is_object)
+        reapFree(&pool->reap, text.start);
     return result ? result : pool_exhausted(pool->abort_fn);
 }
 

@@ -13,12 +13,68 @@ struct cleanup {
     cleanup_fn *child; /* before exec; NULL in pre-cleanups, which have none */
 };
 
+/* A request registers and kills some thirty cleanups, and has few at a time. So each pool uses its records
+ * again, and takes a block of them from hoard when it has none left. */
+enum { BLOCK_RECORDS = 7 };
+
+struct cleanup_block {
+    struct cleanup_block *next;
+    struct cleanup records[BLOCK_RECORDS];
+};
+
+/* --- records --------------------------------------------------------------------------------- */
+
+static void spare(apr_pool_t *pool, struct cleanup *record)
+{
+    record->next = pool->spare_cleanups;
+    pool->spare_cleanups = record;
+}
+
+static void spare_all(apr_pool_t *pool, struct cleanup_block *block)
+{
+    for (int i = BLOCK_RECORDS; i-- > 0;) spare(pool, &block->records[i]);
+}
+
+/* A record, or NULL for want of memory. */
+static struct cleanup *take_record(apr_pool_t *pool)
+{
+    struct cleanup *record = pool->spare_cleanups;
+
+    if (!record) {
+        struct cleanup_block *block = hoard_malloc(sizeof *block);
+        if (!block) return NULL;
+        block->next = pool->cleanup_blocks;
+        pool->cleanup_blocks = block;
+        spare_all(pool, block);
+        record = pool->spare_cleanups;
+    }
+    pool->spare_cleanups = record->next;
+    return record;
+}
+
+void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
+{
+    struct cleanup_block *kept = lives_on ? pool->cleanup_blocks : NULL;
+    struct cleanup_block *block = kept ? kept->next : pool->cleanup_blocks, *next;
+
+    if (kept && !block) return; /* its records are the spare ones */
+    for (; block; block = next) {
+        next = block->next;
+        hoard_free(block);
+    }
+    pool->spare_cleanups = NULL;
+    pool->cleanup_blocks = kept;
+    if (!kept) return;
+    kept->next = NULL;
+    spare_all(pool, kept);
+}
+
 /* --- registering ----------------------------------------------------------------------------- */
 
 static void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain,
                  cleanup_fn *child)
 {
-    struct cleanup *cleanup = hoard_malloc(sizeof *cleanup);
+    struct cleanup *cleanup = take_record(pool);
 
     if (!cleanup) {
         pool_exhausted(pool->abort_fn);
@@ -47,21 +103,27 @@ static struct cleanup **find(struct cleanup **list, const void *data, cleanup_fn
     return list;
 }
 
-static void drop(struct cleanup **place)
+static bool drop(apr_pool_t *pool, struct cleanup **place)
 {
     struct cleanup *cleanup = *place;
 
-    if (!cleanup) return;
+    if (!cleanup) return false;
     *place = cleanup->next;
-    hoard_free(cleanup);
+    spare(pool, cleanup);
+    return true;
+}
+
+bool pool_drop_cleanup(apr_pool_t *pool, const void *data, cleanup_fn *plain)
+{
+    return drop(pool, find(&pool->cleanups, data, plain));
 }
 
 /* One function may stand in both lists; APR takes it out of both. */
 void apr_pool_cleanup_kill(apr_pool_t *pool, const void *data, cleanup_fn *plain)
 {
     if (!pool) return;
-    drop(find(&pool->cleanups, data, plain));
-    drop(find(&pool->pre_cleanups, data, plain));
+    pool_drop_cleanup(pool, data, plain);
+    if (pool->pre_cleanups) drop(pool, find(&pool->pre_cleanups, data, plain));
 }
 
 void apr_pool_child_cleanup_set(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
@@ -79,12 +141,12 @@ apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plai
     return plain(data);
 }
 
-void pool_run_cleanups(struct cleanup **list)
+void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list)
 {
     while (*list) {
         struct cleanup cleanup = **list;
 
-        drop(list);
+        drop(pool, list);
         cleanup.plain((void *)cleanup.data);
     }
 }

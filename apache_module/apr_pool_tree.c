@@ -4,45 +4,63 @@
  * A list is guarded by one of a few locks, chosen by the parent's address, rather than by one in
  * each pool: so few can be taken around fork, and a forked child, whose other threads are gone,
  * finds every list whole and every lock free. No more than one is ever held otherwise, and nothing
- * is called under it, so that they have no rank to keep.
+ * is called under it, so that they have no rank to keep. A thread holds one for a few instructions: who
+ * waits spins, and then offers its processor.
  */
 #include "apr_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/single_threaded.h>
 
-enum { LOCK_BITS = 4, LOCKS = 1 << LOCK_BITS };
+enum { LOCK_BITS = 4, LOCKS = 1 << LOCK_BITS, SPINS = 100 };
 
-static struct {
-    _Alignas(64) pthread_mutex_t mutex; /* a cache line each */
-} locks[LOCKS] = {[0 ... LOCKS - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+struct list_lock {
+    _Alignas(64) _Atomic unsigned held; /* a cache line each */
+};
+
+static struct list_lock locks[LOCKS];
+
+static void lock(struct list_lock *lock)
+{
+    unsigned spins = 0;
+
+    while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0)
+        while (atomic_load_explicit(&lock->held, memory_order_relaxed) != 0)
+            if (++spins > SPINS) sched_yield();
+}
+
+static void unlock(struct list_lock *lock)
+{
+    atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
 
 /* Takes the lock of a parent's list, which the high bits of a product choose, since they depend on all
  * bits of the address. NULL where there is one thread, which needs none: it makes no other meanwhile. */
-static pthread_mutex_t *take(const apr_pool_t *parent)
+static struct list_lock *take(const apr_pool_t *parent)
 {
-    uint64_t mixed = (uint64_t)(uintptr_t)parent * UINT64_C(0x9E3779B97F4A7C15);
-    pthread_mutex_t *mutex = &locks[mixed >> (64 - LOCK_BITS)].mutex;
-
     if (__libc_single_threaded) return NULL;
-    pthread_mutex_lock(mutex);
-    return mutex;
+    uint64_t mixed = (uint64_t)(uintptr_t)parent * UINT64_C(0x9E3779B97F4A7C15);
+    struct list_lock *chosen = &locks[mixed >> (64 - LOCK_BITS)];
+    lock(chosen);
+    return chosen;
 }
 
-static void release(pthread_mutex_t *mutex)
+static void release(struct list_lock *taken)
 {
-    if (mutex) pthread_mutex_unlock(mutex);
+    if (taken) unlock(taken);
 }
 
 static void take_all(void)
 {
-    for (int i = 0; i < LOCKS; i++) pthread_mutex_lock(&locks[i].mutex);
+    for (int i = 0; i < LOCKS; i++) lock(&locks[i]);
 }
 
 static void release_all(void)
 {
-    for (int i = LOCKS; i-- > 0;) pthread_mutex_unlock(&locks[i].mutex);
+    for (int i = LOCKS; i-- > 0;) unlock(&locks[i]);
 }
 
 void pool_tree_prepare_for_fork(void)
@@ -52,7 +70,7 @@ void pool_tree_prepare_for_fork(void)
 
 void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent)
 {
-    pthread_mutex_t *taken = take(parent);
+    struct list_lock *taken = take(parent);
 
     pool->parent = parent;
     pool->sibling = parent->child;
@@ -64,7 +82,7 @@ void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent)
 
 void pool_tree_unlink(apr_pool_t *pool)
 {
-    pthread_mutex_t *taken = take(pool->parent);
+    struct list_lock *taken = take(pool->parent);
 
     *pool->ref = pool->sibling;
     if (pool->sibling) pool->sibling->ref = pool->ref;

@@ -9,11 +9,15 @@
  *     SetHandler reap-lua
  *     ReapLuaFree on|off          ReapLuaMaxMemory BYTES[K|M|G]
  *     ReapLuaReport on|off        ReapLuaMaxTime TIME
+ *     ReapLuaDebug on|off         ReapLuaMaxInstructions NUMBER[K|M|G]
+ *     ReapLuaCache BYTES[K|M|G]
  *
  * Each request has a fresh state, so scripts share nothing, and any number run at once under the
- * threaded MPMs.
+ * threaded MPMs. What they share is byte code (script_cache).
  */
 #include "script.h"
+#include "script_cache.h"
+#include "script_error.h"
 #include "script_library.h"
 #include "script_request.h"
 
@@ -38,21 +42,27 @@ enum { UNSET = -1 };
 
 static const apr_int64_t default_max_memory = 64 << 20;
 static const apr_time_t default_max_time = 10 * APR_USEC_PER_SEC;
+static const apr_int64_t default_max_instructions = 1000000000;
+static const apr_int64_t default_cache = 4 << 20;
 
 /* --- directives ---------------------------------------------------------------------------------- */
 
 struct script_config {
     int may_free;
     int report;
-    apr_int64_t max_memory; /* bytes; 0: no limit */
-    apr_time_t max_time;    /* CPU time; 0: no limit */
+    int debug;
+    apr_int64_t max_memory;       /* bytes; 0: no limit */
+    apr_int64_t max_instructions; /* 0: no limit */
+    apr_time_t max_time;          /* CPU time; 0: no limit */
 };
+
+static apr_int64_t cache_size; /* bytes, of each process; 0: no cache */
 
 static void *create_config(apr_pool_t *pool, char *directory)
 {
     (void)directory;
     struct script_config *config = apr_palloc(pool, sizeof *config);
-    *config = (struct script_config){UNSET, UNSET, UNSET, UNSET};
+    *config = (struct script_config){UNSET, UNSET, UNSET, UNSET, UNSET, UNSET};
     return config;
 }
 
@@ -62,6 +72,9 @@ static void *merge_config(apr_pool_t *pool, void *base_config, void *own_config)
     struct script_config *merged = apr_palloc(pool, sizeof *merged);
     merged->may_free = own->may_free != UNSET ? own->may_free : base->may_free;
     merged->report = own->report != UNSET ? own->report : base->report;
+    merged->debug = own->debug != UNSET ? own->debug : base->debug;
+    merged->max_instructions =
+        own->max_instructions != UNSET ? own->max_instructions : base->max_instructions;
     merged->max_memory = own->max_memory != UNSET ? own->max_memory : base->max_memory;
     merged->max_time = own->max_time != UNSET ? own->max_time : base->max_time;
     return merged;
@@ -73,27 +86,58 @@ static struct script_config effective_config(const request_rec *request)
         *(struct script_config *)ap_get_module_config(request->per_dir_config, &reap_lua_module);
     if (config.may_free == UNSET) config.may_free = 1;
     if (config.report == UNSET) config.report = 0;
+    if (config.debug == UNSET) config.debug = 0;
+    if (config.max_instructions == UNSET) config.max_instructions = default_max_instructions;
     if (config.max_memory == UNSET) config.max_memory = default_max_memory;
     if (config.max_time == UNSET) config.max_time = default_max_time;
     return config;
 }
 
-static const char *set_max_memory(cmd_parms *cmd, void *own_config, const char *argument)
+/* A number, with K, M or G for powers of unit. -1 if it is none. */
+static apr_int64_t parse_number(const char *argument, apr_int64_t unit)
 {
-    static const char units[] = "KMG";
-    struct script_config *config = own_config;
+    static const char letters[] = "KMG";
     char *end;
     errno = 0;
-    config->max_memory = apr_strtoi64(argument, &end, 10);
-    const char *unit = *end ? strchr(units, apr_toupper((unsigned char)*end)) : NULL;
-    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (unit) end++;
-    if (end == argument || *end || errno || config->max_memory < 0 ||
-        config->max_memory > (APR_INT64_MAX >> shift))
-        return apr_psprintf(cmd->pool, "%s: '%s' is not a number of bytes (as in 64M)", cmd->cmd->name,
-                            argument);
-    config->max_memory <<= shift;
-    return NULL;
+    apr_int64_t number = apr_strtoi64(argument, &end, 10);
+    if (end == argument || errno || number < 0) return -1;
+    const char *letter = *end ? strchr(letters, apr_toupper((unsigned char)*end)) : NULL;
+    if (letter ? end[1] : *end) return -1;
+    for (; letter && letter >= letters; letter--) {
+        if (number > APR_INT64_MAX / unit) return -1;
+        number *= unit;
+    }
+    return number;
+}
+
+static const char *set_bytes(const cmd_parms *cmd, apr_int64_t *bytes, const char *argument)
+{
+    *bytes = parse_number(argument, 1024);
+    return *bytes >= 0 ? NULL
+                       : apr_psprintf(cmd->pool, "%s: '%s' is not a number of bytes (as in 64M)",
+                                      cmd->cmd->name, argument);
+}
+
+static const char *set_max_memory(cmd_parms *cmd, void *own_config, const char *argument)
+{
+    struct script_config *config = own_config;
+    return set_bytes(cmd, &config->max_memory, argument);
+}
+
+static const char *set_cache(cmd_parms *cmd, void *unused, const char *argument)
+{
+    (void)unused;
+    const char *error = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    return error ? error : set_bytes(cmd, &cache_size, argument);
+}
+
+static const char *set_max_instructions(cmd_parms *cmd, void *own_config, const char *argument)
+{
+    struct script_config *config = own_config;
+    config->max_instructions = parse_number(argument, 1000);
+    return config->max_instructions >= 0
+               ? NULL
+               : apr_psprintf(cmd->pool, "%s: '%s' is not a number (as in 500M)", cmd->cmd->name, argument);
 }
 
 static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *argument)
@@ -120,38 +164,35 @@ static const command_rec directives[] = {
     AP_INIT_TAKE1(
         "ReapLuaMaxMemory", set_max_memory, NULL, RSRC_CONF | ACCESS_CONF,
         "the most that a script may hold of the pool, in bytes or with K, M or G; 64M; 0: no limit"),
+    AP_INIT_FLAG("ReapLuaDebug", ap_set_flag_slot, OFFSET(debug), RSRC_CONF | ACCESS_CONF,
+                 "on: the client gets the error and its traceback; the default is off"),
+    AP_INIT_TAKE1("ReapLuaMaxInstructions", set_max_instructions, NULL, RSRC_CONF | ACCESS_CONF,
+                  "the most instructions of Lua's that a script may use, or with K, M or G; 1G; 0: no limit"),
+    AP_INIT_TAKE1("ReapLuaCache", set_cache, NULL, RSRC_CONF,
+                  "the most that each process keeps of compiled scripts, as in 4M, the default; 0: nothing"),
     AP_INIT_TAKE1("ReapLuaMaxTime", set_max_time, NULL, RSRC_CONF | ACCESS_CONF,
                   "the most CPU time that a script may use, as in 10s or 500ms; 10s; 0: no limit"),
     {.name = NULL}};
 
 /* --- running ------------------------------------------------------------------------------------- */
 
-static void log_traceback(lua_State *L, request_rec *request)
+static int compile_script(lua_State *L, request_rec *request)
 {
-    luaL_traceback(L, L, NULL, 1);
-    char *rest = apr_pstrdup(request->pool, lua_tostring(L, -1)), *line;
-    while ((line = apr_strtok(rest, "\n", &rest)))
-        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, request, "%s", line);
-    lua_pop(L, 1);
-}
-
-/* The message handler: makes any error value a string. */
-static int describe_error(lua_State *L)
-{
-    request_rec *request = script_of(L)->request;
-    if (!lua_isstring(L, 1) && !luaL_getmetafield(L, 1, "__tostring"))
-        lua_pushfstring(L, "%s: the error is a %s value", request->filename, luaL_typename(L, 1));
-    else
-        luaL_tolstring(L, 1, NULL);
-    if (APLOGrdebug(request)) log_traceback(L, request);
-    return 1;
+    errno = 0;
+    int status = luaL_loadfilex(L, request->filename, "t");
+    if (status == LUA_OK) script_cache_store(L, request->filename, &request->finfo);
+    if (status == LUA_ERRFILE)
+        script_of(L)->failed_status = errno == ENOENT ? HTTP_NOT_FOUND : HTTP_FORBIDDEN;
+    if (status == LUA_ERRSYNTAX)
+        script_of(L)->is_old_news =
+            !script_cache_is_news(request->filename, &request->finfo, lua_tostring(L, -1));
+    return status;
 }
 
 static int load_script(lua_State *L, request_rec *request)
 {
-    int status = luaL_loadfilex(L, request->filename, "t");
-    if (status == LUA_ERRFILE) script_of(L)->failed_status = HTTP_FORBIDDEN;
-    return status;
+    script_of(L)->cached = script_cache_load(L, request->filename, &request->finfo);
+    return script_of(L)->cached ? LUA_OK : compile_script(L, request);
 }
 
 /* Everything that may raise an error: called by lua_pcall. */
@@ -159,27 +200,17 @@ static int run_script(lua_State *L)
 {
     script_library_open(L);
     script_request_open(L);
-    script_time_start(L);
+    script_limits_start(L);
     if (load_script(L, script_of(L)->request) != LUA_OK) return lua_error(L);
     lua_call(L, 0, 0);
     return 0;
 }
 
-/* Lua's message; one about memory gets the figures. */
-static const char *error_message(lua_State *L, const struct script *script)
+static void log_error(lua_State *L, struct script *script)
 {
-    const struct script_memory *memory = &script->memory;
-    const char *message = lua_tostring(L, -1);
-    if (!strstr(message, "not enough memory")) return message;
-    return apr_psprintf(script->request->pool, "%s: %s%s, %" APR_SIZE_T_FMT " bytes held%s",
-                        script->request->filename, message, memory->refused ? " (ReapLuaMaxMemory)" : "",
-                        memory->held, memory->frees ? "" : ", garbage included");
-}
-
-static void log_error(lua_State *L, const struct script *script)
-{
-    int level = script->client_gone ? APLOG_INFO : APLOG_ERR;
-    ap_log_rerror(APLOG_MARK, level, 0, script->request, "%s", error_message(L, script));
+    script->error = script_error_text(L, script);
+    int level = script->client_gone ? APLOG_INFO : script->is_old_news ? APLOG_DEBUG : APLOG_ERR;
+    ap_log_rerror(APLOG_MARK, level, 0, script->request, "%s", script->error);
 }
 
 /* --- ways to end --------------------------------------------------------------------------------- */
@@ -197,11 +228,24 @@ static int break_off(struct script *script)
     return OK;
 }
 
+/* With ReapLuaDebug the answer is the line of the log. */
+static int show_error(struct script *script)
+{
+    script->request->status = HTTP_INTERNAL_SERVER_ERROR;
+    ap_set_content_type(script->request, "text/plain; charset=utf-8");
+    apr_table_clear(script->request->headers_out);
+    apr_brigade_puts(script->output, NULL, NULL, script->error);
+    apr_brigade_puts(script->output, NULL, NULL, "\n");
+    script_request_finish(script);
+    return OK;
+}
+
 static int end_in_error(struct script *script)
 {
     if (script->client_gone) return DONE;
     if (script->begun) return break_off(script);
     apr_brigade_cleanup(script->output);
+    if (script->shows_errors && !script->failed_status) return show_error(script);
     script->request->status = HTTP_OK; /* httpd takes another for an error of an error document */
     return script->failed_status ? script->failed_status : HTTP_INTERNAL_SERVER_ERROR;
 }
@@ -229,7 +273,7 @@ static int run(struct script *script)
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     script_attach(L, script);
-    lua_pushcfunction(L, describe_error);
+    lua_pushcfunction(L, script_error_describe);
     lua_pushcfunction(L, run_script);
     int status = lua_pcall(L, 0, 0, 1);
     if (status != LUA_OK) log_error(L, script);
@@ -254,9 +298,14 @@ static int handler(request_rec *request)
     int status = check_request(request);
     if (status != OK) return status;
     struct script_config config = effective_config(request);
-    struct script script = {.request = request, .reports = config.report, .time = {.limit = config.max_time}};
+    struct script script = {
+        .request = request,
+        .reports = config.report,
+        .shows_errors = config.debug,
+        .limits = {.max_time = config.max_time, .max_instructions = config.max_instructions}};
     script.output = apr_brigade_create(request->pool, request->connection->bucket_alloc);
     script_memory_init(&script.memory, request->pool, config.may_free, (size_t)config.max_memory);
+    script.memory.limits = &script.limits;
     ap_set_content_type(request, "text/plain; charset=utf-8");
     return run(&script);
 }
@@ -270,9 +319,24 @@ static int announce(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, se
     return OK;
 }
 
+static int set_defaults(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary)
+{
+    (void)pool, (void)log, (void)temporary;
+    cache_size = default_cache;
+    return OK;
+}
+
+static void start_child(apr_pool_t *pool, server_rec *server)
+{
+    (void)pool, (void)server;
+    script_cache_init((size_t)cache_size);
+}
+
 static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
+    ap_hook_pre_config(set_defaults, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(announce, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(handler, NULL, NULL, APR_HOOK_MIDDLE);
 }

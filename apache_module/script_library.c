@@ -2,9 +2,19 @@
 /* script_library: see the header. */
 #include "script_library.h"
 #include "script.h"
+#include "script_coroutine.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
+
+enum { LONGEST_TABLE = 100000000 };
+
+/* After a yield inside of the function, Lua goes on here. */
+static int finish(lua_State *L, int status, lua_KContext context)
+{
+    (void)status, (void)context;
+    return lua_gettop(L);
+}
 
 /* Calls the upvalue, as a rule the standard function, with the arguments on the stack. */
 static int call_standard(lua_State *L)
@@ -12,7 +22,7 @@ static int call_standard(lua_State *L)
     int arguments = lua_gettop(L);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
-    lua_call(L, arguments, LUA_MULTRET);
+    lua_callk(L, arguments, LUA_MULTRET, 0, finish);
     return lua_gettop(L);
 }
 
@@ -39,7 +49,7 @@ static int setmetatable_without_gc(lua_State *L)
  * in a hook, where hooks are off, and an endless handler could not be ended. */
 static int handle_message(lua_State *L)
 {
-    if (script_of(L)->time.over) return 1;
+    if (script_of(L)->limits.over) return 1;
     return call_standard(L);
 }
 
@@ -53,11 +63,56 @@ static int xpcall_in_time(lua_State *L)
     return call_standard(L);
 }
 
-static void replace_global(lua_State *L, const char *name, lua_CFunction function)
+/* A collection goes through all that the script holds. */
+static int collect_charged(lua_State *L)
 {
-    lua_getglobal(L, name);
+    script_limits_charge(L, (lua_Integer)script_of(L)->memory.held / 64);
+    return call_standard(L);
+}
+
+/* string.rep(s, n, separator): nothing n times is no loop of n rounds. */
+static int repeat(lua_State *L)
+{
+    size_t size, separator;
+    luaL_checklstring(L, 1, &size);
+    luaL_checkinteger(L, 2);
+    luaL_optlstring(L, 3, "", &separator);
+    if (size != 0 || separator != 0) return call_standard(L);
+    lua_pushliteral(L, "");
+    return 1;
+}
+
+/* table.move(from, first, last, to, table) */
+static int move(lua_State *L)
+{
+    lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
+    lua_Integer distance;
+    if (last < first)
+        distance = 0;
+    else if (__builtin_sub_overflow(last, first, &distance) || distance > LONGEST_TABLE)
+        return luaL_argerror(L, 3, "too many elements to move");
+    script_limits_charge(L, distance);
+    return call_standard(L);
+}
+
+/* table.insert and table.remove go through a table whose length a metatable tells. */
+static int check_length(lua_State *L)
+{
+    if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_Integer length = luaL_len(L, 1);
+        if (length > LONGEST_TABLE) return luaL_argerror(L, 1, "the table is too long");
+        if (length > 0) script_limits_charge(L, length);
+    }
+    return call_standard(L);
+}
+
+/* In the table on top of the stack. */
+static void replace(lua_State *L, const char *name, lua_CFunction function)
+{
+    lua_getfield(L, -1, name);
     lua_pushcclosure(L, function, 1);
-    lua_setglobal(L, name);
+    lua_setfield(L, -2, name);
 }
 
 static void remove_global(lua_State *L, const char *name)
@@ -68,16 +123,30 @@ static void remove_global(lua_State *L, const char *name)
 
 void script_library_open(lua_State *L)
 {
-    static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},       {LUA_STRLIBNAME, luaopen_string},
-                                         {LUA_TABLIBNAME, luaopen_table}, {LUA_MATHLIBNAME, luaopen_math},
-                                         {LUA_UTF8LIBNAME, luaopen_utf8}, {NULL, NULL}};
+    static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},
+                                         {LUA_STRLIBNAME, luaopen_string},
+                                         {LUA_TABLIBNAME, luaopen_table},
+                                         {LUA_MATHLIBNAME, luaopen_math},
+                                         {LUA_UTF8LIBNAME, luaopen_utf8},
+                                         {LUA_COLIBNAME, luaopen_coroutine},
+                                         {NULL, NULL}};
     for (const luaL_Reg *library = libraries; library->name; library++) {
         luaL_requiref(L, library->name, library->func, 1);
         lua_pop(L, 1);
     }
     remove_global(L, "dofile");
     remove_global(L, "loadfile");
-    replace_global(L, "load", load_text);
-    replace_global(L, "xpcall", xpcall_in_time);
-    replace_global(L, "setmetatable", setmetatable_without_gc);
+    lua_pushglobaltable(L);
+    replace(L, "load", load_text);
+    replace(L, "xpcall", xpcall_in_time);
+    replace(L, "setmetatable", setmetatable_without_gc);
+    replace(L, "collectgarbage", collect_charged);
+    lua_getfield(L, -1, LUA_STRLIBNAME);
+    replace(L, "rep", repeat);
+    lua_getfield(L, -2, LUA_TABLIBNAME);
+    replace(L, "move", move);
+    replace(L, "insert", check_length);
+    replace(L, "remove", check_length);
+    lua_pop(L, 3);
+    script_coroutine_open(L);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_library: what of Lua's standard library a script in the server gets.
  *
- * string, table, math, utf8, and the basic functions, with these differences:
+ * string, table, math, utf8, coroutine (script_coroutine), and the basic functions, with these differences:
  *   dofile, loadfile  absent: they read any file that the server may read. So are io, os, package and
  *                     debug: files, processes, shared objects, and ways around the limits.
- *   coroutine         absent: each coroutine has an instruction hook of its own, and by nesting them a
- *                     script could stretch its time limit at will.
  *   load              takes text only: made-up byte code can crash the interpreter.
  *   setmetatable      refuses a metatable with __gc: finalizers run with hooks off, so an endless one
  *                     could not be ended; and the state goes with its pool, without a last collection.
  *   xpcall            calls no message handler once time is over: it would run with hooks off.
+ *   string.rep, table.move, table.insert, table.remove, collectgarbage
+ *                     count as the instructions that their work takes: C code meets no hook.
  *   print             writes to the response (script_request).
  */
 #ifndef SCRIPT_LIBRARY_H

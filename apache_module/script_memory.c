@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { BETWEEN_LOOKS = 1 << 20 }; /* bytes */
+
 bool script_memory_pools_free(void)
 {
     return apr_pfree && apr_prealloc;
@@ -48,10 +50,32 @@ static bool within_limit(struct script_memory *memory, size_t more)
     return false;
 }
 
+static bool is_short(const struct script_memory *memory)
+{
+    return memory->limit != 0 && memory->held > memory->limit - memory->limit / 16;
+}
+
 static void account(struct script_memory *memory, size_t taken, size_t given_back)
 {
     memory->held += taken - given_back;
+    memory->taken += taken;
     if (memory->held > memory->peak) memory->peak = memory->held;
+    bool presses = is_short(memory) && !memory->pressed;
+    if (memory->taken < BETWEEN_LOOKS && !presses) return;
+    memory->taken = 0;
+    memory->pressed |= presses;
+    script_limits_hurry(memory->limits);
+}
+
+void script_memory_look(lua_State *L, struct script_memory *memory)
+{
+    if (!memory->pressed) return;
+    memory->pressed = false;
+    if (memory->frees) lua_gc(L, LUA_GCCOLLECT, 0);
+    if (!is_short(memory)) return;
+    memory->refused = true;
+    lua_pushliteral(L, "not enough memory");
+    lua_error(L);
 }
 
 static void *allocate(struct script_memory *memory, size_t size)

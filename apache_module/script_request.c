@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_request: see the header. */
 #include "script_request.h"
+#include "script_forms.h"
 
 #include <apr_buckets.h>
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <http_protocol.h>
 #include <lauxlib.h>
@@ -21,6 +23,7 @@ void script_request_report(struct script *script)
     if (script->begun || !script->reports) return;
     apr_table_setn(request->err_headers_out, "X-Reap-Bytes-Held", held);
     apr_table_setn(request->err_headers_out, "X-Reap-Peak", peak);
+    apr_table_setn(request->err_headers_out, "X-Reap-Script", script->cached ? "cached" : "compiled");
 }
 
 /* An apr_brigade_flush: httpd's own does not tell us that the response has begun. */
@@ -142,9 +145,55 @@ static int headers_out_index(lua_State *L)
     return push_header(L, script_of(L)->request->headers_out);
 }
 
+/* next(headers, name): upvalue 1 is the table of APR's, upvalue 2 the index of the next element. */
+static int next_header(lua_State *L)
+{
+    const apr_array_header_t *elements = apr_table_elts(lua_touserdata(L, lua_upvalueindex(1)));
+    lua_Integer i = lua_tointeger(L, lua_upvalueindex(2));
+    if (i >= elements->nelts) return 0;
+    const apr_table_entry_t *element = (const apr_table_entry_t *)elements->elts + i;
+    lua_pushinteger(L, i + 1);
+    lua_replace(L, lua_upvalueindex(2));
+    lua_pushstring(L, element->key);
+    lua_pushstring(L, element->val);
+    return 2;
+}
+
+static int push_iterator(lua_State *L, apr_table_t *headers)
+{
+    lua_pushlightuserdata(L, headers);
+    lua_pushinteger(L, 0);
+    lua_pushcclosure(L, next_header, 2);
+    return 1;
+}
+
+static int headers_in_pairs(lua_State *L)
+{
+    return push_iterator(L, script_of(L)->request->headers_in);
+}
+
+static int headers_out_pairs(lua_State *L)
+{
+    return push_iterator(L, script_of(L)->request->headers_out);
+}
+
+/* A script that puts foreign text into a header must not send headers of a stranger's, or a body. */
+static void check_header(lua_State *L, int index)
+{
+    size_t size;
+    const char *text = luaL_checklstring(L, index, &size);
+    for (size_t i = 0; i < size; i++)
+        if ((apr_iscntrl(text[i]) && text[i] != '\t') ||
+            (index == 2 && strchr(" \t()<>@,;:\\\"/[]?={}", text[i])))
+            luaL_argerror(L, index,
+                          index == 2 ? "no name of a header" : "a header has no control characters");
+    if (index == 2 && size == 0) luaL_argerror(L, index, "no name of a header");
+}
+
 /* A copy that outlives the state's garbage collection. */
 static const char *keep_string(lua_State *L, int index)
 {
+    check_header(L, index);
     const char *copy = script_memory_strdup(&script_of(L)->memory, luaL_checkstring(L, index));
     if (!copy) luaL_error(L, "not enough memory");
     return copy;
@@ -214,7 +263,7 @@ static int request_newindex(lua_State *L)
 }
 
 /* Gives the table on top of the stack a metatable. */
-static void set_access(lua_State *L, lua_CFunction index, lua_CFunction newindex)
+static void set_access(lua_State *L, lua_CFunction index, lua_CFunction newindex, lua_CFunction pairs)
 {
     lua_createtable(L, 0, 2);
     lua_pushcfunction(L, index);
@@ -222,6 +271,10 @@ static void set_access(lua_State *L, lua_CFunction index, lua_CFunction newindex
     if (newindex) {
         lua_pushcfunction(L, newindex);
         lua_setfield(L, -2, "__newindex");
+    }
+    if (pairs) {
+        lua_pushcfunction(L, pairs);
+        lua_setfield(L, -2, "__pairs");
     }
     lua_setmetatable(L, -2);
 }
@@ -239,13 +292,14 @@ void script_request_open(lua_State *L)
                                      {"requestbody", request_body},
                                      {NULL, NULL}};
     luaL_newlib(L, calls);
+    script_forms_open(L);
     lua_newtable(L);
-    set_access(L, headers_in_index, refuse_newindex);
+    set_access(L, headers_in_index, refuse_newindex, headers_in_pairs);
     lua_setfield(L, -2, "headers_in");
     lua_newtable(L);
-    set_access(L, headers_out_index, headers_out_newindex);
+    set_access(L, headers_out_index, headers_out_newindex, headers_out_pairs);
     lua_setfield(L, -2, "headers_out");
-    set_access(L, request_index, request_newindex);
+    set_access(L, request_index, request_newindex, NULL);
     lua_setglobal(L, "r");
     lua_register(L, "print", print);
 }

@@ -4,7 +4,8 @@
  *   read        r.method, r.uri, r.args, r.path_info, r.protocol, r.hostname, r.useragent_ip, r.user,
  *               r.filename, r.the_request; r.headers_in["Name"], in any case of letters
  *   read, set   r.status, r.content_type, r.headers_out["Name"]
- *   calls       r:write(...) (also r:puts), r:flush(), r:requestbody(); print(...)
+ *   calls       r:write(...) (also r:puts), r:flush(), r:requestbody(); print(...); those of script_forms
+ *   pairs       of r.headers_in and r.headers_out
  *
  * The names are mod_lua's where the meaning is the same. Output is buffered, 8000 bytes of it, and
  * until the first of it leaves, the script may still fail with a clean error response.

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_reap.h: calls that reaps add to APR's pools.
  *
- * Under libreap-apr every apr_pool_t is a reap, and these three calls do what stock pools cannot. A module
- * that includes this header can still run on stock pools: define REAP_APR_OPTIONAL before the include, which
- * declares the calls weak, and test their addresses.
+ * Under libreap-apr every apr_pool_t is a reap, and these calls do what stock pools cannot. A module that
+ * needs libreap-apr includes this header as it is.
+ *
+ * A module that loads everywhere defines REAP_APR_OPTIONAL before the include. Then all calls of this header
+ * are weak, and those of reap.h and hoard.h, too, if the module includes these after it: the module loads on
+ * stock pools. A call of this header is safe there, and does what stock pools can do:
+ *
+ *     apr_pfree(pool, object)            nothing: the object goes with the pool
+ *     apr_prealloc_sized(pool, ...)      copies into a new object, or leaves one that does not grow
+ *     apr_prealloc(pool, NULL, size)     apr_palloc
+ *     apr_prealloc(pool, object, size)   NULL, and the object stays: stock pools do not know its size
+ *     apr_pool_reap(pool)                NULL
+ *
+ * A call of reap.h or hoard.h needs a test before it: `if (apr_reap_loaded())`. Names without arguments are
+ * addresses as always: apr_pfree is NULL on stock pools, and a call that is younger than the library, too.
  *
  * Threads: one thread at a time uses a pool, as with apr_palloc.
  */
@@ -11,6 +23,7 @@
 #define APR_REAP_H
 
 #include <apr_pools.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,8 +44,63 @@ void apr_pfree(apr_pool_t *pool, void *object);
  * pool's abort function, and returns NULL; the object stays as it was. */
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size);
 
-/* The handle of the pool's reap, for the calls of reap.h; valid as long as the pool. */
+/* The handle of the pool's reap, for the calls of reap.h; valid as long as the pool. A pool gets its reap
+ * with its first object, name or child, or by this call. When there is no memory, calls the pool's abort
+ * function, and returns NULL. */
 void **apr_pool_reap(apr_pool_t *pool);
+
+/* Whether the pools of this process are reaps: 1 or 0. */
+static APR_INLINE int apr_reap_loaded(void)
+{
+#ifdef REAP_APR_OPTIONAL
+    return apr_pfree && apr_prealloc && apr_pool_reap;
+#else
+    return 1;
+#endif
+}
+
+/* apr_prealloc for every kind of pool. old_size is how many bytes of the object are to be kept, at most its
+ * size; nothing is read of it for NULL. Reaps know the size themselves; stock pools copy so many bytes, and
+ * the old object stays in the pool. */
+static APR_INLINE void *apr_prealloc_sized(apr_pool_t *pool, void *object, apr_size_t old_size,
+                                           apr_size_t size)
+{
+    void *place;
+    if (apr_reap_loaded()) return apr_prealloc(pool, object, size);
+    if (object && size <= old_size) return object;
+    place = apr_palloc(pool, size);
+    return place && object ? memcpy(place, object, old_size) : place;
+}
+
+#ifdef REAP_APR_OPTIONAL
+
+static APR_INLINE void reap_apr_free(apr_pool_t *pool, void *object)
+{
+    if (apr_reap_loaded()) apr_pfree(pool, object);
+}
+
+static APR_INLINE void *reap_apr_realloc(apr_pool_t *pool, void *object, apr_size_t size)
+{
+    if (apr_reap_loaded()) return apr_prealloc(pool, object, size);
+    return object ? NULL : apr_palloc(pool, size);
+}
+
+static APR_INLINE void **reap_apr_handle(apr_pool_t *pool)
+{
+    return apr_reap_loaded() ? apr_pool_reap(pool) : NULL;
+}
+
+/* With arguments the names are the functions above; without, they are the addresses of the library's. */
+#define apr_pfree(pool, object) reap_apr_free(pool, object)
+#define apr_prealloc(pool, object, size) reap_apr_realloc(pool, object, size)
+#define apr_pool_reap(pool) reap_apr_handle(pool)
+
+/* For reap.h and hoard.h, which may follow. */
+#ifndef REAP_OPTIONAL
+#define REAP_OPTIONAL
+#endif
+
+#endif
 
 #ifdef __cplusplus
 }

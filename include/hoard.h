@@ -61,6 +61,11 @@ size_t hoard_usable_size(const void *block);
  * back, else 0, as malloc_trim does. */
 int hoard_trim(size_t keep);
 
+/* Asks for a thread of the library that gives unused memory back also while the program is idle, as
+ * REAP_OPTIONS=purge_thread=1 does. It starts soon; in the child of a fork another one does. With
+ * purge_thread=0 nothing happens. Meant for programs that have threads. Threads: any. */
+void hoard_purge_when_idle(void);
+
 struct hoard_stats {
     size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
@@ -81,6 +86,22 @@ int hoard_stats(struct hoard_stats *stats);
 
 /* Writes the figures of hoard_stats, the options in force, and the reason for the path. */
 void hoard_report(FILE *out);
+
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+ * and the address of each call is NULL then. */
+#ifdef REAP_OPTIONAL
+#pragma weak hoard_free
+#pragma weak hoard_malloc
+#pragma weak hoard_calloc
+#pragma weak hoard_realloc
+#pragma weak hoard_aligned_alloc
+#pragma weak hoard_posix_memalign
+#pragma weak hoard_usable_size
+#pragma weak hoard_trim
+#pragma weak hoard_stats
+#pragma weak hoard_report
+#pragma weak hoard_purge_when_idle
+#endif
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

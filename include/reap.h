@@ -104,7 +104,8 @@ void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 reap_t *reapNew(reap_t *parent);
 
 /* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
- * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. */
+ * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. The
+ * reap keeps the chunks that rounds like this one need, up to 1 MiB and its first chunk: see reapTrim. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
@@ -200,6 +201,11 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
  * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
  * NULL, or memory of malloc's, which stays as it is. */
 int reapFreeAny(void *object);
+
+/* Gives back the chunks that the reap keeps for later rounds, all but `keep` bytes of them, and the one that
+ * it keeps for its next child. Objects stay where they are. Returns the bytes that went back to the heap,
+ * which gives them to the OS as it does all unused memory. */
+size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
@@ -318,15 +324,16 @@ struct reap_view {
 };
 
 /* reapReport for programs: calls fn for the reap and for every reap below it, parents first, newest children
- * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result.
- * fn may allocate anywhere; it must not destroy a reap of the survey. While other threads create and destroy
- * reaps, those that come and go may be missing, and all others are there. Ages are known of reaps that were
- * made since the process listens (reapListen). */
+ * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result;
+ * or returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and create and
+ * destroy reaps, but for the survey's own. Other threads may do so too: a reap that is there all the time is
+ * shown once, one that comes, goes or moves meanwhile perhaps not. Ages are known of reaps that were made
+ * since the process listens (reapListen). */
 int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(2));
 
 /* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes, without
- * counting objects. It takes some ten instructions a reap. Other threads may use, create and destroy the
+ * counting objects. It takes some thirty instructions a reap. Other threads may use, create and destroy the
  * reaps below; those that create or destroy a child of one of them wait meanwhile. */
 size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
@@ -339,12 +346,12 @@ int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void 
 
 /* Opens a Unix socket at which a thread of the library's answers questions (reap-ask(1)): trees of reaps, the
  * backend's memory, as text or JSON. address is a path, or "@name" for an abstract one; %p in it stands for
- * the process's number. REAP_OPTIONS=ask=ADDRESS does the same. Only processes with this one's effective user,
- * and root's, get answers. The process listens until it ends. A forked child listens by itself, at one of
- * its first calls that need memory, if the address has %p; otherwise it does not listen. Where a path has a
- * socket at which nobody listens, the new one takes its place. Returns 0, also if the process listens at this
- * address already; or -1 and sets errno: EADDRINUSE, EBUSY (it listens at another address), EINVAL (no name),
- * ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
+ * the process's number. REAP_OPTIONS=ask=ADDRESS does the same. Only processes with this one's effective
+ * user, and root's, get answers. The process listens until it ends. A forked child listens by itself, at one
+ * of its first calls that need memory, if the address has %p; otherwise it does not listen. Where a path has
+ * a socket at which nobody listens, the new one takes its place. Returns 0, also if the process listens at
+ * this address already; or -1 and sets errno: EADDRINUSE, EBUSY (it listens at another address), EINVAL (no
+ * name), ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
 int reapListen(const char *address) REAP_ATTRIBUTE(nonnull(1));
 
 /* Adds a question. For the line "NAME ARGUMENTS" from outside the library's thread calls fn, one call at a
@@ -423,8 +430,65 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+ * and the address of each call is NULL then. reapMalloc becomes a call, also with optimisation; reap_bump is
+ * inline as always. */
+#ifdef REAP_OPTIONAL
+#pragma weak reapVersion
+#pragma weak reapCreate
+#pragma weak reapNew
+#pragma weak reapFreeAll
+#pragma weak reapDestroy
+#pragma weak reapMalloc
+#pragma weak reapFree
+#pragma weak reapCreateWith
+#pragma weak reapCalloc
+#pragma weak reapRealloc
+#pragma weak reapAlignedAlloc
+#pragma weak reapStrdup
+#pragma weak reapStrndup
+#pragma weak reapMemdup
+#pragma weak reapPrintf
+#pragma weak reapVprintf
+#pragma weak reapUsableSize
+#pragma weak reapOf
+#pragma weak reapFreeAny
+#pragma weak reapParent
+#pragma weak reapSetName
+#pragma weak reapName
+#pragma weak reapOnDestroy
+#pragma weak reapCancelOnDestroy
+#pragma weak reapMark
+#pragma weak reapRewind
+#pragma weak reapUnmark
+#pragma weak reapAppend
+#pragma weak reapAppendString
+#pragma weak reapAppendf
+#pragma weak reapVappendf
+#pragma weak reapExtend
+#pragma weak reapFinish
+#pragma weak reapStats
+#pragma weak reapReport
+#pragma weak reapWalk
+#pragma weak reapMove
+#pragma weak reapAdopt
+#pragma weak reapEnter
+#pragma weak reapLeave
+#pragma weak reapEnterQuietly
+#pragma weak reapEntered
+#pragma weak reapSetLimit
+#pragma weak reapOnLimit
+#pragma weak reapAnswer
+#pragma weak reapBackendJson
+#pragma weak reapHeldBytes
+#pragma weak reapListen
+#pragma weak reapSurvey
+#pragma weak reapTrim
+#endif
+
 /* The library's reapMalloc, which the inline one below calls. */
-#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE)
+#if defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && defined(__GNUC__) && !defined(REAP_NO_INLINE) && \
+    !defined(REAP_OPTIONAL)
 #define REAP_INLINE 1
 void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
 #endif

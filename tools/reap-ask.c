@@ -3,8 +3,8 @@
  *
  *     reap-ask [-t SECONDS] PROCESS|ADDRESS [QUESTION [ARGUMENT...]]
  *
- * Status 0: an answer is on standard output. 1: there is none, and a line on standard error says why. 2: wrong
- * usage.
+ * Status 0: an answer is on standard output. 1: there is none, and a line on standard error says why. 2:
+ * wrong usage.
  */
 #include <errno.h>
 #include <signal.h>
@@ -81,8 +81,7 @@ static void fail_to_connect(const char *whom, long process, const char *address)
 {
     const char *why = strerror(errno);
     bool is_nobody = errno == ECONNREFUSED || errno == ENOENT;
-    if (errno == EACCES || errno == EPERM)
-        fail(1, "this user may not ask %s: %s", whom, why);
+    if (errno == EACCES || errno == EPERM) fail(1, "this user may not ask %s: %s", whom, why);
     if (errno == EAGAIN) fail(1, "%s is too busy to answer: too many ask it", whom);
     if (!is_nobody) fail(1, "%s cannot be asked: %s", address, why);
     if (process != 0)

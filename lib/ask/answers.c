@@ -95,7 +95,8 @@ static size_t hash_of(const char *name)
 static struct tag *find_tag(struct tags *tags, const char *given)
 {
     char name[TAG_NAME] = "";
-    strncat(name, *given ? given : "(no name)", sizeof name - 1);
+    const char *text = *given ? given : "(no name)";
+    memcpy(name, text, strnlen(text, sizeof name - 1));
     for (size_t i = hash_of(name) % TAGS;; i = (i + 1) % TAGS) {
         struct tag *tag = &tags->tags[i];
         if (tag->reaps != 0 && strcmp(tag->name, name) == 0) return tag;
@@ -133,7 +134,7 @@ static void list_tags(FILE *out)
         fprintf(out, "reap: no memory for this answer\n");
         return;
     }
-    strcpy(tags->tags[TAGS].name, "(other names)");
+    snprintf(tags->tags[TAGS].name, TAG_NAME, "(other names)");
     reapSurvey(NULL, add_to_tag, tags);
     qsort(tags->tags, TAGS + 1, sizeof(struct tag), compare_tags);
     for (const struct tag *tag = tags->tags; tag <= tags->tags + TAGS && tag->reaps != 0; tag++)

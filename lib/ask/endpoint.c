@@ -40,10 +40,7 @@ static int bind_to(int fd, const char *address)
     return bind(fd, (struct sockaddr *)&to, size) == 0 ? 0 : errno;
 }
 
-static int new_socket(void)
-{
-    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
+static int new_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 /* Takes a descriptor over, under a higher number if there is one. */
 static void adopt(struct endpoint *endpoint, int fd)
@@ -81,8 +78,8 @@ static int put_in_place(const char *temporary, const char *address)
     return rename(temporary, address) == 0 ? 0 : errno;
 }
 
-/* Listens under another name first: so nobody finds the socket at its place before it listens, and takes it for
- * stale. The descriptor's mode becomes the socket's. */
+/* Listens under another name first: so nobody finds the socket at its place before it listens, and takes it
+ * for stale. The descriptor's mode becomes the socket's. */
 static int listen_at_path(int fd, const char *address, int waiting)
 {
     char temporary[ENDPOINT_NAME + 16];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint.h: Unix sockets of the library's own, in a program that knows nothing of them.
  *
- * A program may close all descriptors, and open others under their numbers. So an endpoint knows its socket, and
- * looks before each use whether it is still that one. Its numbers are above those that programs close by habit,
- * and programs started by exec do not get it. Nothing here waits.
+ * A program may close all descriptors, and open others under their numbers. So an endpoint knows its socket,
+ * and looks before each use whether it is still that one. Its numbers are above those that programs close by
+ * habit, and programs started by exec do not get it. Nothing here waits.
  */
 #ifndef ENDPOINT_H
 #define ENDPOINT_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by which
- * reaps have ages.
+/* listener.c: the thread that answers questions from outside (reapListen, option ask), and the seconds by
+ * which reaps have ages.
  *
- * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts off
- * those that make no progress. It answers a question as a whole, before the first byte of the answer goes out.
+ * One thread serves all clients. It never waits for one of them: it reads and writes what it can, and cuts
+ * off those that make no progress. It answers a question as a whole, before the first byte of the answer goes
+ * out.
  *
  *     client    ---- question, a line ---->    asking, until the line's end or the deadline
  *               <----- answer, end --------    answering, until all of it is out or the deadline
@@ -37,7 +38,7 @@ enum {
     QUESTION_MS = 1000,    /* from the connection to the line's end */
     PROGRESS_MS = 1000,    /* between two bytes of the answer */
     ANSWER_MS = 60 * 1000, /* for all of it */
-    PAUSE_MS = 1000,       /* when the process has no descriptors */
+    PAUSE_MS = 500,        /* when the process has no descriptors, or has closed the socket */
     SECOND_MS = 1000,
 };
 
@@ -47,18 +48,19 @@ struct client {
     uint64_t deadline, end; /* in ms: of the next progress, of all */
     size_t length, sent;
     struct text text;
-    char question[QUESTION];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
-static char given[ENDPOINT_NAME];                        /* with %p, as the user gave it; "": none */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
+static char given[ENDPOINT_NAME];                         /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
-static bool runs;   /* this process has the thread */
-static pid_t owner; /* of the address */
+static bool runs;     /* this process has the thread, */
+static bool is_ahead; /* or it is just starting, with the socket that reapListen has opened */
+static pid_t owner;   /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
 static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
+static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
 /* --- the address ----------------------------------------------------------------------------- */
@@ -101,13 +103,19 @@ static void hang_up(struct client *client)
     text_drop(&client->text);
 }
 
-static void refuse(struct client *client)
+/* Gives a client this line in the place of an answer. */
+static void refuse(struct client *client, const char *line)
+{
+    endpoint_write(&client->endpoint, line, strlen(line));
+    hang_up(client);
+}
+
+static void refuse_user(struct client *client)
 {
     char line[128];
-    size_t n = report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n",
-                             (unsigned)geteuid(), (unsigned)getpid());
-    endpoint_write(&client->endpoint, line, n);
-    hang_up(client);
+    report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", (unsigned)geteuid(),
+                  (unsigned)getpid());
+    refuse(client, line);
 }
 
 /* Accepts a client. False: there is none, or no room for it. */
@@ -117,13 +125,13 @@ static bool accept_one(uint64_t now)
     while (client < clients + CLIENTS && client->endpoint.fd >= 0) client++;
     if (client == clients + CLIENTS) return false;
     int error = endpoint_accept(&listener, &client->endpoint);
-    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
-        pause_until = now + PAUSE_MS;
+    bool is_usual = error == EAGAIN || error == EINTR || error == ECONNABORTED;
+    if (error != 0 && !is_usual) pause_until = now + PAUSE_MS;
     if (error != 0) return false;
     client->answers = false;
     client->deadline = client->end = now + QUESTION_MS;
     client->length = client->sent = 0;
-    if (!endpoint_is_trusted(&client->endpoint)) refuse(client);
+    if (!endpoint_is_trusted(&client->endpoint)) refuse_user(client);
     return true;
 }
 
@@ -143,13 +151,14 @@ static void write_answer(struct client *client, uint64_t now)
 /* Answers a question whose line has ended. */
 static void answer(struct client *client, uint64_t now)
 {
-    static const char no_memory_line[] = "reap: no memory for this answer\n";
     FILE *out = text_begin(&client->text);
     if (out) {
-        questions_answer(client->question, out);
+        questions_answer(questions[client - clients], out);
         text_end(&client->text, out);
-    } else {
-        text_add(&client->text, no_memory_line, sizeof no_memory_line - 1);
+    }
+    if (!out || (client->text.is_cut && !client->text.bytes)) {
+        refuse(client, "reap: no memory for this answer\n");
+        return;
     }
     client->answers = true;
     client->end = now + ANSWER_MS;
@@ -157,16 +166,9 @@ static void answer(struct client *client, uint64_t now)
     write_answer(client, now);
 }
 
-static void refuse_length(struct client *client)
-{
-    static const char line[] = "reap: this question is too long: 4095 bytes are the most\n";
-    endpoint_write(&client->endpoint, line, sizeof line - 1);
-    hang_up(client);
-}
-
 static void read_question(struct client *client, uint64_t now)
 {
-    char *to = client->question + client->length;
+    char *to = questions[client - clients] + client->length;
     ssize_t n = endpoint_read(&client->endpoint, to, QUESTION - client->length);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n < 0 || (n == 0 && client->length == 0)) {
@@ -177,7 +179,7 @@ static void read_question(struct client *client, uint64_t now)
     char *end = memchr(to, '\n', (size_t)n);
     if (!end && n > 0 && client->length < QUESTION) return;
     if (!end && client->length == QUESTION) {
-        refuse_length(client);
+        refuse(client, "reap: this question is too long: 4095 bytes are the most\n");
         return;
     }
     *(end ? end : to) = '\0';
@@ -230,30 +232,31 @@ static void serve(const struct pollfd ready[CLIENTS + 1])
             hang_up(client);
     }
     if (ready[CLIENTS].revents != 0)
-        while (accept_one(now)) continue;
+        for (unsigned i = 0; i < CLIENTS && accept_one(now); i++) continue;
 }
 
 /* The program may have closed the socket with all its descriptors. */
 static void reopen(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     if (!endpoint_is_open(&listener)) {
         listener.fd = -1;
         open_listener();
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
 }
 
 static bool begin(void)
 {
-    pthread_mutex_lock(&lock);
-    bool is_first = !runs && given[0];
-    int error = is_first && listener.fd < 0 ? open_listener() : 0;
+    pthread_mutex_lock(&mutex);
+    bool serves = is_ahead || (!runs && given[0]);
+    int error = serves && !is_ahead ? open_listener() : 0;
     if (error != 0) complain(error);
-    if (is_first && error == 0) runs = true;
+    is_ahead = false;
+    if (serves) runs = error == 0;
     start_clock();
-    pthread_mutex_unlock(&lock);
-    return is_first && error == 0;
+    pthread_mutex_unlock(&mutex);
+    return serves && error == 0;
 }
 
 static void *listen_and_answer(void *unused)
@@ -283,19 +286,19 @@ static bool is_wanted(void)
     return given[0] && !runs;
 }
 
-/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change stays
- * as it was, or is forgotten. */
+/* Nothing is locked here: the child has one thread. What another thread of the parent was about to change
+ * stays as it was, or is forgotten. */
 static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    memcpy(&lock, &fresh, sizeof lock);
+    memcpy(&mutex, &fresh, sizeof mutex);
     questions_fork_child();
     endpoint_close(&listener);
     for (struct client *client = clients; client < clients + CLIENTS; client++) {
         endpoint_close(&client->endpoint);
         client->text = (struct text){.bytes = NULL};
     }
-    runs = false;
+    runs = is_ahead = false;
     if (!process_name_has_number(given)) given[0] = '\0';
 }
 
@@ -309,19 +312,22 @@ __attribute__((constructor)) static void listener_start(void) { service_register
 
 __attribute__((destructor)) static void listener_end(void)
 {
-    if (!runs) return;
+    if (owner != getpid()) return;
     questions_end();
-    if (owner == getpid()) endpoint_unlink(address);
+    endpoint_unlink(address);
 }
 
 /* Listens at the address in `given`. 0, or an error number. */
 static int start(void)
 {
-    int error = listener.fd < 0 ? open_listener() : 0;
+    int error = open_listener();
     if (error != 0) return error;
     start_clock();
     error = service_start(&service);
-    if (error != 0) endpoint_close(&listener);
+    if (error == 0)
+        runs = is_ahead = true;
+    else
+        endpoint_close(&listener);
     return error;
 }
 
@@ -333,7 +339,7 @@ static int listen_at(const char *asked)
     if (given[0] && strcmp(given, asked) != 0) return EBUSY;
     if (runs) return 0;
     bool is_new = !given[0];
-    strcpy(given, asked);
+    memcpy(given, asked, strlen(asked) + 1);
     int error = start();
     if (error != 0 && is_new) given[0] = '\0';
     return error;
@@ -342,10 +348,13 @@ static int listen_at(const char *asked)
 int reapListen(const char *asked)
 {
     REAP_NOT_NULL(asked, "reapListen");
+    int state; /* connect is a cancellation point */
     hoard_start_late();
-    pthread_mutex_lock(&lock);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&mutex);
     int error = listen_at(asked);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
+    pthread_setcancelstate(state, NULL);
     if (error == 0) return 0;
     errno = error;
     return -1;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "ask/answers.h"
+#include "base/lock.h"
 #include "hoard.h"
 #include "hoard/init.h"
 
@@ -25,11 +26,13 @@ struct question {
 };
 
 /* Single stores change the list, so a forked child always finds it whole. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct question *added;
 static struct question *runs; /* its function is being called */
+static const void *runner;    /* in this thread, by the address of its lock_depth */
 static bool ends;
-static __thread bool answers_here; /* this thread is the one that answers */
+
+static bool is_runner(void) { return runner == &lock_depth; }
 
 static void sleep_ms(unsigned ms)
 {
@@ -64,40 +67,40 @@ static struct question **find(const char *name)
 
 static int add(struct question *question)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     bool is_taken = *find(question->name) != NULL;
     if (!is_taken) {
         question->next = added;
         __atomic_store_n(&added, question, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     return is_taken ? EEXIST : 0;
 }
 
 /* Waits until a question that is in no list is not being answered. False: this thread itself answers it. */
 static bool wait_for(struct question *question)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     while (runs == question) {
-        if (answers_here) {
+        if (is_runner()) {
             question->is_gone = true;
             break;
         }
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&mutex);
         sleep_ms(1);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&mutex);
     }
     bool is_gone = question->is_gone;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     return !is_gone;
 }
 
 static int take_away(const char *name)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     struct question **link = find(name), *question = *link;
     if (question) __atomic_store_n(link, question->next, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     if (!question) return ENOENT;
     if (wait_for(question)) hoard_free(question);
     return 0;
@@ -111,7 +114,7 @@ static int change(const char *name, void (*fn)(FILE *out, const char *args, void
     struct question *question = hoard_malloc(sizeof *question);
     if (!question) return ENOMEM;
     *question = (struct question){.fn = fn, .arg = arg};
-    strcpy(question->name, name);
+    memcpy(question->name, name, strlen(name) + 1);
     int error = add(question);
     if (error != 0) hoard_free(question);
     return error;
@@ -119,8 +122,11 @@ static int change(const char *name, void (*fn)(FILE *out, const char *args, void
 
 int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
 {
+    int state; /* to wait is a cancellation point */
     hoard_start_late();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     int error = change(name, fn, arg);
+    pthread_setcancelstate(state, NULL);
     if (error == 0) return 0;
     errno = error;
     return -1;
@@ -129,20 +135,20 @@ int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *a
 void questions_fork_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-    memcpy(&lock, &fresh, sizeof lock);
+    memcpy(&mutex, &fresh, sizeof mutex);
     runs = NULL;
 }
 
 void questions_end(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     ends = true;
-    for (unsigned ms = 0; runs && !answers_here && ms < END_MS; ms++) {
-        pthread_mutex_unlock(&lock);
+    for (unsigned ms = 0; runs && !is_runner() && ms < END_MS; ms++) {
+        pthread_mutex_unlock(&mutex);
         sleep_ms(1);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&mutex);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* --- answering ------------------------------------------------------------------------------- */
@@ -152,10 +158,10 @@ static void help(FILE *out)
     fprintf(out, "help: these lines\n");
     for (const struct answer *own = answers; own->name; own++)
         fprintf(out, "%s: %s\n", own->name, own->meaning);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     for (const struct question *question = added; question; question = question->next)
         fprintf(out, "%s: of the program\n", question->name);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
 }
 
 static bool answer_own(const char *name, FILE *out)
@@ -169,16 +175,17 @@ static bool answer_own(const char *name, FILE *out)
 /* Calls the program's function. False: there is none of this name. */
 static bool answer_added(const char *name, const char *args, FILE *out)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     struct question *question = ends ? NULL : *find(name);
     runs = question;
-    pthread_mutex_unlock(&lock);
+    runner = &lock_depth;
+    pthread_mutex_unlock(&mutex);
     if (!question) return false;
     question->fn(out, args, question->arg);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mutex);
     runs = NULL;
     bool is_gone = question->is_gone;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mutex);
     if (is_gone) hoard_free(question);
     return true;
 }
@@ -207,7 +214,6 @@ static char *trim(char *text)
 void questions_answer(char *line, FILE *out)
 {
     char *name = trim(line), *end = name;
-    answers_here = true;
     while (*end && !is_space(*end)) end++;
     char *args = *end ? end + 1 : end;
     *end = '\0';

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ask/text.h"
 
+#include "base/lock.h"
 #include "os/pages.h"
 
 #include <string.h>
@@ -8,8 +9,6 @@
 enum { FIRST = 64 * 1024 };
 
 static const char cut[] = "\nreap: no memory for the rest of this answer\n";
-
-static __thread const struct text *writing; /* this thread's */
 
 static bool grow(struct text *text, size_t size)
 {
@@ -45,7 +44,7 @@ void text_add(struct text *text, const char *bytes, size_t size)
 static ssize_t write_text(void *cookie, const char *bytes, size_t size)
 {
     struct text *text = cookie;
-    if (writing == text) text_add(text, bytes, size);
+    if (text->writer == &lock_depth) text_add(text, bytes, size);
     return (ssize_t)size;
 }
 
@@ -53,16 +52,15 @@ FILE *text_begin(struct text *text)
 {
     ASSERT(text->bytes == NULL && text->size == 0);
     FILE *stream = fopencookie(text, "w", (cookie_io_functions_t){.write = write_text});
-    if (stream != NULL) writing = text;
+    if (stream != NULL) text->writer = &lock_depth;
     return stream;
 }
 
 void text_end(struct text *text, FILE *stream)
 {
-    ASSERT(writing == text);
-    (void)text;
+    ASSERT(text->writer == &lock_depth);
     fclose(stream);
-    writing = NULL;
+    text->writer = NULL;
 }
 
 void text_drop(struct text *text)

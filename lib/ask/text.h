@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.h: the text of an answer, in a mapping of its own.
  *
- * So an answer changes nothing in the heap that it is about, and goes out after everything in it was looked at:
- * a slow client holds nothing up. Only the thread that writes adds to a text: exit() flushes the streams of all
- * threads, and a forked child those of its parent.
+ * So an answer changes nothing in the heap that it is about, and goes out after everything in it was looked
+ * at: a slow client holds nothing up. Only the thread that writes adds to a text: exit() flushes the streams
+ * of all threads, and a forked child those of its parent.
  */
 #ifndef TEXT_H
 #define TEXT_H
@@ -15,7 +15,8 @@
 struct text {
     char *bytes; /* NULL: no text */
     size_t size, room;
-    bool is_cut; /* there was no memory for the rest */
+    bool is_cut;        /* there was no memory for the rest */
+    const void *writer; /* the thread that has a stream on it, by the address of its lock_depth; NULL: none */
 };
 
 /* A stream that adds to an empty text, until text_end. NULL: no memory. */

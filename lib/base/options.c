@@ -36,6 +36,10 @@ static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
                                         {"never", THP_NEVER, 0, 0},
                                         {"always", THP_ALWAYS, 0, 0},
                                         {NULL, 0, 0, 0}};
+static const struct word purge_thread_words[] = {{"auto", PURGE_THREAD_AUTO, 0, 0},
+                                                 {"0", PURGE_THREAD_NEVER, 0, 0},
+                                                 {"1", PURGE_THREAD_ALWAYS, 0, 0},
+                                                 {NULL, 0, 0, 0}};
 static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
                                                  {"refuse", LIMIT_REFUSE, 0, 0},
                                                  {"ignore", LIMIT_IGNORE, 0, 0},
@@ -65,6 +69,12 @@ static bool is_path(const char *text, size_t size)
     return size > 0;
 }
 
+static bool is_address(const char *text, size_t size)
+{
+    (void)text;
+    return size > 0;
+}
+
 /* Each option: its name and its field of struct options; its words, or the check of its text, or its bounds;
  * the default; its meaning; and the field for a file name that may be given instead of a number (0: none
  * may). */
@@ -88,13 +98,13 @@ static const struct option {
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "milliseconds that unused memory is kept", 0},
-    {"purge_thread", AT(purge_thread), NULL, NULL, 0, 1, 0,
-     "1: a thread of the library gives unused memory back", 0},
+    {"purge_thread", AT(purge_thread), purge_thread_words, NULL, 0, 0, PURGE_THREAD_AUTO,
+     "1: a thread of the library gives unused memory back; auto: where the program asks for it", 0},
     {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings", 0},
     {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
      "what the control group's limit means", 0},
     {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
-    {"ask", AT(ask), NULL, is_path, 0, 0, 0,
+    {"ask", AT(ask), NULL, is_address, 0, 0, 0,
      "a socket for reap-ask: a path, or @NAME for an abstract one (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
@@ -200,17 +210,22 @@ static bool parse_value(const struct option *option, const char *text, size_t si
     return true;
 }
 
+static const char *name_of_text(const struct option *option)
+{
+    return option->is_text == is_path ? "FILE" : option->is_text == is_address ? "ADDRESS" : "TEXT";
+}
+
 /* Writes the values that the option takes (words, a text or a number's bounds), and the default. */
 static size_t show_values(const struct option *option, char *text, size_t size)
 {
     size_t n = 0;
-    const char *preset = option->is_text == is_path ? "none" : "as the kernel says";
+    const char *preset = option->is_text == is_topology ? "as the kernel says" : "none";
     for (const struct word *w = option->words; w != NULL && w->name != NULL; w++) {
         n += report_format(text + n, size - n, "%s%s%s", n != 0 ? "|" : "", w->name, w->max != 0 ? ":N" : "");
         if (w->value == option->preset) preset = w->name;
     }
     if (option->is_text != NULL)
-        n += report_format(text, size, option->is_text == is_path ? "FILE" : "TEXT");
+        n += report_format(text, size, "%s", name_of_text(option));
     else if (option->words == NULL)
         n += report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
     if (option->file_at != 0) n += report_format(text + n, size - n, "|FILE");
@@ -290,7 +305,7 @@ bool options_show(unsigned i, char *buffer, size_t size)
     const char *name = table[i].name;
     if (table[i].is_text != NULL) { /* the program may have overwritten the environment's text */
         bool given = *text_at(&options, table[i].at) != NULL;
-        const char *absent = table[i].is_text == is_path ? "none" : "read";
+        const char *absent = table[i].is_text == is_topology ? "read" : "none";
         report_format(buffer, size, "%s=%s", name, given ? "given" : absent);
         return true;
     }

@@ -22,6 +22,7 @@ enum option_heaps {
 };
 enum option_path { PATH_AUTO, PATH_LOCKED };
 enum option_thp { THP_GROWN, THP_SYSTEM, THP_NEVER, THP_ALWAYS };
+enum option_purge_thread { PURGE_THREAD_NEVER, PURGE_THREAD_ALWAYS, PURGE_THREAD_AUTO };
 enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
@@ -35,7 +36,7 @@ struct options {
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
     unsigned slack;          /* K: ... beyond this many superblocks */
     unsigned purge_ms;       /* milliseconds that unused memory is kept before it goes back to the OS */
-    unsigned purge_thread;   /* 1: a thread of the library gives it back */
+    unsigned purge_thread;   /* enum option_purge_thread: a thread of the library gives it back */
     unsigned thp;            /* enum option_thp */
     unsigned memory_limit;   /* enum option_memory_limit */
     unsigned bypass;         /* 1: each object of a reap is a block of the process's malloc */

@@ -8,16 +8,19 @@
 
 bool process_name(const char *given, char *name, size_t size)
 {
-    size_t n = 0;
-    *name = '\0';
-    for (const char *at = given; *at != '\0'; at++) {
+    char number[24];
+    const char *at = given;
+    size_t n = 0, length = report_format(number, sizeof number, "%u", (unsigned)getpid());
+    while (*at != '\0') {
         bool is_process = at[0] == '%' && at[1] == 'p';
-        char plain[2] = {*at, '\0'};
-        n += is_process ? report_format(name + n, size - n, "%u", (unsigned)getpid())
-                        : report_format(name + n, size - n, "%s", plain);
-        at += is_process;
+        size_t more = is_process ? length : 1;
+        if (more >= size - n) break;
+        memcpy(name + n, is_process ? number : at, more);
+        n += more;
+        at += is_process ? 2 : 1;
     }
-    return n + 1 < size;
+    name[n] = '\0';
+    return *at == '\0';
 }
 
 bool process_name_has_number(const char *given) { return strstr(given, "%p") != NULL; }

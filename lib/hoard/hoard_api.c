@@ -3,6 +3,7 @@
 
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
+#include "hoard/purge_thread.h"
 #include "hoard/usage.h"
 
 EXPORT void *hoard_malloc(size_t size) { return hoard_malloc_fast(size); }
@@ -40,6 +41,12 @@ EXPORT int hoard_trim(size_t keep)
     if (held.now <= keep) return 0;
     heap_give_all();
     return arena_purge(0) != 0;
+}
+
+EXPORT void hoard_purge_when_idle(void)
+{
+    hoard_start();
+    purge_thread_ask();
 }
 
 EXPORT int hoard_stats(struct hoard_stats *stats)

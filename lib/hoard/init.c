@@ -150,7 +150,8 @@ void hoard_start_late(void)
 
 bool hoard_survives_fork(void) { return registered; }
 
-/* pthread_atfork may allocate. That call does not come here again, since service_is_due is false meanwhile. */
+/* pthread_atfork may allocate. That call does not come here again, since service_is_due is false
+ * meanwhile. */
 COLD void hoard_start_what_is_due(void)
 {
     if (!registered && atomic_exchange(&service_is_due, false)) {

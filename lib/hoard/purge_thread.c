@@ -25,7 +25,19 @@ static void *purge(void *unused)
     return NULL;
 }
 
-static bool is_wanted(void) { return options.purge_thread != 0; }
+static _Atomic bool asked;
+
+static bool is_wanted(void)
+{
+    return options.purge_thread == PURGE_THREAD_ALWAYS ||
+           (options.purge_thread == PURGE_THREAD_AUTO && asked);
+}
 
 struct service purge_thread = {
     .name = "reap-purge", .stack = 64 * KIB, .run = purge, .is_wanted = is_wanted};
+
+void purge_thread_ask(void)
+{
+    if (options.purge_thread != PURGE_THREAD_AUTO) return;
+    if (!atomic_exchange(&asked, true)) service_ask(&purge_thread);
+}

@@ -27,6 +27,11 @@ void service_register(struct service *service)
     if (begun) look(service);
 }
 
+void service_ask(struct service *service)
+{
+    if (begun) look(service);
+}
+
 void service_begin(void)
 {
     atomic_store(&begun, true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h: threads of the library's own.
  *
- * A service is a thread that the options ask for, or a call. Its stack is small, and it blocks all signals, so
- * that a process's signals still go to the program's threads. A slow path starts it. A child of fork has no
- * such thread until its first slow path: most children exec.
+ * A service is a thread that the options ask for, or a call. Its stack is small, and it blocks all signals,
+ * so that a process's signals still go to the program's threads. A slow path starts it. A child of fork has
+ * no such thread until its first slow path: most children exec.
  *
  * Layers above register theirs in constructors, before or after the options are read.
  */
@@ -13,10 +13,10 @@
 #include "base/base.h"
 
 struct service {
-    const char *name;         /* of the thread: at most 15 characters */
-    size_t stack;             /* bytes */
+    const char *name; /* of the thread: at most 15 characters */
+    size_t stack;     /* bytes */
     void *(*run)(void *);
-    bool (*is_wanted)(void);  /* shall a process that has no such thread get one? */
+    bool (*is_wanted)(void);       /* shall a process that has no such thread get one? */
     void (*in_forked_child)(void); /* or NULL. It must not allocate */
     _Atomic bool is_registered, is_due;
     struct service *next;
@@ -30,6 +30,9 @@ void service_register(struct service *service);
 
 /* From now on services may start: libc is up. */
 void service_begin(void);
+
+/* A service that is wanted from now on is due: the next slow path starts it. */
+void service_ask(struct service *service);
 
 /* Starts the services that are due, with a line for one that cannot start. Allocates; the caller may hold no
  * lock. */

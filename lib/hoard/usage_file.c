@@ -68,10 +68,10 @@ static void put_json(struct page *page)
     const struct json json = {to_page_as_is, page};
     json_put(&json, "{\"program\": ");
     json_string(&json, program_invocation_short_name, 200);
-    json_put(&json, ", \"process\": %u, \"options\": ", (unsigned)getpid());
-    put_options(&json);
-    json_put(&json, ", ");
+    json_put(&json, ", \"process\": %u, ", (unsigned)getpid());
     usage_json(&json);
+    json_put(&json, ", \"options\": ");
+    put_options(&json);
     json_put(&json, "}\n");
 }
 
@@ -92,7 +92,8 @@ bool usage_file_write(void)
     size_t length = strlen(given);
     if (length == 0) return false;
     errno = ENAMETOOLONG;
-    int fd = process_name(given, name, sizeof name) ? small_file_open(name, O_WRONLY | O_CREAT | O_APPEND) : -1;
+    int fd =
+        process_name(given, name, sizeof name) ? small_file_open(name, O_WRONLY | O_CREAT | O_APPEND) : -1;
     bool is_json = length > 5 && strcmp(given + length - 5, ".json") == 0;
     if (fd >= 0) (is_json ? put_json : put_lines)(&page);
     if (fd < 0 || small_file_write(fd, page.text, page.size) != (ssize_t)page.size)

@@ -319,7 +319,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
 {
     ASSERT_SOUND(reap);
     check_may_end(reap, "reapFreeAll", true);
-    empty_tree(reap, 0, "reapFreeAll");
+    if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);

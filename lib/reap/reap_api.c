@@ -13,7 +13,9 @@
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
 #include "reap/remote_free.h"
+#include "region/interned.h"
 #include "region/reap_free.h"
+#include "region/region.h"
 
 const char *reapVersion(void) { return REAP_VERSION; }
 
@@ -194,6 +196,12 @@ int reapOf(const void *pointer, void **handle)
 
 /* --- name, parent, functions ----------------------------------------------------------------- */
 
+size_t reapTrim(void **handle, size_t keep)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapTrim");
+    return reap_region_trim(reap, keep);
+}
+
 void *reapParent(void **handle)
 {
     HELD struct reap *reap = reap_hold(handle, "reapParent");
@@ -211,7 +219,7 @@ const char *reapName(void **handle)
  * longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
-    struct reap_name *old = reap->name;
+    struct reap_name *old = interned_is(reap->name) ? NULL : reap->name;
     if (old && size <= old->room) return old;
     size_t room = old && size < 2u * old->room ? 2u * old->room : size;
     if (room > REAP_NAME_MAX) room = REAP_NAME_MAX;
@@ -220,10 +228,23 @@ static struct reap_name *name_room(struct reap *reap, size_t size)
     return new;
 }
 
+/* A record that the reap has is used again. A reap in a user's memory may be another process's, too. */
+static bool may_intern(const struct reap *reap)
+{
+    return (!reap->name || interned_is(reap->name)) && !(reap->flags & REAP_SOURCED);
+}
+
 int reapSetName(void **handle, const char *name)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetName");
     if (!name && !reap->name) return 0;
+    if (may_intern(reap)) {
+        struct reap_name *kept = name ? interned_find(name) : NULL;
+        if (kept || !name) {
+            reap->name = kept;
+            return 0;
+        }
+    }
     size_t size = name ? strlen(name) + 1 : 1;
     if (size > REAP_NAME_MAX) {
         errno = ENAMETOOLONG;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.c: statistics and walks. They count objects from the bitmaps when asked, so that allocation keeps
- * no counts. */
+/* reap_stats.c: statistics and walks. They count objects from the bitmaps when asked, so that allocation
+ * keeps no counts. */
 #include "reap/reap_stats.h"
 
 #include "reap.h"

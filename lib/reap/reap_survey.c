@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_survey.c: walks over the tree of reaps, while other threads create and destroy some.
  *
- * All chunks are frozen while the walk reads a reap, so that the memory stays even if the reap ends. Between
- * two reaps nothing is frozen, and whatever the walk knows may have ended. Therefore it remembers, for each
- * level of its path, a few of the siblings that come next. Siblings are listed newest first, and a new one
- * becomes the first: so what comes next at a visit is still what comes next later, less those that ended.
+ * All chunks are frozen while the walk reads a reap and the list of its children, so that their memory stays
+ * even if they end. Between two reaps nothing is frozen, and whatever the walk knows may have ended. So it
+ * looks at each reap of a list again before it visits it:
+ *
+ *     words   | reaps to start with | mark | children of one of them | mark | children of one of those |
+ *                                                                             at ^                  end ^
+ *
+ * Thus a reap that stays, below reaps that stay, is visited once. One that comes or goes meanwhile may be
+ * missing.
  */
 #include "reap/reap_survey.h"
 
@@ -15,39 +20,26 @@
 
 #include "base/options.h"
 #include "base/report.h"
+#include "os/pages.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
+#include "region/interned.h"
 #include "region/reap_chunk.h"
 
 enum {
-    BATCH = 64,
     INDENT = 2,
-    DEEP = 40,         /* levels; further ones are numbered: a tree may be very deep */
-    PATH = 32,         /* levels of which the walk remembers the siblings: the last ones */
-    AHEAD = 8,         /* siblings that it remembers */
-    CHILDREN = 1 << 24 /* a list that changes while it is counted must end some time */
+    DEEP = 40,   /* levels; further ones are numbered: a tree may be very deep */
+    WORDS = 512, /* without a mapping */
+    TRIES = 1000 /* to read a list that other threads change */
 };
 
 /* --- one reap -------------------------------------------------------------------------------- */
-
-/* The next reaps of a list of children; NULL behind the last one. */
-struct ahead {
-    struct reap *reaps[AHEAD];
-};
-
-/* A place of the walk, as it was when the walk came there. */
-struct step {
-    unsigned depth;
-    struct reap *reap, *parent;
-    struct ahead siblings;
-};
 
 /* The data of a reap that other threads may use, and end. It is read while all chunks are frozen, and shown
  * afterwards, because fn may allocate. */
 struct sight {
     struct reap_view view;
-    struct ahead children;
     char name[REAP_NAME_MAX], above[REAP_NAME_MAX];
 };
 
@@ -62,36 +54,11 @@ static void read_name(const struct reap *reap, char *text)
 {
     const struct reap_name *name = reap->name;
     *text = '\0';
-    if (!name || !chunk_is_readable(name, sizeof *name)) return;
+    if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return;
     size_t room = name->room < REAP_NAME_MAX ? name->room : REAP_NAME_MAX - 1;
-    if (!chunk_is_readable(name->text, room)) return;
+    if (!interned_is(name) && !chunk_is_readable(name->text, room)) return;
     memcpy(text, name->text, room);
     text[room] = '\0';
-}
-
-/* Follows a link to a child of this parent. NULL: the link led to the end, or to what is no such child any
- * more. */
-static struct reap *follow(struct reap *const *link, const struct reap *parent)
-{
-    struct reap *child = __atomic_load_n(link, __ATOMIC_RELAXED);
-    return child && is_reap(child) && child->parent == parent ? child : NULL;
-}
-
-static size_t count_children(const struct reap *parent)
-{
-    size_t count = 0;
-    struct reap *child = follow(&parent->children, parent);
-    for (; child && count < CHILDREN; child = follow(&child->next, parent)) count++;
-    return count;
-}
-
-static void read_ahead(struct reap *const *link, const struct reap *parent, struct ahead *ahead)
-{
-    struct reap *reap = parent ? follow(link, parent) : NULL;
-    for (unsigned i = 0; i < AHEAD; i++) {
-        ahead->reaps[i] = reap;
-        if (reap) reap = follow(&reap->next, parent);
-    }
 }
 
 static double age_of(const struct reap *reap)
@@ -100,163 +67,262 @@ static double age_of(const struct reap *reap)
     return made != 0 && made <= now ? (double)(now - made) : -1;
 }
 
-static void read_step(struct reap *reap, unsigned depth, struct step *step)
-{
-    step->depth = depth;
-    step->reap = reap;
-    step->parent = reap->parent;
-    read_ahead(&reap->next, step->parent, &step->siblings);
-}
-
-static void read_sight(struct reap *reap, unsigned depth, struct sight *sight)
+static void read_sight(struct reap *reap, struct sight *sight)
 {
     struct reap *parent = reap->parent;
     bool is_below = parent && is_reap(parent);
     sight->view = (struct reap_view){.reap = reap_handle(reap),
                                      .parent = is_below ? reap_handle(parent) : NULL,
                                      .name = sight->name,
-                                     .depth = depth,
                                      .age = age_of(reap)};
     reap_stats_of_others(reap, &sight->view.stats);
-    sight->view.stats.children = count_children(reap);
-    read_ahead(&reap->children, reap, &sight->children);
     read_name(reap, sight->name);
     sight->above[0] = '\0';
     if (is_below) read_name(parent, sight->above);
 }
 
-/* Reads the data of a reap, which must still be below the parent (if one is given). False: it has ended, or
- * moved. */
-static bool look_at(struct reap *reap, const struct reap *parent, unsigned depth, struct step *step,
-                    struct sight *sight)
+/* --- a list of children ---------------------------------------------------------------------- */
+
+/* Where reaps are noted: as many as there is room for, and the count of all. */
+struct list_of_reaps {
+    struct reap **reaps;
+    size_t count, room;
+};
+
+static void note(struct list_of_reaps *list, struct reap *reap)
 {
-    chunk_freeze();
-    bool is = is_reap(reap) && (!parent || reap->parent == parent);
-    if (is) {
-        read_step(reap, depth, step);
-        if (sight) read_sight(reap, depth, sight);
-    }
-    chunk_thaw();
-    return is;
+    if (list->count < list->room) list->reaps[list->count] = reap;
+    list->count++;
 }
 
-/* --- a tree ---------------------------------------------------------------------------------- */
+static bool is_child(const struct reap *reap, const struct reap *parent)
+{
+    return is_reap(reap) && __atomic_load_n(&reap->parent, __ATOMIC_RELAXED) == parent;
+}
+
+static struct reap *load(struct reap *const *link) { return __atomic_load_n(link, __ATOMIC_RELAXED); }
+
+/* Is this the end of the list? A reap may have left it, and may be about to come in again at its beginning:
+ * then it has no next one either, and none before it. */
+static bool is_last(const struct reap *reap, const struct reap *parent)
+{
+    return !load(&reap->next) && (load(&reap->prev) || load(&parent->children) == reap);
+}
+
+/* Forgets the last reaps that have left the list. A reap in a list is alive. So `gone`, to which the last
+ * one's link leads, has left it; and if the link still leads there, the last one has, too. */
+static void step_back(struct list_of_reaps *list, const struct reap *parent, const struct reap *gone)
+{
+    if (list->count > 0 && load(&list->reaps[list->count - 1]->next) == gone) list->count--;
+    while (list->count > 0 && !is_child(list->reaps[list->count - 1], parent)) list->count--;
+}
+
+/* Frozen: notes the children of a reap. Some may be noted twice. Stops where there is no room. */
+static void list_children(const struct reap *parent, struct list_of_reaps *list)
+{
+    for (unsigned tries = 0; list->count <= list->room;) {
+        const struct reap *last = list->count > 0 ? list->reaps[list->count - 1] : NULL;
+        struct reap *child = load(last ? &last->next : &parent->children);
+        if (child && is_child(child, parent)) {
+            if (list->count == list->room) {
+                list->count++;
+                return;
+            }
+            note(list, child);
+        } else {
+            if (!child && (!last || (is_child(last, parent) && is_last(last, parent)))) return;
+            if (++tries == TRIES || !is_reap(parent)) return;
+            step_back(list, parent, child);
+        }
+    }
+}
+
+/* Leaves out what is there twice. The table has room for twice as many. */
+static void leave_out_doubles(struct list_of_reaps *list, struct reap **table, size_t size)
+{
+    size_t count = 0;
+    memset(table, 0, size * sizeof *table);
+    for (size_t i = 0; i < list->count; i++) {
+        size_t at = (uintptr_t)list->reaps[i] / CHUNK_MIN * 0x9e3779b97f4a7c15u % size;
+        while (table[at] && table[at] != list->reaps[i]) at = (at + 1) % size;
+        if (table[at]) continue;
+        table[at] = list->reaps[count++] = list->reaps[i];
+    }
+    list->count = count;
+}
+
+/* --- the walk -------------------------------------------------------------------------------- */
+
+/* Before the children of a reap: where the walk is in the list that has the reap. */
+struct mark {
+    size_t start, at, end;
+    struct reap *parent;
+};
+enum { MARK = sizeof(struct mark) / sizeof(void *) };
+
+struct walk {
+    struct reap **words;
+    size_t room;
+    size_t start, at, end; /* of the innermost list: its first reap, the next one to visit, behind the last */
+    struct reap *parent;   /* of these reaps; undefined at depth 0 */
+    unsigned depth;
+    struct sight sight;
+    struct reap *few[WORDS];
+};
+
+static void begin(struct walk *walk)
+{
+    walk->words = walk->few;
+    walk->room = WORDS;
+    walk->start = walk->at = walk->end = 0;
+    walk->parent = NULL;
+    walk->depth = 0;
+}
+
+static void end(struct walk *walk)
+{
+    if (walk->words != walk->few) pages_unmap(walk->words, walk->room * sizeof(void *));
+}
+
+static bool grow(struct walk *walk, size_t needs)
+{
+    size_t room = walk->room;
+    while (room < needs) room *= 2;
+    size_t bytes = align_up(room * sizeof(void *), PAGE);
+    struct reap **words = pages_map(bytes, PAGE);
+    if (!words) return false;
+    memcpy(words, walk->words, walk->end * sizeof(void *));
+    end(walk);
+    walk->words = words;
+    walk->room = bytes / sizeof(void *);
+    return true;
+}
+
+/* The room for the children of the reap that the walk visits: behind a mark. A third of it is for them, as
+ * leave_out_doubles needs the rest. */
+static struct list_of_reaps room_for_list(const struct walk *walk)
+{
+    size_t start = walk->end + MARK;
+    return (struct list_of_reaps){.reaps = walk->words + start,
+                                  .room = walk->room > start ? (walk->room - start) / 3 : 0};
+}
+
+static bool grow_for(struct walk *walk, const struct list_of_reaps *list)
+{
+    return grow(walk,
+                walk->end + MARK + 3 * (list->count > list->room * 2 ? list->count : list->room * 2) + 3);
+}
+
+/* Reads a reap, and the list of its children. *is false: it has ended, or moved. Returns false when there is
+ * no memory for the list. */
+static bool look_at(struct walk *walk, struct reap *reap, struct list_of_reaps *children, bool *is)
+{
+    for (;;) {
+        *children = room_for_list(walk);
+        chunk_freeze();
+        *is = walk->depth == 0 ? is_reap(reap) : is_child(reap, walk->parent);
+        if (*is) {
+            read_sight(reap, &walk->sight);
+            list_children(reap, children);
+        }
+        chunk_thaw();
+        if (children->count <= children->room) break;
+        if (!grow_for(walk, children)) return false;
+    }
+    size_t size = 2 * children->count;
+    if (children->count > 1) leave_out_doubles(children, children->reaps + children->room, size);
+    walk->sight.view.depth = walk->depth;
+    walk->sight.view.stats.children = children->count;
+    return true;
+}
+
+static void go_down(struct walk *walk, struct reap *reap, const struct list_of_reaps *children)
+{
+    struct mark mark = {walk->start, walk->at, walk->end, walk->parent};
+    memcpy(walk->words + walk->end, &mark, sizeof mark);
+    walk->start = walk->at = walk->end + MARK;
+    walk->end = walk->at + children->count;
+    walk->parent = reap;
+    walk->depth++;
+    ASSERT(walk->words + walk->at == children->reaps && walk->end <= walk->room);
+}
+
+static void go_up(struct walk *walk)
+{
+    struct mark mark;
+    memcpy(&mark, walk->words + walk->start - MARK, sizeof mark);
+    walk->start = mark.start;
+    walk->at = mark.at;
+    walk->end = mark.end;
+    walk->parent = mark.parent;
+    walk->depth--;
+}
 
 /* What a walk calls for each reap. */
 typedef int see_reap(const struct sight *sight, void *arg);
 
-struct walk {
-    struct step path[PATH]; /* the step of a level is at the level modulo PATH */
-    unsigned depth;
-    struct sight sight;
-};
-
-static struct step *step_of(struct walk *walk, unsigned depth) { return &walk->path[depth % PATH]; }
-
-/* Moves to the first of these reaps, of level `depth`, that is still there. */
-static bool move_to(struct walk *walk, const struct ahead *ahead, const struct reap *parent, unsigned depth)
+/* Visits the reaps of the first list and all below them in preorder, newest children first, without
+ * recursion. Returns what `see` returned last, or -1 and ENOMEM. */
+static int visit_all(struct walk *walk, see_reap *see, void *arg)
 {
-    for (unsigned i = 0; i < AHEAD && ahead->reaps[i]; i++) {
-        if (!look_at(ahead->reaps[i], parent, depth, step_of(walk, depth), &walk->sight)) continue;
-        walk->depth = depth;
-        return true;
+    struct list_of_reaps children;
+    bool is;
+    for (;;) {
+        while (walk->at == walk->end) {
+            if (walk->depth == 0) return 0;
+            go_up(walk);
+        }
+        struct reap *reap = walk->words[walk->at++];
+        if (!look_at(walk, reap, &children, &is)) return -1;
+        if (!is) continue;
+        int result = see(&walk->sight, arg);
+        if (result != 0) return result;
+        if (children.count > 0) go_down(walk, reap, &children);
     }
-    return false;
 }
 
-static bool move_down(struct walk *walk)
-{
-    const struct step here = *step_of(walk, walk->depth);
-    struct ahead children = walk->sight.children;
-    if (!children.reaps[0]) return false;
-    if (move_to(walk, &children, here.reap, walk->depth + 1)) return true;
-    /* Those have all ended: once more from the newest. */
-    chunk_freeze();
-    if (is_reap(here.reap)) read_ahead(&here.reap->children, here.reap, &children);
-    chunk_thaw();
-    return move_to(walk, &children, here.reap, walk->depth + 1);
-}
-
-static bool move_along(struct walk *walk)
-{
-    const struct step here = *step_of(walk, walk->depth);
-    struct step again;
-    if (move_to(walk, &here.siblings, here.parent, walk->depth)) return true;
-    if (!here.siblings.reaps[AHEAD - 1]) return false;
-    /* Those have all ended: further ones may be there. */
-    return look_at(here.reap, here.parent, walk->depth, &again, NULL) &&
-           move_to(walk, &again.siblings, here.parent, walk->depth);
-}
-
-/* Moves to the parent's level, without another visit. False: the path is lost. */
-static bool move_up(struct walk *walk)
-{
-    struct reap *parent = step_of(walk, walk->depth)->parent;
-    struct step *step = step_of(walk, --walk->depth);
-    return step->depth == walk->depth || look_at(parent, NULL, walk->depth, step, NULL);
-}
-
-/* Moves to the next reap in preorder. False: there is none. */
-static bool move_on(struct walk *walk)
-{
-    if (move_down(walk)) return true;
-    while (walk->depth > 0) {
-        if (move_along(walk)) return true;
-        if (!move_up(walk)) return false;
-    }
-    return false;
-}
-
-/* Shows the tree of top in preorder, newest children first, without recursion. */
 static int walk_tree(struct reap *top, see_reap *see, void *arg)
 {
-    struct walk walk = {.depth = 0};
-    int result = 0;
-    if (!look_at(top, NULL, 0, step_of(&walk, 0), &walk.sight)) return 0;
-    do result = see(&walk.sight, arg);
-    while (result == 0 && move_on(&walk));
+    struct walk walk;
+    begin(&walk);
+    walk.words[walk.end++] = top;
+    int result = visit_all(&walk, see, arg);
+    end(&walk);
     return result;
 }
 
-/* --- all trees ------------------------------------------------------------------------------- */
-
-/* Roots found by one walk over the chunks, from number `skip` on. */
-struct roots {
-    struct reap *reaps[BATCH];
-    size_t count;
-    size_t skip;
-};
-
-static int collect_root(void *memory, size_t size, void *arg)
+static int note_root(void *memory, size_t size, void *arg)
 {
     const struct reap_chunk *chunk = memory;
-    struct roots *roots = arg;
     (void)size;
     if (!reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner) || chunk->owner->parent)
         return 0;
-    if (roots->skip > 0) {
-        roots->skip--;
-        return 0;
+    note(arg, chunk->owner);
+    return 0;
+}
+
+/* Makes all roots the first list. False: no memory. */
+static bool list_roots(struct walk *walk)
+{
+    for (;;) {
+        struct list_of_reaps roots = {.reaps = walk->words, .room = walk->room};
+        chunk_freeze();
+        chunk_walk(note_root, &roots);
+        chunk_thaw();
+        if (roots.count <= roots.room) {
+            walk->end = roots.count;
+            return true;
+        }
+        if (!grow(walk, 2 * roots.count)) return false;
     }
-    roots->reaps[roots->count++] = chunk->owner;
-    return roots->count == BATCH;
 }
 
 static int walk_all(see_reap *see, void *arg)
 {
-    struct roots roots;
-    size_t seen = 0;
-    int result = 0;
-    do {
-        roots.count = 0;
-        roots.skip = seen;
-        chunk_freeze();
-        chunk_walk(collect_root, &roots);
-        chunk_thaw();
-        for (size_t i = 0; i < roots.count && result == 0; i++)
-            result = walk_tree(roots.reaps[i], see, arg);
-        seen += roots.count;
-    } while (roots.count == BATCH && result == 0);
+    struct walk walk;
+    begin(&walk);
+    int result = list_roots(&walk) ? visit_all(&walk, see, arg) : -1;
+    end(&walk);
     return result;
 }
 
@@ -311,7 +377,8 @@ static bool left_at_exit;
 
 __attribute__((destructor)) static void say_all_left(void)
 {
-    if (left_at_exit) walk_all(say_left, NULL);
+    if (left_at_exit && walk_all(say_left, NULL) != 0)
+        report_line("never destroyed: there is no memory to list all reaps");
 }
 
 void reap_survey_start(void)
@@ -336,7 +403,7 @@ static int survey(void **handle, const char *call, see_reap *see, void *arg)
 void reapReport(void **handle, FILE *out)
 {
     REAP_NOT_NULL(out, "reapReport");
-    survey(handle, "reapReport", print, out);
+    if (survey(handle, "reapReport", print, out) != 0) fprintf(out, "(no memory for the rest)\n");
 }
 
 int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg), void *arg)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hoard/user_memory.h"
+#include "region/interned.h"
 #include "region/reap_free.h"
 #include "region/reap_layout.h"
 
@@ -214,6 +215,25 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
     reap->spare_bytes += (uint32_t)chunk->size;
 }
 
+size_t reap_region_trim(struct reap *reap, size_t keep)
+{
+    size_t before = reap->held, child = 0;
+    struct reap_chunk *cached = atomic_exchange_explicit(&reap->cached_child, NULL, memory_order_acquire);
+    if (cached) {
+        child = cached->size;
+        give_back(cached);
+    }
+    while (reap->spare_bytes > keep) {
+        struct reap_chunk *chunk = reap->spares;
+        reap->spares = chunk->next;
+        reap->spare_bytes -= (uint32_t)chunk->size;
+        reap->held -= chunk->size;
+        give_back(chunk);
+    }
+    if (reap->keep > keep) reap->keep = (uint32_t)keep;
+    return before - reap->held + child;
+}
+
 /* Keeps or gives back each chunk of the round, and then each spare that the round has not used. */
 static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
 {
@@ -295,7 +315,7 @@ void reap_region_clear(struct reap *reap)
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
         reap_chunk_record(reap, REAP_FACE); /* at the place where the face is */
-    size_t size = reap->name ? size_of_name(reap) : 0;
+    size_t size = reap->name && !interned_is(reap->name) ? size_of_name(reap) : 0;
     void *place = size ? reap_chunk_record(reap, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);

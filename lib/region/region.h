@@ -31,4 +31,7 @@ void reap_region_destroy(struct reap *reap);
 /* Forgets every object, and every record but the name. Keeps the first chunk, and `keep` bytes of others. */
 void reap_region_clear(struct reap *reap);
 
+/* Gives back spares until at most `keep` bytes of them are left, and the cached child. Returns the bytes. */
+size_t reap_region_trim(struct reap *reap, size_t keep);
+
 #endif

@@ -14,15 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#pragma weak reapCreate
-#pragma weak reapMalloc
-#pragma weak reapName
-#pragma weak reapOf
-#pragma weak reapParent
-#pragma weak reapSetLimit
-#pragma weak reapStats
-#define REAP_NO_INLINE /* the inline part calls the library by a name that is not weak */
-#include "reap.h"
+#include "reap.h" /* weak, as apr_reap.h comes first */
 
 static void expect(int held, const char *what)
 {
@@ -209,6 +201,30 @@ static void limited(apr_pool_t *parent)
     apr_pool_destroy(pool);
 }
 
+/* What a module may write without a test, on stock pools and on reaps. */
+static void everywhere(apr_pool_t *pool)
+{
+    char *text = apr_prealloc_sized(pool, NULL, 77, 10), *place = text;
+
+    expect(apr_reap_loaded() == (apr_pfree != NULL), "whether pools are reaps");
+    strcpy(text, "123456789");
+    text = apr_prealloc_sized(pool, text, 10, 1 << 16);
+    expect(!strcmp(text, "123456789"), "grown");
+    memset(text, 'x', 1 << 16);
+    expect(apr_reap_loaded() || !strcmp(place, "123456789"), "stock pools leave the old object");
+    text = apr_prealloc_sized(pool, place = text, 1 << 16, 5);
+    expect(text && text[4] == 'x' && (apr_reap_loaded() || text == place), "shrunk");
+    apr_pfree(pool, text);
+    apr_pfree(pool, NULL);
+    text = apr_prealloc(pool, NULL, 20);
+    expect(text != NULL, "apr_prealloc of NULL");
+    place = apr_prealloc(pool, text, 40);
+    expect(apr_reap_loaded() == (place != NULL), "stock pools do not know an object's size");
+    if (place) apr_pfree(pool, place);
+    expect(apr_reap_loaded() == (apr_pool_reap(pool) != NULL), "a pool's reap");
+    expect(apr_reap_loaded() == (reapStats && reapMalloc), "calls of reap.h");
+}
+
 int main(int argc, char **argv)
 {
     apr_pool_t *pool, *other;
@@ -217,6 +233,7 @@ int main(int argc, char **argv)
     expect(apr_pool_create(&pool, NULL) == APR_SUCCESS, "pool");
     expect(apr_pool_create(&other, NULL) == APR_SUCCESS, "other pool");
     expect(!!apr_pfree == !!apr_prealloc && !!apr_pfree == !!apr_pool_reap, "all three, or none");
+    everywhere(pool);
     if (!apr_pfree) {
         puts("stock pools");
         return argc > 1;

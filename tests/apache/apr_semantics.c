@@ -2,6 +2,8 @@
 /* apr_semantics.c: main, and the life of pools: tree, order of cleanups, user data. */
 #include "apr_semantics.h"
 
+#include <apr_strings.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,10 +219,15 @@ static apr_status_t destroys_sibling(void *sibling)
     return APR_SUCCESS;
 }
 
+static apr_pool_t *late;
+static char *of_late; /* an object of late, made during the cleanup */
+
 static apr_status_t makes_child(void *name)
 {
     say_plain(name);
-    note(pool_below(at_hand), "late child");
+    late = pool_below(at_hand);
+    of_late = apr_pstrdup(late, "text of the late child");
+    note(late, "late child");
     return APR_SUCCESS;
 }
 
@@ -238,6 +245,7 @@ static void show_pools_meanwhile(void)
     apr_pool_cleanup_register(pool, "makes", makes_child, apr_pool_cleanup_null);
     apr_pool_clear(pool);
     say("a child made by a cleanup stays until the next clear");
+    say("with its %s, %s", of_late, apr_pstrdup(late, "and is used"));
     apr_pool_clear(pool);
     apr_pool_destroy(pool);
 }

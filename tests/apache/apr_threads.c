@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_threads.c: pools on reaps from many threads, where stock pools would need an allocator with a
  * mutex: children of one parent made and destroyed by all threads at once, pools that one thread
- * makes and another destroys, and forks in the middle of it. Run under libreap-apr only.
+ * makes and another destroys, pools that many use for the first time, and forks in the middle of it. Run
+ * under libreap-apr only.
  */
 #include <apr_general.h>
 #include <apr_pools.h>
@@ -110,15 +111,51 @@ static void look_while_forking(void)
     expect(made - before <= THREADS, "the lists' locks are held around fork");
 }
 
+/* A new pool, in which its own thread allocates while others make its first children. */
+enum { FIRST_USES = 3000 };
+static apr_pool_t *unused;
+static pthread_barrier_t begin, end;
+
+static void *make_first_children(void *arg)
+{
+    for (int i = 0; i < FIRST_USES; i++) {
+        pthread_barrier_wait(&begin);
+        fill(child_of(unused), (unsigned)(uintptr_t)arg);
+        pthread_barrier_wait(&end);
+    }
+    return NULL;
+}
+
+static void use_first(void)
+{
+    pthread_t thread[2];
+
+    pthread_barrier_init(&begin, NULL, 3);
+    pthread_barrier_init(&end, NULL, 3);
+    for (uintptr_t i = 0; i < 2; i++)
+        expect(pthread_create(&thread[i], NULL, make_first_children, (void *)i) == 0, "thread");
+    for (int i = 0; i < FIRST_USES; i++) {
+        unused = child_of(parent);
+        pthread_barrier_wait(&begin);
+        fill(unused, (unsigned)i);
+        pthread_barrier_wait(&end);
+        expect(made - ended == 3, "a pool and its two children");
+        apr_pool_destroy(unused);
+        expect(made == ended, "they end");
+    }
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+}
+
 int main(void)
 {
     pthread_t thread[THREADS];
 
     pthread_atfork(look_while_forking, NULL, NULL); /* the first: so what is prepared is prepared before it */
-    over = time(NULL) + SECONDS;
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     /* its allocator has no mutex */
     expect(apr_pool_create_unmanaged(&parent) == APR_SUCCESS, "parent");
+    use_first();
+    over = time(NULL) + SECONDS;
     for (uintptr_t i = 0; i < THREADS; i++)
         expect(pthread_create(&thread[i], NULL, churn, (void *)i) == 0, "thread");
     fork_meanwhile();

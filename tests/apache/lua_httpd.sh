@@ -2,29 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # mod_reap_lua in a private httpd: on stock pools and on reaps, under prefork and event.
 srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
-
-lua_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap_lua.so
-[ -e "$lua_module" ] || skip "mod_reap_lua was not built"
-httpd_require
-httpd_directory
-failures=0
-
-complain() {
-    echo "$mode: $*"
-    failures=$((failures + 1))
-}
+. "$srcdir/tests/apache/lua_lib.sh"
 
 # --- the site -------------------------------------------------------------------------------------
 
-# script NAME LINE: a script of one line. Not by echo, which may expand what is Lua's.
-script() { printf '%s\n' "$2" >"$lua/$1.lua"; }
-
 make_scripts() {
-    lua=$1/htdocs/lua
-    mkdir -p "$lua/limited"
     cp "$srcdir/apache_module/lua/prime.lua" "$lua/"
-    script hello 'print("hello", 1, nil, true) r:write("a", 2, "b\n")'
     script fields \
         'print(r.method, r.uri, r.args, r.path_info, r.protocol, r.headers_in["x-QUESTION"], r.nothing)'
     script answer \
@@ -41,22 +24,15 @@ make_scripts() {
     script late 'for i = 1, 3000 do print(i, r.uri) end error("late")'
     script big 'for i = 1, 100000 do r:write(i % 10) end'
     script library \
-        'for _, n in ipairs { "dofile", "loadfile", "io", "os", "package", "require", "debug", "coroutine" } do print(n, _G[n]) end'
+        'for _, n in ipairs { "dofile", "loadfile", "io", "os", "package", "require", "debug" } do print(n, _G[n]) end'
     script load \
         'print(load("\27Lua")) print(load("return 7")()) print(load("return x", "c", "b", { x = 8 })())'
     script finalizer 'setmetatable({}, { __gc = function() end })'
-    # Limits: each of these would go on for ever.
-    script limited/endless 'local t = {} while true do t[#t + 1] = ("x"):rep(1000) .. #t end'
-    script limited/huge 'print(#("x"):rep(1 << 30))'
-    script limited/doubling 'local s = "x" while true do s = s .. s end'
-    script limited/headers 'for i = 1, 1e9 do r.headers_out["X-" .. i % 10] = ("y"):rep(1000) end'
-    script limited/caught 'print(pcall(string.rep, "x", 1 << 30)) print(#("x"):rep(1 << 10))'
-    script limited/loop 'while true do end'
-    script limited/pcall 'while true do pcall(function() while true do end end) end'
-    script limited/handler 'local function f() while true do end end while true do xpcall(f, f) end'
-    script limited/close \
-        'local t = setmetatable({}, { __close = function() while true do end end }) local x <close> = t while true do end'
-    script limited/depth 'local function f() return pcall(f) or f() end f()'
+    script forms 'local first, all = r:parseargs() print(first.a, first["b c"], first.none, #all.a, all.a[2], first[""])
+        first, all = r:parsebody() print(first.text, first.flag, #(first.zero or ""), first.bad)'
+    script escape 'r:write(r:escape_html("<a href=\"x\">&\39</a>")) r:warn("a warning\nof two lines") r:err("an error")'
+    script headers 'local n = 0 for name, value in pairs(r.headers_in) do n = n + (name:lower() == "x-one" and value == "1" and 1 or 0) end
+        r.headers_out.A = "1" r.headers_out.B = "2" for name, value in pairs(r.headers_out) do n = n .. name .. value end print(n)'
     make_arithmetic
 }
 
@@ -84,68 +60,18 @@ print("sound")
 END
 }
 
-configure() {
-    {
-        cat <<END
-LoadModule reap_lua_module $lua_module
+lua_directives() {
+    cat <<END
 LogFormat "%U held=%{reap-lua-held}n peak=%{reap-lua-peak}n" lua
 CustomLog $1/access.log lua
-ReapLuaReport on
 <Directory $1/htdocs/lua>
-AddHandler reap-lua .lua
 LimitRequestBody 100000
-</Directory>
-<Directory $1/htdocs/lua/limited>
-ReapLuaMaxMemory 8M
-ReapLuaMaxTime 200ms
 </Directory>
 <LocationMatch "^/kept/">
 ReapLuaFree off
 </LocationMatch>
 Alias /kept $1/htdocs/lua
 END
-    } >>"$1/httpd.conf"
-}
-
-# --- asking ---------------------------------------------------------------------------------------
-
-# ask PATH [curl's arguments]: sets status, body (the file too), result (curl's).
-ask() {
-    path=$1
-    shift
-    status=$(curl -s --max-time 60 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
-        "http://127.0.0.1:$httpd_port/lua/$path")
-    result=$?
-    body=$(cat "$tmp/body" 2>/dev/null)
-}
-
-header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
-
-expect() {
-    wanted=$1
-    shift
-    [ "$1" = "$wanted" ] || complain "${2:-$path}: got '$(printf %.200s "$1" | tr '\n' '|')', not '$wanted'"
-}
-
-expect_status() { expect "$1" "$status" "$path: status"; }
-
-# The log has one more line of errors, and it is like this.
-log_lines() { grep -c 'reap_lua:error' "$dir/error.log"; }
-expect_log() {
-    lines=$(log_lines)
-    [ "$lines" = $((logged + 1)) ] || complain "$path: $((lines - logged)) lines in the log, not one"
-    logged=$lines
-    grep 'reap_lua:error' "$dir/error.log" | tail -n 1 | grep -qE "$1" ||
-        complain "$path: '$1' is not in the log: $(tail -n 1 "$dir/error.log")"
-}
-
-# ask_failing STATUS LOG PATH: the error is told, and the server goes on.
-ask_failing() {
-    ask "$3"
-    expect_status "$1"
-    expect_log "$2"
-    ask hello.lua
-    expect_status 200
 }
 
 # --- what is asked --------------------------------------------------------------------------------
@@ -165,13 +91,27 @@ check_answers() {
     ask absent.lua
     expect_status 404
     ask library.lua
-    expect 8 "$(grep -c nil "$tmp/body")"
+    expect 7 "$(grep -c nil "$tmp/body")"
     ask load.lua
     expect "$(printf "nil\tattempt to load a binary chunk (mode is 't')\n7\n8")" "$body"
     ask big.lua
     expect 100000 "$(wc -c <"$tmp/body")"
     ask arithmetic.lua
     expect sound "$body"
+}
+
+check_forms() {
+    ask 'forms.lua?a=1%2B1&b+c=%c3%a9&&a=two&=empty&a' --data-raw 'text=a%26b+c&flag&zero=%00&bad=100%&bad=%zz'
+    expect "$(printf '1+1\t\303\251\tnil\t3\ttwo\tempty\na&b c\t\t1\t100%%')" "$body"
+    ask forms.lua
+    expect_status 500 # no such name: all.a is nil
+    logged=$(log_lines)
+    ask escape.lua
+    expect '&lt;a href=&quot;x&quot;&gt;&amp;&#39;&lt;/a&gt;' "$body"
+    expect_log 'an error'
+    grep -q 'reap_lua:warn.*a warning.nof two lines' "$dir/error.log" || complain "the warning is not in the log"
+    ask headers.lua -H 'X-One: 1'
+    expect 1A1B2 "$body"
 }
 
 check_methods() {
@@ -219,18 +159,6 @@ check_errors() {
     expect_log 'late.lua:1: late'
 }
 
-check_limits() {
-    for name in endless huge doubling headers; do
-        ask_failing 500 'not enough memory.* \(ReapLuaMaxMemory\), [0-9]+ bytes held' "limited/$name.lua"
-    done
-    ask limited/caught.lua
-    expect "$(printf 'false\tnot enough memory\n1024')" "$body"
-    for name in loop pcall handler close; do
-        ask_failing 500 'used its 200 ms of CPU time \(ReapLuaMaxTime\)' "limited/$name.lua"
-    done
-    ask_failing 500 '(stack overflow|ReapLuaMaxTime|ReapLuaMaxMemory)' limited/depth.lua
-}
-
 # held BELOW|ABOVE BYTES PATH
 expect_held() {
     ask "$3"
@@ -265,12 +193,17 @@ check_parallel() {
 check_directives() {
     mode=directives
     for line in 'ReapLuaMaxMemory lots' 'ReapLuaMaxMemory -1' 'ReapLuaMaxMemory 99999999999G' 'ReapLuaMaxMemory 1X' \
+        'ReapLuaMaxMemory 1KB' 'ReapLuaMaxInstructions many' 'ReapLuaMaxInstructions -5' 'ReapLuaMaxInstructions 9999999999999G' \
+        'ReapLuaCache some' 'ReapLuaDebug maybe' '<Directory />
+ReapLuaCache 1M
+</Directory>' \
         'ReapLuaMaxTime soon' 'ReapLuaMaxTime -1s' 'ReapLuaFree maybe'; do
         { cat "$dir/httpd.conf"; echo "$line"; } >"$dir/bad.conf"
         if "$APACHE2" -t -f "$dir/bad.conf" 2>"$tmp/complaint"; then complain "'$line' was taken"; fi
-        grep -q "${line%% *}" "$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
+        grep -q "$(echo "$line" | sed -n 's/^\(Reap[A-Za-z]*\).*/\1/p')" "$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
     done
-    for line in 'ReapLuaMaxMemory 65536' 'ReapLuaMaxMemory 1g' 'ReapLuaMaxMemory 0' 'ReapLuaMaxTime 1min'; do
+    for line in 'ReapLuaMaxMemory 65536' 'ReapLuaMaxMemory 1g' 'ReapLuaMaxMemory 0' 'ReapLuaMaxTime 1min' \
+        'ReapLuaMaxInstructions 500M' 'ReapLuaMaxInstructions 0' 'ReapLuaCache 0' 'ReapLuaCache 16M' 'ReapLuaDebug on'; do
         { cat "$dir/httpd.conf"; echo "$line"; } >"$dir/good.conf"
         "$APACHE2" -t -f "$dir/good.conf" 2>"$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
     done
@@ -278,28 +211,14 @@ check_directives() {
 
 # --- all of it ------------------------------------------------------------------------------------
 
-run() {
-    mode="$1 pools, $2" pools=$1
-    dir=$tmp/$1-$2
-    mkdir -p "$dir"
-    httpd_prepare "$dir" "$2"
-    make_scripts "$dir"
-    configure "$dir"
-    if [ "$1" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
+check() {
     check_answers
     check_methods
+    check_forms
     check_errors
-    check_limits
     check_case
     check_parallel
-    httpd_stop "$dir"
-    httpd_log_is_clean "$dir" || complain "see the log"
 }
-
-chmod 755 "$tmp"
-for mpm in prefork event; do
-    run stock "$mpm"
-    run reaps "$mpm"
-done
+lua_test
 check_directives
-[ "$failures" = 0 ] || fail "$failures failures"
+lua_end

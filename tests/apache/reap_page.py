@@ -3,7 +3,8 @@
 """The page of reap-status in a real browser.
 
 reap_page.py PAGE PICTURES        serves PAGE with documents of reap_page_data, and looks at what the browser makes of it
-reap_page.py --url URL PICTURES   opens the page of a server that runs
+reap_page.py --url URL PICTURES   opens the page of a server that runs on reaps
+reap_page.py --stock URL PICTURES the same, of a server on stock pools
 reap_page.py --serve PAGE [NAME]  serves PAGE with one document, to be looked at by hand
 """
 import http.server
@@ -19,7 +20,7 @@ from reap_page_data import DOCUMENTS, HOSTILE, MIB, normal
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 LOOKS = {"light": (1280, 900, "light"), "dark": (1280, 900, "dark"), "narrow": (360, 740, "light"),
-         "narrow-dark": (360, 740, "dark"), "wide": (1920, 1080, "light")}
+         "narrow-dark": (360, 740, "dark"), "tablet": (768, 1024, "light"), "wide": (1920, 1080, "light")}
 failures = []
 
 
@@ -83,7 +84,12 @@ class Server:
         """Opens the page with this document, and returns once it is drawn."""
         self.http.name, self.http.asked, self.http.broken = name, 0, None
         browser.open(self.url)
-        expect(browser.wait("return document.querySelector('.tiles') !== null"), name + ": figures are shown")
+        wait_for_figures(browser, name)
+
+
+def wait_for_figures(browser, name):
+    if not browser.wait("return document.querySelector('.tiles') !== null"):
+        sys.exit("FAILED: %s: no figures; the console says %s" % (name, browser.complaints()))
 
 
 # --- what is looked at ------------------------------------------------------------------------------
@@ -109,9 +115,10 @@ return [...low];
 
 # Elements that reach beyond the window, unless something around them cuts them off.
 OVERFLOW = """
-if (document.documentElement.scrollWidth <= innerWidth) return [];
-return [`page: ${document.documentElement.scrollWidth} of ${innerWidth}`, ...[...document.querySelectorAll('main *')]
-  .filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map(e => e.nodeName + '.' + e.className)];
+const root = document.documentElement, width = root.clientWidth;
+if (root.scrollWidth <= width) return [];
+return [`page: ${root.scrollWidth} of ${width}`, ...[...document.querySelectorAll('main *')]
+  .filter(e => e.getBoundingClientRect().right > width + 1).slice(0, 5).map(e => e.nodeName + '.' + e.className)];
 """
 
 # What a reader of the page without eyes needs; a button has a name, a table its headers and a caption.
@@ -349,13 +356,18 @@ def check_odd(browser, server, pictures):
     settled(browser, pictures + "/empty-dark.png")
     server.show(browser, "no_preload")
     expect("LD_PRELOAD=libreap-apr.so" in text(browser, "#missing"), "no preload: what is missing is said")
-    expect("no answer" in text(browser, "#processes") and "1 without an answer" in text(browser, "#tile-processes"), "a silent process")
+    expect("stock pools" in text(browser, "#processes") and "stock pools" in text(browser, "#tile-processes"), "no preload: processes")
+    expect(text(browser, "#tile-bytes .figure") == "–", "no preload: nothing is measured")
     browser.js("document.querySelector('#processes .toggle').click()")
     expect("not known" in text(browser, "#processes"), "a silent process, open")
     look_over(browser, server, "no preload")
     settled(browser, pictures + "/no-preload-dark.png")
+    browser.open(server.url.replace("//", "//user:password@"))
+    wait_for_figures(browser, "a password in the address")
+    browser.requested()  # with the password
     server.show(browser, "sparse")
-    expect("stopping" in text(browser, "#processes"), "sparse")
+    expect("stopping" in text(browser, "#processes") and "no answer" in text(browser, "#processes"), "sparse: states")
+    expect("1 without an answer" in text(browser, "#tile-processes"), "sparse: a silent process")
     look_over(browser, server, "sparse")
 
 
@@ -370,6 +382,9 @@ def check_huge(browser, server, pictures):
     took = browser.js("const start = performance.now(); render(); return performance.now() - start")
     print("huge: drawn anew in %.0f ms" % took)
     expect(took < 2000, "huge: drawing takes %.0f ms" % took)
+    kept = browser.js("""for (let i = 0; i < 20000; i++) isOpen(`p ${i}`, i % 2 === 0), colour(`tag ${i}`);
+        return [view.open.size, colours.size]""")
+    expect(0 < kept[0] <= 5000 and kept[1] <= 7, "what the page keeps has an end: %s" % kept)
     look_over(browser, server, "huge")
     settled(browser, pictures + "/huge.png")
 
@@ -410,12 +425,14 @@ def check_live(browser, url, pictures):
     for name, (width, height, scheme) in LOOKS.items():
         browser.look(width, height, scheme, mobile="narrow" in name)
         browser.open(url)
-        expect(browser.wait("return document.querySelector('.tiles') !== null"), name + ": figures are shown")
+        wait_for_figures(browser, name)
         expect(browser.js("return view.data.preload"), name + ": on reaps")
         browser.js("const e = document.getElementById('every'); e.value = '1'; e.dispatchEvent(new Event('change'))")
         before = browser.js("document.querySelector('#processes .toggle').click(); return view.data.server.time")
         expect(browser.wait("return view.data.server.time > args[0]", before), name + ": it refreshes")
         expect(browser.js("return document.querySelectorAll('.cell').length") > 3, name + ": the map has cells")
+        script = browser.wait("return document.querySelector('#requests').textContent.includes(`<script>document.title='taken'</script>\"`)")
+        expect(script and text(browser, "title") == "Reap status", name + ": a script in a URL is text")
         expect(browser.js("return document.querySelectorAll('[data-pool]').length") > 3, name + ": an open process shows pools")
         look_over(browser, server, "live " + name)
         settled(browser, "%s/live-%s.png" % (pictures, name))
@@ -423,6 +440,16 @@ def check_live(browser, url, pictures):
         return [d.totals.bytes, add(d.processes, p => p.pools?.bytes ?? 0), add(d.tags, t => t.bytes),
           add(d.processes, p => add(p.tree ?? [], r => r.bytes) + (p.omitted?.bytes ?? 0))]""")
     expect(min(sums) > MIB // 4 and min(sums) > .99 * max(sums), "totals are the sums: %s" % sums)
+
+
+def check_stock(browser, url, pictures):
+    """A true server whose pools are not on reaps: the page says so."""
+    browser.look(1280, 900, "light")
+    browser.open(url)
+    wait_for_figures(browser, "stock")
+    expect("not on reaps" in text(browser, "#missing"), "stock: what is missing is said")
+    look_over(browser, type("Live", (), {"url": url}), "stock")
+    settled(browser, pictures + "/stock.png")
 
 
 # --- running ------------------------------------------------------------------------------------------
@@ -451,10 +478,10 @@ def run(page, pictures):
 def main(arguments):
     if arguments[:1] == ["--serve"]:
         serve(*arguments[1:])
-    elif arguments[:1] == ["--url"]:
+    elif arguments[0] in ("--url", "--stock"):
         os.makedirs(arguments[2], exist_ok=True)
         with Browser() as browser:
-            check_live(browser, arguments[1], arguments[2])
+            (check_live if arguments[0] == "--url" else check_stock)(browser, *arguments[1:])
     else:
         os.makedirs(arguments[1], exist_ok=True)
         run(*arguments)

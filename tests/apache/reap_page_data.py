@@ -137,7 +137,7 @@ def no_preload(n):
 
 def sparse(_):
     """Nothing of what may be missing is there."""
-    return {"server": None, "totals": None, "processes": [{"pid": 1, "state": "stopping"}, None, {}], "requests": [{}],
+    return {"server": None, "totals": None, "processes": [{"pid": 1, "state": "stopping"}, None, {"pid": 2, "state": "silent"}, {}], "requests": [{}],
             "tags": [{}], "growers": [{"change": -5}], "history": [{"t": None}, {}]}
 
 

@@ -29,6 +29,7 @@ char *reapVprintf(void **reap, const char *format, va_list args);
 size_t reapUsableSize(const void *object);
 int reapOf(const void *pointer, void **reap);
 void *reapParent(void **reap);
+size_t reapTrim(void **reap, size_t keep);
 int reapFreeAny(void *object);
 int reapAppend(void **reap, reap_builder *builder, const void *bytes, size_t n);
 int reapAppendString(void **reap, reap_builder *builder, const char *s);
@@ -65,6 +66,7 @@ void *hoard_aligned_alloc(size_t alignment, size_t size);
 int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 size_t hoard_usable_size(const void *block);
 int hoard_trim(size_t keep);
+void hoard_purge_when_idle(void);
 int hoard_stats(struct hoard_stats *stats);
 void hoard_report(FILE *out);
 

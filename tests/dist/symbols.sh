@@ -106,7 +106,7 @@ pthread_mutex_unlock
 pthread_mutexattr_destroy
 pthread_mutexattr_init
 pthread_mutexattr_setrobust
-# the purger's thread, whose own sleep is a cancellation point and whose id nobody has
+# threads of the library's, whose own sleep is a cancellation point and whose id nobody has
 clock_nanosleep
 pthread_attr_destroy
 pthread_attr_init
@@ -116,6 +116,31 @@ pthread_create
 pthread_setname_np
 pthread_sigmask
 sigfillset
+# a socket for questions, and the thread that answers them: it allocates as a thread of the program's would, and its
+# cancellation points are nobody's. Other threads come to some in reapListen and reapAnswer, with cancellation off
+accept4
+bind
+connect
+fchmod
+fclose
+fopencookie
+fwrite
+geteuid
+getsockopt
+link
+listen
+lstat
+poll
+pthread_mutex_lock
+qsort
+recv
+rename
+send
+shutdown
+snprintf
+socket
+stat
+unlink
 # the end
 __assert_fail
 abort

@@ -1,15 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The demo, shortened: it ends well, says what it is for, leaves nothing behind, and the case's growth
-# with frees is at most 1/31 of that on stock pools. Its errors are one line.
+# The demo, shortened: it ends well, says what it is for, leaves nothing behind but a page that is valid; a request
+# without end kills a stock child and none with a limit, and the case's growth with frees is at most 1/31 of that on
+# stock pools. Its errors are one line, and the page has them too.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/support/httpd_lib.sh"
 
 build=$(cd "${top_builddir:-.}" && pwd)
 [ -e "$build/apache_module/.libs/mod_reap_lua.so" ] || skip "mod_reap_lua was not built"
 httpd_require
+[ -e "$build/apache_module/.libs/mod_reap.so" ] || skip "mod_reap was not built"
 command -v wrk >/dev/null || command -v ab >/dev/null || skip "neither wrk nor ab"
+command -v h2load >/dev/null || skip "no h2load"
+command -v perl >/dev/null || skip "no perl"
 httpd_directory
+page=$tmp/page.html
 demo=$(cd "$srcdir" && pwd)/demo/reap-demo
 
 directory_of() { sed -n 's|.*sh \(.*/reap-demo\.[A-Za-z0-9]*\)/stop$|\1|p' "$1"; }
@@ -21,27 +26,49 @@ expect_nothing_left() {
     ! pgrep -f "$TMPDIR" || fail "$1 left a process"
 }
 
+# cells LINE: what the last output has in the two columns of a line.
+cells() { awk -F '  +' -v name="$1" '$2 == name { print $3, $4; exit }' "$tmp/out"; }
+
+# The words of the page, and its pictures.
+check_page() {
+    for words in "$@"; do grep -q "$words" "$page" || fail "the page does not say '$words'"; done
+    ! grep -E '(src|href)=|@import|url\(' "$page" || fail "the page needs something from outside"
+    command -v tidy >/dev/null || { echo "skipped: no tidy: is the page valid?"; return; }
+    tidy -q -e "$page" >"$tmp/tidy" 2>&1 || { cat "$tmp/tidy"; fail "the page is not valid"; }
+}
+
 check_quick() {
-    "$demo" --build "$build" --quick >"$tmp/out" 2>"$tmp/progress" || { cat "$tmp/out" "$tmp/progress"; fail "the demo failed"; }
+    "$demo" --build "$build" --page "$page" --quick >"$tmp/out" 2>"$tmp/progress" ||
+        { cat "$tmp/out" "$tmp/progress"; fail "the demo failed"; }
     cat "$tmp/out"
     for line in 'static file.* [0-9.]+$' 'SSI.* [0-9.]+$' 'index of 1000.* [0-9.]+$' 'RSS of the child.* MB' '; 0 failed' \
-        'stock pools, no free .* KB .* KB' 'reaps, no free .* KB .* KB' 'reaps, with apr_pfree .* KB .* KB'; do
+        'stock pools, no free .* KB .* KB' 'reaps, no free .* KB .* KB' 'reaps, with apr_pfree .* KB .* KB' \
+        'One HTTP/2 connection, [0-9,]+ requests' 'at the end .* MB .* MB' 'memory \(RSS\) at its highest .* MB .* MB' \
+        "the same with pictures: $page"; do
         grep -qE "$line" "$tmp/out" || fail "the demo does not say '$line'"
     done
-    [ "$(wc -l <"$tmp/progress")" -ge 9 ] || fail "no progress was shown"
+    [ "$(wc -l <"$tmp/progress")" -ge 13 ] || fail "no progress was shown"
     ratio=$(sed -n 's|.*with frees 1/\([0-9]*\) of.*|\1|p' "$tmp/out")
     [ "${ratio:-1000}" -ge 31 ] || fail "the growth with frees is 1/$ratio of that on stock pools, not 1/31"
+    [ "$(cells 'children that died')" = "1 0" ] || fail "a request without end: '$(cells 'children that died')' children died"
+    # shellcheck disable=SC2046  # two numbers
+    set -- $(cells 'bytes more for each request')
+    awk -v stock="$1" -v reaps="$2" 'BEGIN { exit !(stock > 30 && reaps < 15) }' || fail "bytes for each request: $*"
+    check_page 'Apache on stock pools' 'One connection' 'memory without end' 'And what it costs'
+    [ "$(grep -c '<svg' "$page")" = 5 ] || fail "the page has $(grep -c '<svg' "$page") pictures, not 5"
     expect_nothing_left "the demo"
 }
 
 check_keep() {
-    "$demo" --build "$build" --quick --keep >"$tmp/out" 2>"$tmp/progress" || fail "the demo failed with --keep"
+    "$demo" --build "$build" --page "$page" --quick --keep >"$tmp/out" 2>"$tmp/progress" || fail "the demo failed with --keep"
     stop=$(directory_of "$tmp/out")/stop
     url=$(sed -n 's|^ *\(http://.*/prime.lua\)$|\1|p' "$tmp/out")
     [ -f "$stop" ] || fail "it does not say how to stop the server"
     answer=$(curl -s --max-time 30 "$url")
+    pools=$(curl -s --max-time 30 "${url%/prime.lua}/reap-status?auto" | wc -l)
     sh "$stop"
     [ "$answer" = 7919 ] || fail "the kept server answers '$answer'"
+    [ "$pools" -gt 10 ] || fail "the kept server's reap-status has $pools lines"
     ! curl -s --max-time 5 "$url" || fail "the kept server does not stop"
     expect_nothing_left "the demo with --keep"
 }
@@ -49,10 +76,10 @@ check_keep() {
 # Ctrl-C in the middle.
 check_interrupted() {
     : >"$tmp/progress"
-    setsid "$demo" --build "$build" >"$tmp/out" 2>"$tmp/progress" &
+    setsid "$demo" --build "$build" --page "$page" >"$tmp/out" 2>"$tmp/progress" &
     pid=$!
     n=0
-    until grep -q 'round 1' "$tmp/progress"; do
+    until grep -q 'clients beside' "$tmp/progress"; do
         n=$((n + 1))
         [ $n -lt 900 ] || fail "the demo does not begin"
         sleep 0.1
@@ -62,6 +89,21 @@ check_interrupted() {
     result=$?
     [ $result = 143 ] || { cat "$tmp/progress"; fail "the demo ended by SIGTERM returns $result"; }
     expect_nothing_left "the demo ended by SIGTERM"
+    check_page 'The demo failed' 'ended by SIGTERM'
+}
+
+# A server that cannot start: the reason is what Apache says, here and on the page.
+check_failure() {
+    mkdir "$tmp/modules"
+    ln -s "$httpd_modules"/* "$tmp/modules/"
+    rm "$tmp/modules/mod_http2.so"
+    if HTTPD_MODULES=$tmp/modules "$demo" --build "$build" --page "$page" --quick >"$tmp/out" 2>"$tmp/progress"; then
+        fail "the demo does without mod_http2"
+    fi
+    tail -n 1 "$tmp/progress" | grep -q '^reap-demo: apache2 did not start: .*mod_http2' ||
+        fail "what it says of a server that does not start: $(tail -n 1 "$tmp/progress")"
+    check_page 'The demo failed' 'mod_http2'
+    expect_nothing_left "the demo that failed"
 }
 
 # expect_refusal WHAT [VARIABLE=VALUE]... ARGUMENTS
@@ -77,6 +119,7 @@ expect_refusal() {
 check_refusals() {
     mkdir "$tmp/empty"
     expect_refusal 'unknown argument' "$demo" --fast
+    expect_refusal 'cannot write the page' "$demo" --build "$build" --page "$tmp/no/page.html"
     expect_refusal 'no apache2' APACHE2=/nowhere "$demo" --build "$build"
     expect_refusal 'no libreap' "$demo" --build "$tmp/empty"
     expect_refusal 'no Apache modules' HTTPD_MODULES=/nowhere "$demo" --build "$build"
@@ -87,6 +130,7 @@ mkdir "$tmp/demo" && chmod 755 "$tmp" && chmod 1777 "$tmp/demo" || exit 99
 TMPDIR=$tmp/demo
 export TMPDIR
 check_refusals
+check_failure
 check_quick
 check_keep
 check_interrupted

@@ -21,7 +21,7 @@ documented() {
 }
 documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
-documented apr_reap.h 'apr_[a-z_]+' 3 libreap-apr.7
+documented apr_reap.h 'apr_(pfree|prealloc|pool_reap|reap_)[a-z_]*' 5 libreap-apr.7
 
 # `man reap` looks in section 3 before section 7, and opens the page that one should read first.
 [ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
@@ -47,7 +47,7 @@ same_names probes "$(section PROBES | sed -n 's/^\.BI \([a-z_]*\)(.*/\1/p' | sor
 
 # groff's macros and its terminal device come with man-db's formatter, which may be absent.
 if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then
-    for page in "$srcdir"/doc/*.[37]; do
+    for page in "$srcdir"/doc/*.[137]; do
         case $(head -c 4 "$page") in .so*) continue ;; esac
         said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
         [ -z "$said" ] || wrong "$page: $said"
@@ -56,7 +56,7 @@ else
     echo "skipped: no groff with macros: whether pages format"
 fi
 if command -v mandoc >/dev/null; then
-    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3; do
+    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3 "$srcdir"/doc/reap-ask.1; do
         mandoc -Tlint -W warning "$page" || wrong "$page"
     done
 else

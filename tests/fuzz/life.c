@@ -16,6 +16,8 @@ void do_name(const struct record *rec)
     struct node next = {.name_size = rec->extra % 4 ? rec->size % 40 : rec->size % 4100,
                         .name_seed = rec->extra};
     bool takes_away = rec->slot % 8 == 0;
+    if (rec->slot % 4 == 1) /* a name that many have */
+        next = (struct node){.name_size = 5 + rec->extra % 3, .name_seed = rec->extra % 3};
     name_of(&next, name);
     SAY("reapSetName(&r[%d], %stext(%u)%s);", index_of(node), takes_away ? "NULL /* " : "", next.name_size,
         takes_away ? " */" : "");
@@ -382,6 +384,28 @@ void do_stats(const struct record *rec)
     CHECK(reapStats(handle_of(node), &stats) == 0, "reapStats");
     node->pending = 0;
     CHECK(stats.live_bytes >= 16 * stats.live_objects, "reapStats: objects without bytes");
+}
+
+/* What a reap keeps goes back; its objects are looked at afterwards. */
+void do_trim(const struct record *rec)
+{
+    struct node *node = node_of(rec);
+    struct reap_stats before, after;
+    size_t keep = rec->extra % 4 ? (size_t)rec->size * 16 : 0;
+    if (!node) return;
+    SAY("reapTrim(&r[%d], %zu);", index_of(node), keep);
+    reclaim();
+    CHECK(reapStats(handle_of(node), &before) == 0, "reapStats");
+    node->pending = 0;
+    size_t given = reapTrim(handle_of(node), keep);
+    CHECK(reapStats(handle_of(node), &after) == 0, "reapStats");
+    if (me->program->threads > 1) return; /* others free objects of it, and make children */
+    /* the statistics have the chunk for the next child at the size that the next one gets */
+    CHECK(after.chunk_bytes + given <= before.chunk_bytes + 32768 &&
+              after.chunk_bytes + given + 32768 >= before.chunk_bytes,
+          "reapTrim gives back %zu of %zu, and %zu are left", given, before.chunk_bytes, after.chunk_bytes);
+    CHECK(after.live_bytes == before.live_bytes && after.live_objects == before.live_objects,
+          "reapTrim changes what lives");
 }
 
 struct walk {

@@ -55,6 +55,7 @@ const struct op ops[] = {
     {"reapLeave", ENTER, 6, 0, do_leave, NULL},
     {"reapEntered", LOOK, 2, NESTED, do_entered, NULL},
     {"reapSetName", WITH, 3, NESTED, do_name, NULL},
+    {"reapTrim", WITH, 3, NESTED, do_trim, check_touched},
     {"reapOnDestroy", FUNCTIONS, 6, NESTED, do_on_destroy, NULL},
     {"reapCancelOnDestroy", FUNCTIONS, 2, NESTED, do_cancel, NULL},
     {"reapMark", MARKS_, 8, NESTED, do_mark, check_touched},

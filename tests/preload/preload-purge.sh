@@ -29,8 +29,14 @@ try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_fork"
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_signals"
 
 # A program that has nothing but reaps of the library, which its malloc is not.
-REAP_OPTIONS=purge_thread=1,purge_ms=20 timeout 300 "$top_builddir/tests/preload/purge_reaps" 2 || {
-    echo "purge_reaps ends with status $?"
-    bad=1
+reaps() {
+    REAP_OPTIONS=$1 timeout 300 "$top_builddir/tests/preload/purge_reaps" $2 || {
+        echo "$1: purge_reaps $2 ends with status $?"
+        bad=1
+    }
 }
+reaps purge_thread=1,purge_ms=20 2
+reaps purge_ms=20 "2 asks"
+reaps purge_ms=60000 1
+reaps purge_thread=0,purge_ms=60000 "1 asks"
 exit $bad

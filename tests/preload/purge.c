@@ -2,12 +2,13 @@
 /* Run by preload-purge.sh. Uses 64 MiB, frees them, and does nothing then: does the memory go back, and which
  * threads are there? The first argument is the number of threads that there must be; with two, the second is
  * reap-purge, blocks all signals, and the memory goes back; in a child of fork too. With REAPS (purge_reaps)
- * reaps use it, in a program that has another malloc.
+ * reaps use it, in a program that has another malloc; a second argument has it ask for the thread.
  */
 #include "support/expect.h"
 #include "support/resident.h"
 
 #ifdef REAPS
+#include "hoard.h"
 #include "reap.h"
 #endif
 
@@ -101,6 +102,9 @@ int main(int argc, char **argv)
     if (argc < 2) return 99;
     int threads = atoi(argv[1]);
     size_t before = resident();
+#ifdef REAPS
+    if (argc > 2) hoard_purge_when_idle();
+#endif
     look(threads, before);
     fflush(NULL);
     pid_t pid = fork();

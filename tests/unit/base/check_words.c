@@ -2,15 +2,18 @@
 /* check_words.c: what lib/base has, but for locks: options, report, list. */
 #include "support/check_backend.h"
 
+#include "base/json.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/options.h"
+#include "base/process_name.h"
 #include "base/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -26,9 +29,10 @@ START_TEST(options_have_these_presets)
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
                                         "topology=read", "empty_fraction=2", "slack=4",
                                         "purge_ms=100",
-                                        "purge_thread=0", "thp=grown",
+                                        "purge_thread=auto", "thp=grown",
                                         "memory_limit=purge",
-                                        "trace=none", "leaks=0", "bypass=0", "redzone=0", "harden=0",
+                                        "trace=none", "ask=none",
+                                        "leaks=0", "bypass=0", "redzone=0", "harden=0",
 #ifdef REAP_DEBUG
                                         "walk_steps=16",
 #endif
@@ -80,8 +84,9 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         {"slack=0007", AT(slack), 7},
         {"purge_ms=0", AT(purge_ms), 0},
         {"purge_ms=3600000", AT(purge_ms), 3600000},
-        {"purge_thread=1", AT(purge_thread), 1},
-        {"purge_thread=0", AT(purge_thread), 0},
+        {"purge_thread=1", AT(purge_thread), PURGE_THREAD_ALWAYS},
+        {"purge_thread=0", AT(purge_thread), PURGE_THREAD_NEVER},
+        {"purge_thread=auto", AT(purge_thread), PURGE_THREAD_AUTO},
         {"thp=never", AT(thp), THP_NEVER},
         {"thp=always", AT(thp), THP_ALWAYS},
         {"thp=grown", AT(thp), THP_GROWN},
@@ -382,6 +387,67 @@ START_TEST(lists_keep_their_order)
 }
 END_TEST
 
+/* --- JSON and names -------------------------------------------------------------------------- */
+
+struct written {
+    char text[1024];
+    size_t size;
+};
+
+static void to_written(const char *text, size_t size, void *to)
+{
+    struct written *written = to;
+    ck_assert_uint_lt(written->size + size, sizeof written->text);
+    memcpy(written->text + written->size, text, size);
+    written->size += size;
+    written->text[written->size] = '\0';
+}
+
+static void assert_string(const char *text, size_t size, const char *expected)
+{
+    struct written written = {.size = 0};
+    const struct json json = {to_written, &written};
+    json_string(&json, text, size);
+    ck_assert_str_eq(written.text, expected);
+}
+
+START_TEST(json_strings)
+{
+    assert_string("", SIZE_MAX, "\"\"");
+    assert_string("plain", SIZE_MAX, "\"plain\"");
+    assert_string("plain", 2, "\"pl\"");
+    assert_string("\"\\/", SIZE_MAX, "\"\\\"\\\\/\"");
+    assert_string("\n\x01\x7f\x1f", SIZE_MAX, "\"\\u000a\\u0001\\u007f\\u001f\"");
+    /* two, three and four bytes: kept */
+    assert_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", SIZE_MAX,
+                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    /* cut, alone, too long, a surrogate, beyond the last: Latin-1 */
+    assert_string("\xc3\xa9", 1, "\"\\u00c3\"");
+    assert_string("\xa9x", SIZE_MAX, "\"\\u00a9x\"");
+    assert_string("\xe2\x82", SIZE_MAX, "\"\\u00e2\\u0082\"");
+    assert_string("\xc0\xaf", SIZE_MAX, "\"\\u00c0\\u00af\"");
+    assert_string("\xe0\x80\x80", SIZE_MAX, "\"\\u00e0\\u0080\\u0080\"");
+    assert_string("\xed\xa0\x80", SIZE_MAX, "\"\\u00ed\\u00a0\\u0080\"");
+    assert_string("\xf4\x90\x80\x80", SIZE_MAX, "\"\\u00f4\\u0090\\u0080\\u0080\"");
+    assert_string("\xff", SIZE_MAX, "\"\\u00ff\"");
+}
+END_TEST
+
+START_TEST(names_have_the_processs_number)
+{
+    char name[64], expected[64];
+    snprintf(expected, sizeof expected, "/a.%d.%%x%d%%", (int)getpid(), (int)getpid());
+    ck_assert(process_name("/a.%p.%x%p%", name, sizeof name));
+    ck_assert_str_eq(name, expected);
+    ck_assert(process_name("plain", name, 6));
+    ck_assert_str_eq(name, "plain");
+    ck_assert(!process_name("plain", name, 5));
+    ck_assert(!process_name("%p%p%p%p", name, 4));
+    ck_assert(process_name("", name, 1));
+    ck_assert(process_name_has_number("a%p") && !process_name_has_number("a%%x"));
+}
+END_TEST
+
 int main(void)
 {
     TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20),
@@ -399,6 +465,8 @@ int main(void)
     tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
     tcase_add_test(reporting, a_long_line_is_cut_and_stays_one_line);
     tcase_add_test(reporting, misuse_is_one_line_and_abort);
+    tcase_add_test(reporting, json_strings);
+    tcase_add_test(reporting, names_have_the_processs_number);
     tcase_add_test(lists, lists_keep_their_order);
     return run_cases("words", parsing, reporting, lists, (TCase *)NULL);
 }

@@ -89,6 +89,103 @@ START_TEST(names_take_no_more_than_the_longest)
 }
 END_TEST
 
+/* Names that come again take no memory of their reaps, whatever buffer they are passed in. */
+START_TEST(names_that_come_again)
+{
+    char buffer[2][64], made_up[64];
+    void *one, *two;
+    for (int i = 0; i < 3000; i++) {
+        reapCreate(&one, NULL);
+        reapCreate(&two, NULL);
+        char *common = buffer[i % 2];
+        snprintf(common, sizeof buffer[0], "request of kind %d", i % 7);
+        snprintf(made_up, sizeof made_up, "request number %d", i);
+        ck_assert_int_eq(reapSetName(&one, common), 0);
+        ck_assert_int_eq(reapSetName(&two, i % 3 == 0 ? made_up : common), 0);
+        memset(common, 'x', 5);
+        snprintf(buffer[(i + 1) % 2], sizeof buffer[0], "request of kind %d", i % 7);
+        common = buffer[(i + 1) % 2];
+        if (i % 5 == 0) reapFreeAll(&one);
+        if (i % 5 == 1) ck_assert_int_eq(reapSetName(&one, made_up), 0);
+        if (i % 5 == 2) ck_assert_int_eq(reapSetName(&one, NULL), 0);
+        reapFreeAll(&two);
+        ck_assert_str_eq(reapName(&two), i % 3 == 0 ? made_up : common);
+        if (i % 5 == 2)
+            ck_assert_ptr_null(reapName(&one));
+        else
+            ck_assert_str_eq(reapName(&one), i % 5 == 1 ? made_up : common);
+        reapDestroy(&one);
+        reapDestroy(&two);
+    }
+    reapCreate(&one, NULL);
+    reapCreate(&two, NULL);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(reapSetName(&one, "common"), 0);
+        ck_assert_int_eq(reapSetName(&one, NULL), 0);
+        ck_assert_int_eq(reapSetName(&two, "common"), 0);
+        if (i == 0) reapDestroy(&two), reapCreate(&two, NULL);
+    }
+    ck_assert_int_eq(reapSetName(&two, "common"), 0);
+    reapDestroy(&one);
+    reapCreate(&one, NULL);
+    ck_assert_int_eq(reapSetName(&one, "common"), 0);
+    ck_assert_ptr_eq(reapName(&one), reapName(&two));
+    reapDestroy(&one);
+    reapDestroy(&two);
+}
+END_TEST
+
+/* More names than there is room for, each often. */
+START_TEST(more_names_than_room)
+{
+    char name[32];
+    void *again;
+    for (int i = 0; i < 4000; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        for (int j = 0; j < 3; j++) {
+            reapCreate(&again, NULL);
+            ck_assert_int_eq(reapSetName(&again, name), 0);
+            ck_assert_str_eq(reapName(&again), name);
+            reapDestroy(&again);
+        }
+    }
+    reapCreate(&again, NULL);
+    ck_assert_int_eq(reapSetName(&again, "a name that came too late"), 0);
+    ck_assert_str_eq(reapName(&again), "a name that came too late");
+    reapDestroy(&again);
+}
+END_TEST
+
+/* A reap keeps chunks for later rounds, and gives them back when it is asked to. */
+START_TEST(trim)
+{
+    const size_t first = 8192;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 2000; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 200));
+        reapFreeAll(&reap);
+    }
+    size_t kept = stats().chunk_bytes;
+    ck_assert_uint_gt(kept, 128 * 1024);
+    ck_assert_uint_eq(reapTrim(&reap, SIZE_MAX), 0);
+    ck_assert_uint_eq(stats().chunk_bytes, kept);
+    size_t given = reapTrim(&reap, 64 * 1024);
+    ck_assert_uint_eq(stats().chunk_bytes, kept - given);
+    ck_assert_uint_le(stats().chunk_bytes, first + 64 * 1024);
+    char *object = reapMalloc(&reap, 100);
+    memset(object, 'a', 100);
+    reapTrim(&reap, 0);
+    ck_assert_uint_eq(stats().chunk_bytes, first);
+    ck_assert_int_eq(object[99], 'a');
+    for (int i = 0; i < 2000; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 200));
+    ck_assert_uint_eq(reapTrim(&reap, 0), 0); /* chunks in use stay */
+    void *child;
+    reapCreate(&child, &reap);
+    reapDestroy(&child);
+    ck_assert_uint_ge(reapTrim(&reap, 0), first); /* a chunk for the next child */
+    ck_assert_uint_eq(reapTrim(&reap, 0), 0);
+}
+END_TEST
+
 START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
 END_TEST
 
@@ -398,6 +495,9 @@ int main(void)
     tcase_add_test(tests, every_pointer_knows_its_owner);
     tcase_add_test(tests, names);
     tcase_add_test(tests, names_take_no_more_than_the_longest);
+    tcase_add_test(tests, names_that_come_again);
+    tcase_add_test(tests, more_names_than_room);
+    tcase_add_test(tests, trim);
     tcase_add_test(tests, usable_size_of_null);
     tcase_add_test(tests, the_version_is_the_headers);
     tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);

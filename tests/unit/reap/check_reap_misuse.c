@@ -67,6 +67,7 @@ static void with_extend(void **reap) { reapExtend(reap, &builder, 10); }
 static void with_finish(void **reap) { reapFinish(reap, &builder); }
 static void with_enter_quietly(void **reap) { reapEnterQuietly(reap); }
 static void with_parent(void **reap) { reapParent(reap); }
+static void with_trim(void **reap) { reapTrim(reap, 0); }
 static void with_set_name(void **reap) { reapSetName(reap, "name"); }
 static void with_name(void **reap) { reapName(reap); }
 static void with_on_destroy(void **reap) { reapOnDestroy(reap, nothing, NULL); }
@@ -120,6 +121,7 @@ static const struct {
              {"reapFinish", with_finish, 0},
              {"reapEnterQuietly", with_enter_quietly, 0},
              {"reapParent", with_parent, 0},
+             {"reapTrim", with_trim, 0},
              {"reapSetName", with_set_name, 0},
              {"reapName", with_name, 0},
              {"reapOnDestroy", with_on_destroy, 0},

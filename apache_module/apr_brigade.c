@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* apr_brigade.c: brigades that are used again.
+ *
+ * Stock apr_brigade_create takes a brigade from its pool, and apr_brigade_destroy only empties it: the memory
+ * stays until the pool ends. So a pool that lives long grows: the session of an HTTP/2 connection by two
+ * brigades for each request, a connection with TLS by one, a request by one for each 8 KiB that
+ * mod_ext_filter passes. Here a pool keeps its destroyed brigades in a queue, and apr_brigade_create takes
+ * the oldest one when there are more than a few:
+ *
+ *     pool->last_idle -> newest -> oldest -> ... -> newest      (a ring, idle_brigades long)
+ *
+ * Use after destroy: on stock pools a module may by mistake fill a brigade that it has destroyed, and pass it
+ * on; it works there. Here the memory stays a brigade as long as its pool lives, empty and whole. It is used
+ * again only after IDLE_BRIGADES others of its pool were destroyed, and only if it is empty then. One that is
+ * not was taken into use by such a module, and is left to it for good. What remains is a module that fills
+ * one later than that: it shares the brigade with its next user. REAP_APR_BRIGADES=keep turns this off:
+ * brigades stay until their pool ends, as on stock pools.
+ *
+ * libaprutil defines both calls, and calls them itself; all of these calls come here, since libreap-apr is
+ * loaded first. A program need not have libaprutil: what follows uses only the macros of apr_buckets.h.
+ */
+#include "apr_pool.h"
+
+#pragma GCC visibility push(default)
+#include <apr_buckets.h>
+#pragma GCC visibility pop
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDLE_BRIGADES = 8 /* in the queue of a pool, before one is used again */ };
+
+struct brigade {
+    apr_bucket_brigade shown; /* first: the part that programs know */
+    struct brigade *next;     /* in the ring */
+};
+
+static bool keeps; /* REAP_APR_BRIGADES=keep */
+
+void brigade_read_settings(void)
+{
+    const char *setting = secure_getenv("REAP_APR_BRIGADES");
+
+    if (!setting || strcmp(setting, "reuse") == 0) return;
+    keeps = strcmp(setting, "keep") == 0;
+    if (!keeps) fprintf(stderr, "reap: REAP_APR_BRIGADES=%.100s: there are reuse and keep\n", setting);
+}
+
+static void empty(apr_bucket_brigade *brigade)
+{
+    while (!APR_BRIGADE_EMPTY(brigade)) {
+        apr_bucket *bucket = APR_BRIGADE_FIRST(brigade);
+        apr_bucket_delete(bucket);
+    }
+}
+
+/* The cleanup of a brigade in use, and by its presence the sign of one. */
+static apr_status_t empty_at_end(void *brigade)
+{
+    empty(brigade);
+    return APR_SUCCESS;
+}
+
+/* --- the queue ------------------------------------------------------------------------------- */
+
+static void put(apr_pool_t *pool, struct brigade *brigade)
+{
+    struct brigade *last = pool->last_idle;
+
+    brigade->next = last ? last->next : brigade;
+    if (last) last->next = brigade;
+    pool->last_idle = brigade;
+    pool->idle_brigades++;
+}
+
+static struct brigade *take_oldest(apr_pool_t *pool)
+{
+    struct brigade *last = pool->last_idle, *oldest = last->next;
+
+    last->next = oldest->next;
+    if (--pool->idle_brigades == 0) pool->last_idle = NULL;
+    return oldest;
+}
+
+/* A brigade that was destroyed long enough ago; NULL: there is none. */
+static struct brigade *take(apr_pool_t *pool)
+{
+    while (pool->idle_brigades > IDLE_BRIGADES) {
+        struct brigade *brigade = take_oldest(pool);
+        if (APR_BRIGADE_EMPTY(&brigade->shown)) return brigade;
+    }
+    return NULL;
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *list)
+{
+    struct brigade *brigade = take(pool);
+
+    if (!brigade) brigade = apr_palloc(pool, sizeof *brigade);
+    if (!brigade) return NULL;
+    brigade->shown.p = pool;
+    brigade->shown.bucket_alloc = list;
+    APR_RING_INIT(&brigade->shown.list, apr_bucket, link);
+    apr_pool_cleanup_register(pool, brigade, empty_at_end, apr_pool_cleanup_null);
+    return &brigade->shown;
+}
+
+/* A brigade that has no cleanup was destroyed before, or is not ours, or has outlived a clear of its pool: it
+ * is emptied, and that is all. */
+apr_status_t apr_brigade_destroy(apr_bucket_brigade *brigade)
+{
+    bool is_ours = pool_drop_cleanup(brigade->p, brigade, empty_at_end);
+
+    empty(brigade);
+    if (is_ours && !keeps) put(brigade->p, (struct brigade *)brigade);
+    return APR_SUCCESS;
+}

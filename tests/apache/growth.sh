@@ -1,0 +1,276 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What grows in stock httpd does not grow on reaps: one child, one long connection or one long answer, of many
+# kinds, first on stock pools and then on reaps; and a graceful restart again and again. The process's anonymous
+# memory is taken 50 times a second. Its growth is what it has more at the end than after a quarter of the time,
+# when all threads have served something. On reaps that has a bound; the figure of stock pools stands beside it.
+# At the end a test of the test: with brigades that are kept, an HTTP/2 connection grows beyond the bound.
+#
+#     tests/apache/growth.sh [CASE...]       from the build directory, or with top_builddir set
+#
+# GROWTH_TIMES (1) multiplies each load: 10 is the long form. GROWTH_KEEP is a directory for the samples.
+srcdir=${srcdir:-$(dirname "$0")/../..}
+. "$srcdir/tests/support/httpd_lib.sh"
+
+times=${GROWTH_TIMES:-1}
+bound=256 # KiB; on stock pools h2 grows by some 1800, tls by 400
+tool="$srcdir/tests/apache/growth.py"
+httpd_require
+command -v python3 >/dev/null || skip "no python3"
+httpd_directory
+
+# case, amount, unit: two seconds or so each. "restart" comes apart.
+cases='h2 40000 request
+tls 20000 request
+keepalive 12000 request
+stream 800 MB
+slow 4 MB
+deflate 150 MB
+events 10000 event
+upload 700 MB
+websocket 12000 frame
+ssi-cgi 250 request
+ssi-page 1500 request'
+
+# --- the server ---------------------------------------------------------------------------------
+
+modules='mpm_event authz_core authz_host mime dir include filter cgid http2 alias deflate socache_shmcb ssl
+    proxy proxy_http proxy_wstunnel'
+
+configure() {
+    for module in $modules; do echo "LoadModule ${module}_module $httpd_modules/mod_$module.so"; done
+    cat <<END
+ServerRoot $tmp
+ServerName localhost
+Listen 127.0.0.1:$httpd_port
+Listen 127.0.0.1:$httpd_secure
+PidFile $tmp/httpd.pid
+DefaultRuntimeDir $tmp
+Mutex file:$tmp default
+ErrorLog $tmp/error.log
+ServerLimit 1
+StartServers 1
+ThreadsPerChild 8
+MaxRequestWorkers 8
+MinSpareThreads 1
+MaxSpareThreads 8
+MaxKeepAliveRequests 0
+EnableMMAP Off
+Protocols h2c http/1.1
+DocumentRoot $tmp/htdocs
+TypesConfig /etc/mime.types
+ScriptSock $tmp/cgid.sock
+<IfModule unixd_module>
+$([ "$(id -u)" != 0 ] || printf 'User www-data\nGroup www-data\n')
+</IfModule>
+<Directory $tmp/htdocs>
+Options Includes ExecCGI
+Require all granted
+AddType text/html .shtml
+AddOutputFilter INCLUDES .shtml
+AddHandler cgi-script .cgi
+</Directory>
+ProxyPass /back/ws ws://127.0.0.1:$httpd_back/
+ProxyPass /back/ http://127.0.0.1:$httpd_back/
+<Location /back/packed>
+SetOutputFilter DEFLATE
+</Location>
+<VirtualHost 127.0.0.1:$httpd_secure>
+SSLEngine on
+SSLCertificateFile $tmp/certificate.pem
+SSLCertificateKeyFile $tmp/key.pem
+</VirtualHost>
+END
+}
+
+make_site() {
+    mkdir -p "$tmp/htdocs"
+    echo '<p>hello</p>' >"$tmp/htdocs/index.html"
+    echo '<i>a part</i>' >"$tmp/htdocs/part.html"
+    echo '<!--#include virtual="hello.cgi" --><!--#include virtual="part.html" -->' >"$tmp/htdocs/cgi.shtml"
+    i=0
+    while [ $i -lt 20 ]; do
+        # shellcheck disable=SC2016  # a variable of SSI
+        echo '<!--#set var="n" value="$n." --><!--#echo var="DOCUMENT_NAME" --><!--#include virtual="part.html" -->'
+        i=$((i + 1))
+    done >"$tmp/htdocs/page.shtml"
+    printf '#!/bin/sh\nprintf "Content-Type: text/plain\\n\\nhello from a script\\n"\n' >"$tmp/htdocs/hello.cgi"
+    chmod 755 "$tmp" "$tmp/htdocs/hello.cgi"
+}
+
+# Without openssl there is no TLS.
+make_certificate() {
+    openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 9 -keyout "$tmp/key.pem" \
+        -out "$tmp/certificate.pem" >"$tmp/openssl" 2>&1 && return
+    modules=$(echo "$modules" | sed 's/ssl$//')
+    echo "skipped: no openssl to make a certificate: tls"
+}
+
+# The server behind the proxy is one of three neighbouring ports.
+three_ports() {
+    httpd_free_port
+    httpd_secure=$((httpd_port + 2))
+    ! httpd_in_use $httpd_secure || three_ports
+}
+
+# start_on stock|reaps [VARIABLE=VALUE]
+start_on() {
+    preload=
+    [ "$1" = stock ] || preload=$httpd_libs/libreap-apr.so
+    if [ -n "${2:-}" ]; then export "${2?}"; fi
+    httpd_start "$tmp" "$preload"
+    [ -z "${2:-}" ] || unset "${2%%=*}"
+}
+
+# The process with the worker threads; the daemon of mod_cgid is a child of the server as well.
+serving_child() {
+    for pid in $(httpd_children); do
+        [ "$(ls "/proc/$pid/task" 2>/dev/null | wc -l)" -lt 8 ] || echo "$pid"
+    done
+}
+
+# --- one load ------------------------------------------------------------------------------------
+
+# The command of a case and an amount.
+load_of() {
+    case $1 in
+        h2) echo "h2load -c1 -m10 -n$2 http://127.0.0.1:$httpd_port/index.html" ;;
+        keepalive) echo "$tool keepalive $httpd_port /index.html $2" ;;
+        tls) echo "$tool tls $httpd_secure /index.html $2" ;;
+        stream) echo "$tool download $httpd_port /back/stream/$2 0" ;;
+        slow) echo "$tool download $httpd_port /back/stream/$2 2" ;;
+        deflate) echo "$tool download $httpd_port /back/packed/stream/$2 0" ;;
+        events) echo "$tool download $httpd_port /back/events/$2 0" ;;
+        upload) echo "$tool upload $httpd_port /back/upload $2" ;;
+        websocket) echo "$tool websocket $httpd_port /back/ws $2" ;;
+        ssi-cgi) echo "$tool keepalive $httpd_port /cgi.shtml $2" ;;
+        ssi-page) echo "$tool keepalive $httpd_port /page.shtml $2" ;;
+    esac
+}
+
+possible() {
+    case $1 in
+        h2) command -v h2load >/dev/null || { echo "skipped: no h2load (nghttp2-client): h2"; return 1; } ;;
+        tls) [ -s "$tmp/certificate.pem" ] ;; # said before
+    esac
+}
+
+# client_of CASE AMOUNT [WATCHER...]
+client_of() {
+    load=$(load_of "$1" "$2")
+    name=$1
+    shift 2
+    # shellcheck disable=SC2086  # words
+    "$@" $load >"$tmp/client" 2>&1 || { cat "$tmp/client"; fail "$name"; }
+    ! grep -E '[1-9][0-9]* (failed|errored|timeout)' "$tmp/client" || fail "$name: failed requests"
+}
+
+# measure CASE AMOUNT: sets grown and last, in KiB
+measure() {
+    client_of "$1" "$2" "$tool" watch "$(serving_child)" "$tmp/samples"
+    answer=$("$tool" slope "$tmp/samples") || fail "$1: no figures"
+    grown=${answer% *} last=${answer#* }
+}
+
+# The growth as bytes for each of so many: of 7 in 10 of them, which come after the first figure.
+each_of() { awk -v kib="$1" -v n="$2" 'BEGIN { printf "%.1f", kib * 1024 / (0.7 * n) }'; }
+
+compare() {
+    name=$1 amount=$(($2 * times)) unit=$3
+    set --
+    for pools in stock reaps; do
+        start_on $pools
+        client_of "$name" $((amount / 10 + 1)) # all threads serve something
+        measure "$name" "$amount"
+        # What a thread or a processor takes once does not come again, and growth does.
+        [ $pools = stock ] || [ "$grown" -le "$bound" ] || measure "$name" "$amount"
+        [ -z "${GROWTH_KEEP:-}" ] || cp "$tmp/samples" "$GROWTH_KEEP/$name.$pools"
+        httpd_stop
+        set -- "$@" "$grown" "$(each_of "$grown" "$amount")" "$last"
+    done
+    row "$name" "$amount" "$@" "$unit"
+    [ "$grown" -le "$bound" ] || fail "$name: $grown KiB more on reaps, and $bound are allowed"
+    httpd_log_is_clean "$tmp" || fail "$name: the error log"
+}
+
+row() { printf '%-10s %8s  %7s %9s %8s  %7s %9s %8s  %s\n' "$@"; }
+
+# Brigades that stay until their pool ends are what grows: then this test must see it.
+growth_is_seen() {
+    start_on reaps REAP_APR_BRIGADES=keep
+    measure h2 40000
+    httpd_stop
+    [ "$grown" -gt $((2 * bound)) ] || fail "with REAP_APR_BRIGADES=keep only $grown KiB more: does this test see growth?"
+    echo "with REAP_APR_BRIGADES=keep the HTTP/2 connection grows by $grown KiB"
+}
+
+# --- graceful restarts ---------------------------------------------------------------------------
+
+# Children of the older generation may take a moment.
+processes_are() {
+    n=0
+    while [ "$(httpd_children | wc -l)" != "$1" ]; do
+        n=$((n + 1))
+        [ $n -lt 100 ] || fail "restart: $(httpd_children | wc -l) processes and not $1"
+        sleep 0.1
+    done
+}
+
+# One a second while a client asks without a pause: it would end with the first answer that fails.
+restart() {
+    seconds=$1
+    while [ "$seconds" -gt 0 ]; do
+        kill -USR1 "$httpd_pid"
+        sleep 1
+        seconds=$((seconds - 1))
+        kill -0 "$client" 2>/dev/null || fail "restart: $(cat "$tmp/client")"
+    done
+}
+
+restarts() {
+    set --
+    for pools in stock reaps; do
+        start_on $pools
+        before=$(httpd_children | wc -l)
+        "$tool" ask "$httpd_port" /index.html >"$tmp/client" 2>&1 &
+        client=$!
+        sleep 0.5
+        restart 4
+        first=$(anonymous "$httpd_pid")
+        restart $((6 * times))
+        last=$(anonymous "$httpd_pid")
+        kill "$client"
+        wait "$client" || fail "restart: $(cat "$tmp/client")"
+        processes_are "$before"
+        httpd_stop
+        grown=$((last - first))
+        set -- "$@" "$grown" "$(each_of "$grown" $((6 * times)))" "$last"
+    done
+    row restart $((6 * times)) "$@" "restart, $(cat "$tmp/client") requests"
+    [ "$grown" -le "$bound" ] || fail "restart: the main process has $grown KiB more, and $bound are allowed"
+    httpd_log_is_clean "$tmp" || fail "restart: the error log"
+}
+
+anonymous() { awk '/^Anonymous:/ { print $2 }' "/proc/$1/smaps_rollup"; }
+
+# --- all of it -----------------------------------------------------------------------------------
+
+chosen=" $* "
+is_chosen() { case $chosen in '  ' | *" $1 "*) ;; *) return 1 ;; esac; }
+
+make_site
+make_certificate
+three_ports
+configure >"$tmp/httpd.conf"
+python3 "$tool" backend "$httpd_back" &
+backend=$!
+trap 'kill $backend; httpd_end' EXIT
+row '' amount 'KiB' 'bytes of' 'KiB at' KiB 'bytes of' 'KiB at' ''
+row case '' 'stock' 'each' 'the end' reaps 'each' 'the end' each
+while read -r name amount unit; do
+    is_chosen "$name" && possible "$name" && compare "$name" "$amount" "$unit"
+done <<END
+$cases
+END
+! is_chosen restart || restarts
+if is_chosen h2 && possible h2 >/dev/null; then growth_is_seen; fi

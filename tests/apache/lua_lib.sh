@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# What tests of mod_reap_lua share: sourced, not run, after srcdir is set. A test defines make_scripts DIR,
+# lua_directives DIR, which prints configuration, and check, and ends with lua_test and lua_end.
+. "$srcdir/tests/support/httpd_lib.sh"
+
+lua_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap_lua.so
+[ -e "$lua_module" ] || skip "mod_reap_lua was not built"
+httpd_require
+httpd_directory
+failures=0
+
+complain() {
+    echo "$mode: $*"
+    failures=$((failures + 1))
+}
+
+# --- scripts --------------------------------------------------------------------------------------
+
+# script NAME LINE: a script of one line. Not by echo, which may expand what is Lua's.
+script() { printf '%s\n' "$2" >"$lua/$1.lua"; }
+
+# --- asking ---------------------------------------------------------------------------------------
+
+# ask PATH [curl's arguments]: sets status, body (the file too), result (curl's).
+ask() {
+    path=$1
+    shift
+    status=$(curl -s --max-time 60 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
+        "http://127.0.0.1:$httpd_port/lua/$path")
+    result=$?
+    body=$(cat "$tmp/body" 2>/dev/null)
+}
+
+header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
+
+expect() {
+    wanted=$1
+    shift
+    [ "$1" = "$wanted" ] || complain "${2:-$path}: got '$(printf %.200s "$1" | tr '\n' '|')', not '$wanted'"
+}
+
+expect_status() { expect "$1" "$status" "$path: status"; }
+
+# The log has one more line of errors, and it is like this.
+log_lines() { grep -c 'reap_lua:error' "$dir/error.log"; }
+expect_log() {
+    lines=$(log_lines)
+    [ "$lines" = $((logged + 1)) ] || complain "$path: $((lines - logged)) lines in the log, not one"
+    logged=$lines
+    grep 'reap_lua:error' "$dir/error.log" | tail -n 1 | grep -qE "$1" ||
+        complain "$path: '$1' is not in the log: $(tail -n 1 "$dir/error.log")"
+}
+
+# ask_failing STATUS LOG PATH: the error is told, and the server goes on.
+ask_failing() {
+    ask "$3"
+    expect_status "$1"
+    expect_log "$2"
+    ask hello.lua
+    expect_status 200
+}
+
+# --- all of it ------------------------------------------------------------------------------------
+
+# lua_run stock|reaps MPM
+lua_run() {
+    mode="$1 pools, $2" pools=$1
+    dir=$tmp/$1-$2
+    lua=$dir/htdocs/lua
+    mkdir -p "$dir"
+    httpd_prepare "$dir" "$2"
+    mkdir -p "$lua"
+    script hello 'print("hello", 1, nil, true) r:write("a", 2, "b\n")'
+    make_scripts "$dir"
+    {
+        echo "LoadModule reap_lua_module $lua_module"
+        printf '<Directory %s>\nAddHandler reap-lua .lua\n</Directory>\nReapLuaReport on\n' "$lua"
+        lua_directives "$dir"
+    } >>"$dir/httpd.conf"
+    if [ "$1" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
+    logged=0
+    check
+    httpd_stop "$dir"
+    httpd_log_is_clean "$dir" || complain "see the log"
+}
+
+lua_test() {
+    chmod 755 "$tmp"
+    for mpm in prefork event; do
+        lua_run stock "$mpm"
+        lua_run reaps "$mpm"
+    done
+}
+
+lua_end() { [ "$failures" = 0 ] || fail "$failures failures"; }

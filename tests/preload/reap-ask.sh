@@ -1,0 +1,165 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Running processes are asked from outside: with libreap-malloc preloaded to programs that know nothing of it, with
+# libreap, after fork and exec, by this user, by another one and by root. What reap-ask says where it gets no answer.
+# The JSON is JSON, and agrees with the totals.
+. "${srcdir:-.}/tests/support/preload-lib.sh"
+need python3
+ask=$(realpath "${top_builddir:-.}/tools/reap-ask")
+programs=$(realpath "${top_builddir:-.}/tests/preload")
+
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+
+# start N LOG COMMAND...: COMMAND with option `ask` in the background, its input a pipe that stop closes; waits
+# until it has printed N lines. The first of them goes to $pid.
+start() {
+    lines=$1 log=$2
+    shift 2
+    rm -f "$tmp/input"
+    mkfifo "$tmp/input"
+    REAP_OPTIONS=$options "$@" <"$tmp/input" >"$tmp/$log" 2>"$tmp/$log.err" &
+    started=$!
+    exec 9>"$tmp/input"
+    tries=0
+    until [ "$(cat "$tmp/$log" 2>/dev/null | wc -l)" -ge "$lines" ] || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done
+    pid=$(head -n 1 "$tmp/$log")
+    [ -n "$pid" ] || wrong "$* did not start"
+}
+stop() {
+    exec 9>&-
+    wait $started || wrong "$log ends with status $?"
+}
+at_exit='exec 9>&-'
+
+# answers PROCESS: it does, once its thread has started.
+answers() {
+    tries=0
+    until "$ask" "$1" help >"$tmp/help" 2>"$tmp/err" || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    grep -q '^tree: ' "$tmp/help" || { wrong "process $1 does not answer:"; cat "$tmp/err"; }
+}
+# says STATUS LINE COMMAND...: it writes nothing but this line to standard error.
+says() {
+    status=$1 line=$2
+    shift 2
+    "$@" >"$tmp/out" 2>"$tmp/err"
+    got=$?
+    [ $got = "$status" ] || wrong "status $got, not $status: $*"
+    [ -s "$tmp/out" ] && wrong "it prints: $*"
+    grep -qF -- "$line" "$tmp/err" || { wrong "$* does not say '$line', but:"; cat "$tmp/err"; }
+}
+
+# --- any program ------------------------------------------------------------------------------
+for path in $paths; do
+    options=ask=@reap.%p$(options_of "$path" | sed 's/^./,&/')
+    start 3 asked env LD_PRELOAD="$preload" "$programs/asked" 2
+    for process in $(cat "$tmp/asked"); do
+        answers "$process"
+        "$ask" "$process" json >"$tmp/json" || wrong "$path: no JSON"
+        python3 -m json.tool "$tmp/json" >"$tmp/tool" || wrong "$path: the JSON is none"
+        grep -q "\"process\": $process,\$" "$tmp/tool" || wrong "$path: another process answers"
+        "$ask" "$process" usage >"$tmp/usage" || wrong "$path: no usage"
+        grep -q '^reap: live [0-9]* bytes' "$tmp/usage" || wrong "$path: no usage"
+        grep -q 'Threads:.*2$' "/proc/$process/status" || wrong "$path: not two threads"
+    done
+    stop
+    [ ! -s "$tmp/asked.err" ] || { wrong "$path: it writes to standard error"; cat "$tmp/asked.err"; }
+done
+options=ask=@reap.%p
+start 1 shell env LD_PRELOAD="$preload" sh -c 'x=$(date); echo $$; read x; exec sleep 30'
+answers "$pid"
+echo go >&9
+tries=0
+until grep -q sleep "/proc/$pid/comm" || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+answers "$pid" # a program started by exec, in place of the other
+"$ask" "$pid" json | grep -q '"program": "sleep"' || wrong "not the program that was started by exec"
+kill "$pid"
+wait $started 2>/dev/null
+
+# --- a program with reaps ---------------------------------------------------------------------
+start 1 reaps "$programs/asked_reaps"
+answers "$pid"
+for question in tree tags json; do "$ask" "$pid" $question >"$tmp/$question" || wrong "no $question"; done
+python3 - "$tmp" <<'PYTHON' || wrong "tree, tags and JSON differ"
+import json, re, sys
+read = lambda name: open(sys.argv[1] + "/" + name).read()
+answer = json.loads(read("json"))
+reaps, backend = answer["reaps"], answer["backend"]
+assert len(reaps) == 201 and reaps[0]["name"] == "server" and reaps[0]["parent"] is None
+assert all(r["parent"] == reaps[0]["reap"] and r["depth"] == 1 for r in reaps[1:])
+assert sorted({r["name"] for r in reaps}) == ["", '"odd\\ name"', "connection", "request", "server"]
+held, live = sum(r["bytes"] for r in reaps), sum(r["live_bytes"] for r in reaps)
+number = lambda text, word: sum(map(int, re.findall(r"(\d+) " + word, text)))
+for text in read("tree"), read("tags"):
+    assert (number(text, "held"), number(text, "bytes"), number(text, "objects")) == \
+        (held, live, sum(r["objects"] for r in reaps)), text
+assert number(read("tags"), "reaps") == 201 and "\nrequest: 50 reaps, " in read("tags")
+assert all(r["live_bytes"] <= r["bytes"] <= r["peak"] and r["limit"] == 0 and r["chunks"] >= 1 for r in reaps)
+assert backend["live_bytes"] >= held and backend["held_bytes"] >= backend["live_bytes"]
+assert backend["os_given_bytes"] - backend["os_returned_bytes"] == backend["held_bytes"]
+assert all(c["used"] <= c["blocks"] and c["empty"] <= c["superblocks"] for c in backend["classes"])
+assert any(c["chunks"] for c in backend["classes"]) and backend["path"] in ("rseq cid", "rseq cpu", "locked")
+PYTHON
+[ "$("$ask" "$pid" count one two)$("$ask" "@reap.$pid" count)" = "one two 1 2" ] || wrong "the program's own question"
+says 1 "no such question as 'zork'" "$ask" "$pid" zork
+
+# --- addresses --------------------------------------------------------------------------------
+says 1 "there is no process 999999999" "$ask" 999999999 tree
+says 1 "nobody listens at $tmp/none" "$ask" "$tmp/none" tree
+says 1 "process $$ does not listen at @reap.$$: start it with REAP_OPTIONS=ask=@reap.%p" "$ask" $$ tree
+says 1 "the address is too long" "$ask" "$(printf '%0200d' 0 | tr 0 x)" tree
+says 2 "an address has a name" "$ask" "" tree
+says 2 "an address has a name" "$ask" @ tree
+says 2 "-t takes seconds" "$ask" -t 1x "$pid" tree
+says 2 "the question is too long" "$ask" "$pid" "$(printf '%05000d' 0)"
+says 2 "usage: reap-ask" "$ask"
+"$ask" -h | grep -q '^usage: reap-ask' || wrong "no help"
+stop
+says 1 "there is no process $pid" "$ask" "$pid" tree
+
+options=ask=$tmp/socket.%p
+start 1 path "$programs/asked_reaps"
+"$ask" "$tmp/socket.$pid" tree | grep -q '^server 0x' || wrong "no answer at a path"
+stop
+[ ! -e "$tmp/socket.$pid" ] || wrong "the socket stays"
+
+# One line where it cannot listen, and the program goes on.
+options=ask=@reap-test-$$
+start 1 first "$programs/asked_reaps"
+answers "@reap-test-$$"
+# It may end before its thread has looked: once more, then.
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    REAP_OPTIONS=$options "$programs/asked_reaps" </dev/null >"$tmp/out" 2>"$tmp/err" || wrong "status $?"
+    [ ! -s "$tmp/err" ] || break
+done
+echo "reap: ask=@reap-test-$$: another process has this address, so nobody can ask this one" | diff - "$tmp/err" ||
+    wrong "an address in use"
+answers "@reap-test-$$"
+stop
+
+# --- users ------------------------------------------------------------------------------------
+if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65534 --clear-groups "$ask" -h >/dev/null 2>&1; then
+    echo "skipped: no root, or no setpriv (util-linux): other users"
+else
+    other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    options=ask=@reap.%p
+    start 1 root "$programs/asked_reaps"
+    answers "$pid"
+    says 1 "only user 0 and root may ask process $pid" other "$ask" "$pid" tree
+    stop
+    start 1 other setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/asked_reaps"
+    answers "$pid"
+    other "$ask" "$pid" tree >"$tmp/out" || wrong "a user cannot ask its own process"
+    says 1 "only user 65534 and root may ask process $pid" setpriv --reuid 1 --clear-groups "$ask" "$pid" tree
+    stop
+    options=ask=$tmp/socket
+    start 1 path "$programs/asked_reaps"
+    answers "$tmp/socket"
+    says 1 "this user may not ask $tmp/socket" other "$ask" "$tmp/socket" tree
+    stop
+fi
+
+# --- the option -------------------------------------------------------------------------------
+REAP_OPTIONS=help "$programs/asked_reaps" </dev/null 2>&1 >/dev/null | grep -q '^reap:   ask=ADDRESS (none): ' ||
+    wrong "REAP_OPTIONS=help has no line for it"
+exit $bad
