@@ -214,9 +214,9 @@ static size_t carved_bytes(const struct reap *reap, size_t enough)
     return bytes;
 }
 
-/* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap (8, 8,
- * 16, 32 KiB ...). A reap that has shrunk starts small again. A reap with much free memory, in which no block
- * fits, grows by little. */
+/* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap (8,
+ * 8, 16, 32 KiB ...). A reap that has shrunk starts small again. A reap with much free memory, in which no
+ * block fits, grows by little. */
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE;
