@@ -34,10 +34,11 @@ check_forms() {
         ask "/reap-status$query"
         expect application/json "$(header content-type)" "$query"
     done
+    ask /reap-status
     nonce=$(header content-security-policy | sed "s/.*script-src 'nonce-\([0-9a-f]*\)'.*/\1/")
     ask /reap-status
     again=$(header content-security-policy | sed "s/.*script-src 'nonce-\([0-9a-f]*\)'.*/\1/")
-    [ "$nonce" != "$again" ] || complain "a nonce serves twice"
+    { [ ${#nonce} = 32 ] && [ "$nonce" != "$again" ]; } || complain "nonces: '$nonce', '$again'"
     expect 2 "$(grep -cE "<(style|script) nonce=\"$again\">" "$tmp/body")" 'elements with the nonce'
     for method in POST PUT DELETE PATCH; do
         ask /reap-status -X $method -d x
