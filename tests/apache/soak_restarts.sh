@@ -106,13 +106,14 @@ soak() {
     [ -z "$failed" ] || { cat "$tmp"/client.*; grep -v notice "$tmp/error.log" | tail -n 5; fail "requests failed"; }
 }
 
-failed=
+failed= pids=
 httpd_free_port
 backend_port=$httpd_port
 prepare
 python3 "$tool" backend "$backend_port" &
 backend=$!
 trap 'kill $backend $pids 2>/dev/null; httpd_end' EXIT
+until httpd_in_use "$backend_port"; do kill -0 $backend 2>/dev/null || fail "no server behind the proxy"; sleep 0.1; done
 httpd_start "$tmp" "$preload"
 [ -z "$preload" ] || grep -q libreap-apr "/proc/$httpd_pid/maps" || fail "libreap-apr is not preloaded"
 before=$(httpd_children | wc -l)
