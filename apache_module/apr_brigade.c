@@ -108,11 +108,11 @@ apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *lis
     return &brigade->shown;
 }
 
-/* A brigade that has no cleanup was destroyed before, or is not ours, or has outlived a clear of its pool: it
- * is emptied, and that is all. */
+/* A brigade that has no cleanup was destroyed before, or is not ours, or has outlived a clear of its pool, or
+ * has no pool: it is emptied, and that is all. */
 apr_status_t apr_brigade_destroy(apr_bucket_brigade *brigade)
 {
-    bool is_ours = pool_drop_cleanup(brigade->p, brigade, empty_at_end);
+    bool is_ours = brigade->p && pool_drop_cleanup(brigade->p, brigade, empty_at_end);
 
     empty(brigade);
     if (is_ours && !keeps) put(brigade->p, (struct brigade *)brigade);

@@ -34,9 +34,11 @@ bool pool_make_reap(apr_pool_t *pool)
 {
     const void *none = &pool_no_reap;
     apr_pool_t *above = pool_above(pool->parent);
-    void *reap;
+    /* A pool that was ending when it got this child may have no reap yet. */
+    void **reap_above = above ? pool_reap(above) : NULL, *reap;
 
-    reapCreate(&reap, above ? &above->reap : NULL);
+    if (above && !reap_above) return false;
+    reapCreate(&reap, reap_above);
     if (!reap) return false;
     /* Another thread, which makes a child, may have been faster. */
     if (!__atomic_compare_exchange_n(&pool->reap, (void **)&none, reap, false, __ATOMIC_ACQ_REL,
@@ -139,10 +141,14 @@ static void end_contents(apr_pool_t *pool)
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
 }
 
+/* A cleanup may clear its own pool, which then is still ending. And it may register a pre-cleanup, which is late
+ * for this end: as on stock pools it waits for the next one. */
 void apr_pool_clear(apr_pool_t *pool)
 {
+    bool was_ending = pool->ending;
+
     end_contents(pool);
-    if (pool->cleanup_blocks) pool_free_cleanups(pool, true);
+    if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
     if (pool_has_reap(pool)) {
         reapFreeAll(&pool->reap);
         pool_trim(pool);
@@ -151,7 +157,7 @@ void apr_pool_clear(apr_pool_t *pool)
     pool->user_data = NULL;
     pool->last_idle = NULL;
     pool->idle_brigades = 0;
-    pool->ending = false;
+    pool->ending = was_ending;
 }
 
 void apr_pool_destroy(apr_pool_t *pool)

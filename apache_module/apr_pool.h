@@ -24,7 +24,7 @@
  *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
  *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
- *     - A pool with children has a reap, so that the reap of a child finds it.
+ *     - A pool with children has a reap; but one that got a child while it was ending may get its own later.
  *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. They lie
  *       in blocks of a few, which stay the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.

@@ -92,6 +92,22 @@ static void fail_to_connect(const char *whom, long process, const char *address)
     fail(1, "nobody listens at %s", address);
 }
 
+/* Anybody may listen at a name that is free. So the answer must come from the process whose number was given,
+ * and from this user or root; root trusts who listens at the address that it gives. */
+static void check_who_listens(int fd, const char *whom, long process)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        fail(1, "%s cannot be asked: %s", whom, strerror(errno));
+    if (process != 0 && peer.pid != process)
+        fail(1, "it is process %ld of user %lu that listens at @reap.%ld", (long)peer.pid,
+             (unsigned long)peer.uid, process);
+    if (geteuid() != 0 && peer.uid != geteuid() && peer.uid != 0)
+        fail(1, "this user may not ask %s: process %ld is user %lu's, so only user %lu and root may ask it",
+             whom, (long)peer.pid, (unsigned long)peer.uid, (unsigned long)peer.uid);
+}
+
 static int connect_to(const char *whom, long seconds)
 {
     char address[64];
@@ -106,6 +122,7 @@ static int connect_to(const char *whom, long seconds)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     if (connect(fd, (struct sockaddr *)&to, size) != 0) fail_to_connect(whom, process, name);
+    check_who_listens(fd, whom, process);
     return fd;
 }
 
@@ -139,8 +156,22 @@ static void send_question(int fd, const char *line, size_t length)
     }
 }
 
-static void print(const char *text, size_t size)
+/* Names are those of another program, maybe of another user's: they shall not tell a terminal to do things. So
+ * control characters become question marks, also those of two bytes (C1). */
+static void make_harmless(char *text, size_t size)
 {
+    static unsigned char before;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool is_control = (c < ' ' && c != '\n' && c != '\t') || c == 0x7f;
+        if (is_control || (before == 0xc2 && c >= 0x80 && c < 0xa0)) text[i] = '?';
+        before = c;
+    }
+}
+
+static void print(char *text, size_t size)
+{
+    if (isatty(STDOUT_FILENO)) make_harmless(text, size);
     if (fwrite(text, 1, size, stdout) != size) fail(1, "the answer cannot be written: %s", strerror(errno));
 }
 
@@ -167,10 +198,12 @@ static int copy_answer(int fd, const char *whom, long seconds)
         if (n == 0) break;
         if (is_first) is_refusal = refuses(text, (size_t)n);
         is_first = false;
-        if (is_refusal)
+        if (is_refusal) {
+            make_harmless(text, (size_t)n);
             fprintf(stderr, "reap-ask: %.*s", (int)n, text);
-        else
+        } else {
             print(text, (size_t)n);
+        }
     }
     if (fflush(stdout) != 0) fail(1, "the answer cannot be written: %s", strerror(errno));
     return is_refusal;

@@ -121,6 +121,9 @@ static void destroy_foreign(void)
     APR_RING_INIT(&own.list, apr_bucket, link);
     fill(&own, "own");
     expect(apr_brigade_destroy(&own) == APR_SUCCESS && APR_BRIGADE_EMPTY(&own), "a brigade on the stack");
+    own.p = NULL;
+    fill(&own, "own");
+    expect(apr_brigade_destroy(&own) == APR_SUCCESS && APR_BRIGADE_EMPTY(&own), "a brigade without a pool");
     for (int i = 0; i < 40; i++) {
         made = apr_brigade_create(pool, list);
         expect(made != &own, "the stack's brigade is nobody else's");

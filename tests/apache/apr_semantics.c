@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void section(const char *name)
 {
@@ -231,6 +232,69 @@ static apr_status_t makes_child(void *name)
     return APR_SUCCESS;
 }
 
+static apr_status_t makes_bare_child(void *name)
+{
+    say_plain(name);
+    late = pool_below(at_hand);
+    return APR_SUCCESS;
+}
+
+/* The pool never had anything but its cleanup, and the child gets its first object after the clear. */
+static void show_bare_pool_with_late_child(void)
+{
+    section("a late child in a bare pool");
+    at_hand = pool_below(NULL);
+    apr_pool_cleanup_register(at_hand, "makes", makes_bare_child, apr_pool_cleanup_null);
+    apr_pool_clear(at_hand);
+    say("%s", apr_pstrdup(late, "text of the late child"));
+    note(late, "late child");
+    apr_pool_clear(at_hand);
+    apr_pool_destroy(at_hand);
+}
+
+static apr_status_t clears_own_pool(void *name)
+{
+    say_plain(name);
+    apr_pool_clear(at_hand);
+    apr_pool_cleanup_register(at_hand, "makes after that", makes_child, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+static void show_clear_in_own_clear(void)
+{
+    section("a cleanup that clears its own pool");
+    at_hand = pool_below(NULL);
+    note(at_hand, "first");
+    say("%s", apr_pstrdup(at_hand, "text"));
+    apr_pool_cleanup_register(at_hand, "clears", clears_own_pool, apr_pool_cleanup_null);
+    apr_pool_clear(at_hand);
+    memset(apr_palloc(at_hand, 20000), 'x', 20000);
+    memset(apr_palloc(pool_below(at_hand), 20000), 'x', 20000);
+    say("%s, %s", of_late, apr_pstrdup(late, "and is used"));
+    apr_pool_destroy(at_hand);
+}
+
+static apr_status_t registers_early_one(void *name)
+{
+    apr_pool_pre_cleanup_register(at_hand, name, say_plain);
+    return APR_SUCCESS;
+}
+
+/* More than one block of records, so that a clear has some to give back. */
+static void show_late_pre_cleanups(void)
+{
+    section("pre-cleanups that come too late wait for the next clear");
+    at_hand = pool_below(NULL);
+    for (int i = 0; i < 30; i++)
+        apr_pool_cleanup_register(at_hand, i % 2 ? "odd" : "even", registers_early_one, apr_pool_cleanup_null);
+    apr_pool_clear(at_hand);
+    say("cleared");
+    for (int i = 0; i < 30; i++) note(at_hand, "usual");
+    apr_pool_clear(at_hand);
+    say("cleared");
+    apr_pool_destroy(at_hand);
+}
+
 static void show_pools_meanwhile(void)
 {
     apr_pool_t *pool = pool_below(NULL), *sibling = pool_below(pool), *child = pool_below(pool);
@@ -295,6 +359,9 @@ void show_cleanups(void)
     show_changes_meanwhile();
     show_kill_and_run();
     show_pools_meanwhile();
+    show_bare_pool_with_late_child();
+    show_clear_in_own_clear();
+    show_late_pre_cleanups();
     show_user_data();
 }
 

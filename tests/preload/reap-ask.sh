@@ -137,6 +137,39 @@ echo "reap: ask=@reap-test-$$: another process has this address, so nobody can a
 answers "@reap-test-$$"
 stop
 
+# Somebody else at the name of a process; and what an answer does to a terminal.
+cat >"$tmp/stranger.py" <<'PYTHON'
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("\0" + sys.argv[1])
+listener.listen()
+print(os.getpid(), flush=True)
+while True:
+    client = listener.accept()[0]
+    while True:
+        line = client.recv(4096)
+        if not line or line.endswith(b"\n"): break
+    if line: client.sendall(b"\033]0;title\007\tname \302\233 \303\244\n")
+    client.close()
+PYTHON
+sleep 1000 &
+sleeper=$!
+options=
+start 1 stranger python3 "$tmp/stranger.py" "reap.$sleeper"
+says 1 "it is process $pid of user $(id -u) that listens at @reap.$sleeper" "$ask" "$sleeper" tree
+"$ask" "@reap.$sleeper" tree >"$tmp/out" || wrong "an address of this user's is not asked"
+printf '\033]0;title\007\tname \302\233 \303\244\n' | cmp - "$tmp/out" || wrong "a file does not get what was sent"
+python3 - "$ask" "@reap.$sleeper" >"$tmp/out" <<'PYTHON'
+import pty, sys
+pty.spawn([sys.argv[1], sys.argv[2], "tree"])
+PYTHON
+printf '?]0;title?\tname \302? \303\244\r\n' | cmp - "$tmp/out" || { wrong "a terminal gets:"; od -c "$tmp/out"; }
+if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups "$ask" -h >/dev/null 2>&1; then
+    says 1 "it is process $pid of user 0" setpriv --reuid 65534 --clear-groups "$ask" "$sleeper" tree
+fi
+kill "$pid" "$sleeper"
+wait $started 2>/dev/null
+
 # --- users ------------------------------------------------------------------------------------
 if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65534 --clear-groups "$ask" -h >/dev/null 2>&1; then
     echo "skipped: no root, or no setpriv (util-linux): other users"
@@ -150,7 +183,12 @@ else
     start 1 other setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/asked_reaps"
     answers "$pid"
     other "$ask" "$pid" tree >"$tmp/out" || wrong "a user cannot ask its own process"
-    says 1 "only user 65534 and root may ask process $pid" setpriv --reuid 1 --clear-groups "$ask" "$pid" tree
+    says 1 "only user 65534 and root may ask it" setpriv --reuid 1 --clear-groups "$ask" "$pid" tree
+    stop
+    options=ask=@reap.x$$
+    start 1 other setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/asked_reaps"
+    answers "@reap.x$$"
+    says 1 "process $pid is user 65534's" setpriv --reuid 1 --clear-groups "$ask" "@reap.x$$" tree
     stop
     options=ask=$tmp/socket
     start 1 path "$programs/asked_reaps"
