@@ -27,8 +27,8 @@ check_forms() {
         ask "/reap-status$query"
         expect 200 "$status" "$(printf %.20s "$query")"
         expect 'text/html; charset=utf-8' "$(header content-type)"
-        expect "$(($(wc -c <"$srcdir/apache_module/reap-status.html") + $(grep -cE '<(style|script)>' \
-            "$srcdir/apache_module/reap-status.html") * 41))" "$(wc -c <"$tmp/body")" 'bytes of the page'
+        expect "$(($(wc -c <"$srcdir/apache_module/mod_reap/reap-status.html") + $(grep -cE '<(style|script)>' \
+            "$srcdir/apache_module/mod_reap/reap-status.html") * 41))" "$(wc -c <"$tmp/body")" 'bytes of the page'
     done
     for query in '?json&x=1' '?json=2'; do
         ask "/reap-status$query"
