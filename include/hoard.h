@@ -62,7 +62,7 @@ size_t hoard_usable_size(const void *block);
 int hoard_trim(size_t keep);
 
 /* Asks for a thread of the library that gives unused memory back also while the program is idle, as
- * REAP_OPTIONS=purge_thread=1 does. It starts soon; in the child of a fork another one does. With
+ * REAP_OPTIONS=purge_thread=1 does. It starts soon. The child of a fork has none until it asks, too. With
  * purge_thread=0 nothing happens. Meant for programs that have threads. Threads: any. */
 void hoard_purge_when_idle(void);
 

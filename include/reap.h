@@ -347,11 +347,12 @@ int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void 
 /* Opens a Unix socket at which a thread of the library's answers questions (reap-ask(1)): trees of reaps, the
  * backend's memory, as text or JSON. address is a path, or "@name" for an abstract one; %p in it stands for
  * the process's number. REAP_OPTIONS=ask=ADDRESS does the same. Only processes with this one's effective
- * user, and root's, get answers. The process listens until it ends. A forked child listens by itself, at one
- * of its first calls that need memory, if the address has %p; otherwise it does not listen. Where a path has
- * a socket at which nobody listens, the new one takes its place. Returns 0, also if the process listens at
- * this address already; or -1 and sets errno: EADDRINUSE, EBUSY (it listens at another address), EINVAL (no
- * name), ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
+ * user, and root's, get answers. The process listens until it ends. If the address has %p, a forked child
+ * listens by itself: at one of its first calls that need memory, or at once where the option has the
+ * address; otherwise it does not listen. Where a path has a socket at which nobody listens, the new one
+ * takes its place. Returns 0, also if the process listens at this address already; or -1 and sets errno:
+ * EADDRINUSE, EBUSY (it listens at another address), EINVAL (no name), ENAMETOOLONG (above 107 bytes),
+ * ENOMEM, or what socket, bind and pthread_create say. */
 int reapListen(const char *address) REAP_ATTRIBUTE(nonnull(1));
 
 /* Adds a question. For the line "NAME ARGUMENTS" from outside the library's thread calls fn, one call at a

@@ -64,6 +64,8 @@ static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_E
 static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
+static struct service service;
+
 /* --- the address ----------------------------------------------------------------------------- */
 
 /* The value of the option, up to the next comma. The program may change its environment later. */
@@ -73,6 +75,7 @@ static void read_option(void)
     size_t size = options.ask && !is_read ? strcspn(options.ask, ",") : 0;
     is_read = true;
     if (size == 0 || given[0]) return;
+    service.starts_with_child = true; /* the user wants to ask each process, also one that is idle */
     if (size < sizeof given)
         memcpy(given, options.ask, size);
     else

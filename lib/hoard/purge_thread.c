@@ -33,8 +33,14 @@ static bool is_wanted(void)
            (options.purge_thread == PURGE_THREAD_AUTO && asked);
 }
 
-struct service purge_thread = {
-    .name = "reap-purge", .stack = 64 * KIB, .run = purge, .is_wanted = is_wanted};
+/* Most children exec at once, and need no thread that the parent asked for. */
+static void in_forked_child(void) { atomic_store(&asked, false); }
+
+struct service purge_thread = {.name = "reap-purge",
+                               .stack = 64 * KIB,
+                               .run = purge,
+                               .is_wanted = is_wanted,
+                               .in_forked_child = in_forked_child};
 
 void purge_thread_ask(void)
 {

@@ -38,16 +38,6 @@ void service_begin(void)
     for (struct service *service = services; service != NULL; service = service->next) look(service);
 }
 
-void service_fork_child(void)
-{
-    atomic_store(&service_is_due, false);
-    for (struct service *service = services; service != NULL; service = service->next) {
-        if (service->in_forked_child != NULL) service->in_forked_child();
-        atomic_store(&service->is_due, false);
-        look(service);
-    }
-}
-
 /* Creates the thread on a small stack, or on a larger one if the program's thread-local storage does not
  * leave enough of it. */
 static int create(pthread_t *thread, struct service *service)
@@ -78,17 +68,30 @@ int service_start(struct service *service)
     return error;
 }
 
+static void start_due(struct service *service)
+{
+    if (!atomic_exchange(&service->is_due, false)) return;
+    int error = service_start(service);
+    if (error != 0)
+        report_line("REAP_OPTIONS: no thread %s: error %u of pthread_create", service->name, (unsigned)error);
+}
+
+void service_fork_child(void)
+{
+    atomic_store(&service_is_due, false);
+    for (struct service *service = services; service != NULL; service = service->next) {
+        if (service->in_forked_child != NULL) service->in_forked_child();
+        atomic_store(&service->is_due, false);
+        look(service);
+        if (service->is_due && service->starts_with_child) start_due(service);
+    }
+}
+
 /* pthread_create allocates, and may come here again: by then nothing is due any more. */
 COLD void service_start_due(void)
 {
     if (!atomic_exchange(&service_is_due, false)) return;
     int saved = errno;
-    for (struct service *service = services; service != NULL; service = service->next) {
-        if (!atomic_exchange(&service->is_due, false)) continue;
-        int error = service_start(service);
-        if (error != 0)
-            report_line("REAP_OPTIONS: no thread %s: error %u of pthread_create", service->name,
-                        (unsigned)error);
-    }
+    for (struct service *service = services; service != NULL; service = service->next) start_due(service);
     errno = saved;
 }

@@ -3,7 +3,7 @@
  *
  * A service is a thread that the options ask for, or a call. Its stack is small, and it blocks all signals,
  * so that a process's signals still go to the program's threads. A slow path starts it. A child of fork has
- * no such thread until its first slow path: most children exec.
+ * no such thread until its first slow path, since most children exec; or the service starts with the child.
  *
  * Layers above register theirs in constructors, before or after the options are read.
  */
@@ -18,6 +18,7 @@ struct service {
     void *(*run)(void *);
     bool (*is_wanted)(void);       /* shall a process that has no such thread get one? */
     void (*in_forked_child)(void); /* or NULL. It must not allocate */
+    bool starts_with_child; /* of fork */
     _Atomic bool is_registered, is_due;
     struct service *next;
 };

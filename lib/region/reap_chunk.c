@@ -214,12 +214,12 @@ static size_t carved_bytes(const struct reap *reap, size_t enough)
     return bytes;
 }
 
-/* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap. A
- * reap that has shrunk starts small again. A reap with much free memory, in which no block fits, grows by
- * little. */
+/* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap (8,
+ * 8, 16, 32 KiB ...). A reap that has shrunk starts small again. A reap with much free memory, in which no
+ * block fits, grows by little. */
 static size_t next_size(const struct reap *reap)
 {
-    size_t size = REAP_FIRST_SIZE * 2;
+    size_t size = REAP_FIRST_SIZE;
     size_t max = UNLIKELY(reap->flags & REAP_SOURCED) ? reap->source.max_chunk : REAP_MAX_SIZE;
     size_t have = carved_bytes(reap, 2 * max);
     if (size > max) size = max;

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Long connections for growth.sh: clients, the server behind the proxy, and a look at memory meanwhile.
+"""Clients for growth.sh and soak_restarts.sh, the server behind the proxy, and a look at memory meanwhile.
 
 growth.py backend PORT                      answers until it is stopped
 growth.py keepalive PORT PATH N             N requests one after the other on one connection
 growth.py tls PORT PATH N                   the same over TLS
 growth.py ask PORT PATH                     requests, each on a connection of its own, until it gets SIGTERM
+growth.py mix PORT N COUNT PATH=WEIGHT...   N requests at random, on kept connections or not; COUNT has their number
+growth.py h2 PORT N COUNT PATH...           N requests over HTTP/2, ten at a time, on one connection after the other
 growth.py download PORT PATH RATE           one answer; RATE in MB a second, 0 as fast as it comes
 growth.py upload PORT PATH MEGABYTES        one chunked POST
 growth.py websocket PORT PATH N             N small frames there and back on one connection
@@ -16,6 +18,7 @@ A client that gets anything but what it asked for ends with one line, and 1. Eve
 """
 import base64
 import os
+import random
 import signal
 import socket
 import socketserver
@@ -132,6 +135,136 @@ def ask(port, path):
     print(n)
 
 
+def write_count(path, n):
+    with open(path, "w", encoding="ascii") as file:
+        print(n, file=file)
+
+
+def answer(connection, path, asked):
+    """Body; None if the server closed a kept connection before it began to answer: that is its right."""
+    try:
+        connection.socket.sendall(asked)
+        got = connection.socket.recv(65536)
+    except (ConnectionResetError, BrokenPipeError):
+        got = b""
+    if not got:
+        return None
+    connection.rest += got
+    status, fields = connection.head()
+    body = b"".join(connection.pieces(fields))
+    if status == 503 and path.startswith("/cgi/"):
+        return SCRIPTS_STOPPED
+    if status != 200:
+        give_up(f"{path}: status {status}")
+    return body
+
+
+# In a graceful restart mod_cgid answers 503, on stock pools too, while a child of before asks for the daemon of before.
+SCRIPTS_STOPPED = object()
+
+
+def insist(port, path, asked, connection):
+    """Body, connection, and how often it was asked again because scripts were stopped."""
+    for again in range(50):
+        body = answer(connection, path, asked) if connection else None
+        if body is None:  # there was no connection, or there is none any more
+            connection = Connection(port)
+            body = answer(connection, path, asked)
+        if body is None:
+            give_up(f"{path}: a fresh connection was closed without an answer")
+        if body is not SCRIPTS_STOPPED:
+            return body, connection, again
+        connection.socket.close()
+        connection = None
+        time.sleep(0.1)
+    return give_up(f"{path}: scripts do not run any more")
+
+
+def mix(port, n, count, *weighted):
+    paths, weights = zip(*(word.rsplit("=", 1) for word in weighted))
+    first, connection, repeated = {}, None, 0
+    for i, path in enumerate(random.choices(paths, [int(weight) for weight in weights], k=n)):
+        keeps = random.random() < 0.8
+        asked = request(path, fields="" if keeps else "Connection: close\r\n")
+        body, connection, again = insist(port, path, asked, connection)
+        repeated += again
+        if not keeps:
+            connection.socket.close()
+            connection = None
+        if body != first.setdefault(path, body):
+            give_up(f"{path}: request {i}: another answer than the first")
+        if i % 1000 == 999 or i == n - 1:
+            write_count(count, f"{i + 1} {repeated}")
+
+
+# --- HTTP/2, as much of it as it takes ----------------------------------------------------------------
+
+DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW = 0, 1, 3, 4, 6, 7, 8
+END_STREAM, ACK = 1, 1
+STATUS_200 = 0x88  # as the first field of the first headers
+MOST = (1 << 31) - 1
+
+
+class Streams:
+    """A connection of HTTP/2, with ten requests under way. The server may refuse those past a GOAWAY. In a graceful
+    restart mod_http2, on stock pools too, now and then ends a connection with an error, since its workers have gone
+    before it has written what they left: then all that is not answered is asked again, as browsers do."""
+
+    def __init__(self, port):
+        self.connection = Connection(port)
+        self.asked, self.next, self.last = {}, 1, MOST
+        self.connection.socket.sendall(
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.framed(SETTINGS, 0, 0, struct.pack("!HI", 4, MOST)) +
+            self.framed(WINDOW, 0, 0, struct.pack("!I", MOST - 65535)))
+
+    @staticmethod
+    def framed(kind, flags, stream, payload=b""):
+        return struct.pack("!I", len(payload))[1:] + struct.pack("!BBI", kind, flags, stream) + payload
+
+    def ask(self, path):
+        fields = b"\x82\x86\x01\x09localhost\x04" + bytes([len(path)]) + path.encode()
+        self.connection.socket.sendall(self.framed(HEADERS, 4 | END_STREAM, self.next, fields))
+        self.asked[self.next] = path
+        self.next += 2
+
+    def step(self):
+        """Reads one frame; the number of requests that it has answered."""
+        head = self.connection.exactly(9)
+        payload = self.connection.exactly(int.from_bytes(head[:3], "big"))
+        kind, flags, stream = struct.unpack("!BBI", head[3:])
+        if kind == HEADERS and payload[0] != STATUS_200 or kind == RESET:
+            give_up(f"HTTP/2: {self.asked[stream]}: frame {kind}, {payload[:4].hex()}")
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            self.connection.socket.sendall(self.framed(kind, ACK, 0, payload if kind == PING else b""))
+        if kind == GOAWAY:
+            self.last, error = struct.unpack("!II", payload[:8])
+            self.last = 0 if error else self.last
+        if kind == DATA and payload:
+            self.connection.socket.sendall(self.framed(WINDOW, 0, 0, struct.pack("!I", len(payload))))
+        if kind in (DATA, HEADERS) and flags & END_STREAM:
+            del self.asked[stream]
+            return 1
+        return 0
+
+    def waits(self):
+        return any(stream <= self.last for stream in self.asked)
+
+
+def h2(port, n, count, *paths):
+    done, again = 0, 0
+    while done < n:
+        streams, before = Streams(port), done
+        while streams.last == MOST and done < n and done - before < 5000:
+            while len(streams.asked) < 10:
+                streams.ask(random.choice(paths))
+            done += streams.step()
+        while streams.waits():
+            done += streams.step()
+        again += len(streams.asked) if streams.last == 0 else 0
+        streams.connection.socket.close()
+        write_count(count, f"{done} {again}")
+
+
 def download(port, path, rate):
     connection = Connection(port, small=rate > 0)
     connection.socket.sendall(request(path, fields="Accept-Encoding: gzip\r\n"))
@@ -243,6 +376,7 @@ class Backend(socketserver.StreamRequestHandler):
 
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
+    request_queue_size = 128
     daemon_threads = True
 
     def handle_error(self, *_):  # a client that went away
@@ -287,7 +421,7 @@ def slope(path):
     print(int(median(late) - median(early)), int(median(late)))
 
 
-COMMANDS = (backend, keepalive, tls, ask, download, upload, websocket, watch, slope)
+COMMANDS = (backend, keepalive, tls, ask, mix, h2, download, upload, websocket, watch, slope)
 
 if __name__ == "__main__":
     chosen = {command.__name__: command for command in COMMANDS}.get(sys.argv[1] if sys.argv[1:] else "")

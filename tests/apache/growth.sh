@@ -265,6 +265,7 @@ configure >"$tmp/httpd.conf"
 python3 "$tool" backend "$httpd_back" &
 backend=$!
 trap 'kill $backend; httpd_end' EXIT
+until httpd_in_use "$httpd_back"; do kill -0 $backend 2>/dev/null || fail "no server behind the proxy"; sleep 0.1; done
 row '' amount 'KiB' 'bytes of' 'KiB at' KiB 'bytes of' 'KiB at' ''
 row case '' 'stock' 'each' 'the end' reaps 'each' 'the end' each
 while read -r name amount unit; do

@@ -7,7 +7,7 @@ srcdir=${srcdir:-.}
 # --- the site -------------------------------------------------------------------------------------
 
 make_scripts() {
-    cp "$srcdir/apache_module/lua/prime.lua" "$lua/"
+    cp "$srcdir/apache_module/mod_reap_lua/prime.lua" "$lua/"
     script fields \
         'print(r.method, r.uri, r.args, r.path_info, r.protocol, r.headers_in["x-QUESTION"], r.nothing)'
     script answer \
@@ -38,7 +38,7 @@ make_scripts() {
 
 # What prime.lua computes with, against numbers from elsewhere and against itself.
 make_arithmetic() {
-    { sed '/^-- --- the case/,$d' "$srcdir/apache_module/lua/prime.lua"; cat <<'END'; } >"$lua/arithmetic.lua"
+    { sed '/^-- --- the case/,$d' "$srcdir/apache_module/mod_reap_lua/prime.lua"; cat <<'END'; } >"$lua/arithmetic.lua"
 local factorial = natural(1)
 for i = 2, 50 do factorial = factorial * natural(i) end
 assert(tostring(factorial) == "30414093201713378043612608166064768844377641568960512000000000000")

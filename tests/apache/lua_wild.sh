@@ -25,7 +25,7 @@ make_scripts() {
     script time/tostring 'error(setmetatable({}, { __tostring = function() while true do end end }))'
     script time/depth 'local function f() return pcall(f) or f() end f()'
     script time/memory 'while true do pcall(string.rep, "x", 1 << 40) end'
-    script time/copies 'local s = ("x"):rep(3 << 20) while true do local t = s .. "y" end'
+    script time/copies 'local s = ("x"):rep(24 << 20) while true do local t = s .. "y" end'
     script time/collect 'local t = {} for i = 1, 1e5 do t[i] = i .. "" end while true do collectgarbage() end'
     script time/wrap 'local function f(d) return function() if d > 0 then for i = 1, 900 do coroutine.wrap(f(d - 1))() end end end end
         while true do pcall(f(50)) end'
@@ -37,6 +37,11 @@ make_scripts() {
     script time/insert 'local t = setmetatable({}, { __len = function() return 1 << 60 end })
         print(pcall(table.insert, t, 1, "x")) print(pcall(table.remove, t, 1)) while true do end'
     for name in loop pcall close depth memory wrap suspended resume; do cp "$lua/time/$name.lua" "$lua/instructions/"; done
+    # A resume counts as 1000 instructions: 2900 are within the 3 million, 3100 are not.
+    for n in 2900 3100; do
+        script "instructions/resumed$n" "local f = coroutine.wrap(function() while true do coroutine.yield() end end)
+            for i = 1, $n do f() end print('all')"
+    done
     # Within the limits.
     script coroutines 'local f = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) error("in " .. b) end) print(f(1), pcall(f, 5))
         local co = coroutine.create(function(...) for i = 1, 3 do coroutine.yield(i, ...) end return "end" end)
@@ -104,6 +109,9 @@ check_instructions() {
     for name in loop pcall close memory wrap suspended resume; do
         ask_failing 500 'used its 3000000 instructions \(ReapLuaMaxInstructions\), (last seen )?at ' "instructions/$name.lua"
     done
+    ask instructions/resumed2900.lua
+    expect all "$body"
+    ask_failing 500 'ReapLuaMaxInstructions' instructions/resumed3100.lua
     ask_failing 500 '(stack overflow|ReapLuaMaxInstructions|ReapLuaMaxTime)' instructions/depth.lua
 }
 

@@ -82,7 +82,7 @@ logged() {
 fresh_look() {
     now=$(date +%s)
     n=0
-    until curl -s "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
+    until curl -s --max-time 4 "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
         [ "$(sed -n 's/^ReapLookTime: //p' "$tmp/auto")" -gt "$now" ]; do
         n=$((n + 1))
         [ $n -lt 60 ] || fail "no fresh look"

@@ -237,7 +237,7 @@ def main():
                 checks[what](file.read())
         else:
             {"system": check_system, "live": check_live, "load": check_load}[what](where, *rest)
-    except (Wrong, ValueError, KeyError) as error:
+    except Exception as error:  # pylint: disable=broad-except
         sys.exit(f"{what}: {type(error).__name__} {error}")
 
 

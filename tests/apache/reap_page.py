@@ -20,7 +20,7 @@ from reap_page_data import DOCUMENTS, HOSTILE, MIB, normal
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 LOOKS = {"light": (1280, 900, "light"), "dark": (1280, 900, "dark"), "narrow": (360, 740, "light"),
-         "narrow-dark": (360, 740, "dark"), "wide": (1920, 1080, "light")}
+         "narrow-dark": (360, 740, "dark"), "tablet": (768, 1024, "light"), "wide": (1920, 1080, "light")}
 failures = []
 
 

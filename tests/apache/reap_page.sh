@@ -3,7 +3,7 @@
 # The page of reap-status in Chromium: valid HTML, and what it shows of documents that the test makes. Pictures
 # of it stay in tests/apache/pictures of the build.
 srcdir=${srcdir:-.}
-page=$srcdir/apache_module/reap-status.html
+page=$srcdir/apache_module/mod_reap/reap-status.html
 pictures=${top_builddir:-.}/tests/apache/pictures
 
 fail() { echo "FAILED: $*"; exit 1; }

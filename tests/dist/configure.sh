@@ -26,6 +26,7 @@ builds() { make -s -n -C "$tmp/$1" all 2>/dev/null | grep -o 'lib[a-z-]*\.la\|mo
 nowhere='ac_cv_header_mimalloc_h=no ac_cv_header_valgrind_memcheck_h=no ac_cv_path_APXS=no'
 
 configured no_apxs ac_cv_path_APXS=no
+says no_apxs "mod_reap " "no: (.*apxs|needs APR)"
 says no_apxs mod_reap_lua 'no: (.*apxs|needs APR)'
 case $(builds no_apxs) in
     *mod_reap*) wrong "no_apxs builds modules" ;;
@@ -47,7 +48,7 @@ case $(builds bare) in *libreap-apr* | *mod_*) wrong "bare builds for Apache" ;;
 # Each optional part, on a machine of this test's own, which has all of them: with --with-X it is taken, with
 # --without-X it is left out; where it is not there, --with-X is refused in one line, and plain configure goes on.
 mkdir -p "$tmp/all/pc" "$tmp/all/include/valgrind" "$tmp/none/pc"
-for module in apr-1:1.7.2 check:0.15.2 talloc:2.4.0 libxml-2.0:2.9.14 libmicrohttpd:0.9.75 lua:5.4.4; do
+for module in apr-1:1.7.2 apr-util-1:1.6.3 check:0.15.2 talloc:2.4.0 libxml-2.0:2.9.14 libmicrohttpd:0.9.75 lua:5.4.4; do
     name=${module%:*}
     printf 'Name: %s\nDescription: %s\nVersion: %s\nCflags:\nLibs:\n' "$name" "$name" "${module#*:}" >"$tmp/all/pc/$name.pc"
 done

@@ -37,7 +37,7 @@ httpd_directory() {
     tmp=$(mktemp -d) || exit 99
     httpd_pid=
     trap httpd_end EXIT
-    trap 'exit 99' INT TERM
+    trap 'exit 99' INT TERM HUP PIPE
 }
 
 httpd_in_use() {

@@ -92,7 +92,8 @@ static void try_all(const char *kind)
     unsigned regular = 0;
     if (it->bump) try_around(kind, it->bump);
     for (const struct reap_chunk *chunk = reap_chunk_begin(it); chunk; chunk = reap_chunk_after(it, chunk)) {
-        if (chunk->kind == REAP_REGULAR && chunk != it->current && regular++ > 2) continue; /* enough */
+        bool is_one_of_many = chunk->kind == REAP_REGULAR && chunk != it->current;
+        if (is_one_of_many && chunk != reap_first_chunk(it) && regular++ > 2) continue; /* enough */
         try_chunk(kind, chunk);
         last = chunk;
     }

@@ -85,13 +85,13 @@ START_TEST(small_objects_cost_two_percent_beside_themselves)
 {
     uint32_t state = 7;
     size_t bytes = 0, held = 0, before = 0;
-    for (size_t chunks = 0; chunks < 12; before = bytes) {
+    for (size_t chunks = 0; chunks < 13; before = bytes) {
         size_t size = 16 + next_random(&state) / 256 % 113;
         reapMalloc(&reap, size);
         bytes += (size + 15) / 16 * 16;
         if (stats().chunks == chunks) continue;
         chunks = stats().chunks;
-        if (chunks == 12) break;
+        if (chunks == 13) break;
         held = stats().chunk_bytes;
     }
     ck_assert_uint_gt(held, 4000 * 1000);
