@@ -24,7 +24,7 @@ same=$(cd "$srcdir/lib" && ls */*.[ch] | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$same" ] || wrong "more than one file has the name of: $same"
 
 # --- includes, as "file header" ---------------------------------------------------------------
-(cd "$srcdir" && grep -E '^ *# *include *[<"][a-z0-9_/]*\.h[>"]' lib/*/*.[ch] apache_module/*.[ch] apache_module/*/*.[ch] /dev/null) |
+(cd "$srcdir" && grep -E '^ *# *include *[<"][a-z0-9_/]*\.h[>"]' lib/*/*.[ch] apache_module/*/*.[ch] /dev/null) |
     sed 's,: *# *include *.\(.*\).$, \1,' >"$tmp/includes"
 (cd "$srcdir" && ls lib/*/*.h include/*.h) >"$tmp/headers"
 awk '
