@@ -108,9 +108,9 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
 /* A list of nodes, linked by next. */
 void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
 {
-    for (apr_memnode_t *next; node != NULL; node = next) {
-        next = node->next;
-        if (!keep(allocator, node)) hoard_free(node);
+    for (apr_memnode_t *one = node, *next; one != NULL; one = next) {
+        next = one->next;
+        if (!keep(allocator, one)) hoard_free(one);
     }
 }
 
