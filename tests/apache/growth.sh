@@ -28,7 +28,7 @@ slow 4 MB
 deflate 150 MB
 events 10000 event
 upload 700 MB
-websocket 12000 frame
+websocket 30000 frame
 ssi-cgi 250 request
 ssi-page 1500 request'
 
