@@ -29,17 +29,19 @@ apr_status_t apr_allocator_create(apr_allocator_t **allocator)
     return *allocator ? APR_SUCCESS : APR_ENOMEM;
 }
 
-static void free_list(apr_memnode_t *node)
+/* The last node that was kept; there is one. */
+static apr_memnode_t *pop_kept(apr_allocator_t *allocator)
 {
-    for (apr_memnode_t *next; node != NULL; node = next) {
-        next = node->next;
-        hoard_free(node);
-    }
+    apr_memnode_t *node = allocator->kept;
+
+    allocator->kept = node->next;
+    allocator->kept_number--;
+    return node;
 }
 
 void apr_allocator_destroy(apr_allocator_t *allocator)
 {
-    free_list(allocator->kept);
+    while (allocator->kept) hoard_free(pop_kept(allocator));
     hoard_free(allocator);
 }
 
@@ -64,23 +66,17 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
     return total < 2 * page ? 2 * page : total;
 }
 
-/* A node that was kept; NULL: there is none of this size. */
-static apr_memnode_t *take_kept(apr_allocator_t *allocator, apr_size_t total)
+/* May an allocator keep so many nodes? */
+static bool allows(const apr_allocator_t *allocator, unsigned number)
 {
-    apr_memnode_t *node = allocator->kept;
-
-    if (!node || total != 2 * page_size() || allocator->mutex) return NULL;
-    allocator->kept = node->next;
-    allocator->kept_number--;
-    return node;
+    return allocator->max_free == APR_ALLOCATOR_MAX_FREE_UNLIMITED ||
+           number * 2 * page_size() <= allocator->max_free;
 }
 
 static bool keep(apr_allocator_t *allocator, apr_memnode_t *node)
 {
     if (node->index != 1 || allocator->mutex || allocator->kept_number == KEPT_NODES) return false;
-    if (allocator->max_free != APR_ALLOCATOR_MAX_FREE_UNLIMITED &&
-        (allocator->kept_number + 1) * 2 * page_size() > allocator->max_free)
-        return false;
+    if (!allows(allocator, allocator->kept_number + 1)) return false;
     node->next = allocator->kept;
     allocator->kept = node;
     allocator->kept_number++;
@@ -94,8 +90,7 @@ apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
     apr_memnode_t *node;
 
     if (total == 0 || index > APR_UINT32_MAX) return NULL;
-    node = take_kept(allocator, total);
-    if (!node) node = hoard_malloc(total);
+    node = index == 1 && allocator->kept && !allocator->mutex ? pop_kept(allocator) : hoard_malloc(total);
     if (!node) return NULL;
     *node = (apr_memnode_t){
         .index = (apr_uint32_t)index,
@@ -133,9 +128,7 @@ void apr_allocator_max_free_set(apr_allocator_t *allocator, apr_size_t size)
 {
     allocator->max_free = size;
     if (allocator->mutex) return;
-    while (allocator->kept && size != APR_ALLOCATOR_MAX_FREE_UNLIMITED &&
-           allocator->kept_number * 2 * page_size() > size)
-        hoard_free(take_kept(allocator, 2 * page_size()));
+    while (!allows(allocator, allocator->kept_number)) hoard_free(pop_kept(allocator));
 }
 
 void pool_trim(apr_pool_t *pool)

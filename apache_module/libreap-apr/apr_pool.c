@@ -47,6 +47,15 @@ bool pool_make_reap(apr_pool_t *pool)
     return true;
 }
 
+/* What lies in the reap of a pool goes when that is cleared. */
+static inline void forget_contents(apr_pool_t *pool)
+{
+    pool->subprocesses = NULL;
+    pool->user_data = NULL;
+    pool->last_idle = NULL;
+    pool->idle_brigades = 0;
+}
+
 /* Field by field: gcc makes a loop of an initializer, which takes as long as the rest of creation. */
 static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
@@ -55,10 +64,7 @@ static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_all
     pool->allocator = allocator;
     pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
     pool->cleanup_blocks = NULL;
-    pool->subprocesses = NULL;
-    pool->user_data = NULL;
-    pool->last_idle = NULL;
-    pool->idle_brigades = 0;
+    forget_contents(pool);
     pool->ending = false;
     pool->parent = pool->child = pool->sibling = NULL;
     pool->ref = NULL;
@@ -153,10 +159,7 @@ void apr_pool_clear(apr_pool_t *pool)
         reapFreeAll(&pool->reap);
         pool_trim(pool);
     }
-    pool->subprocesses = NULL;
-    pool->user_data = NULL;
-    pool->last_idle = NULL;
-    pool->idle_brigades = 0;
+    forget_contents(pool);
     pool->ending = was_ending;
 }
 

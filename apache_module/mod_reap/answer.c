@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { DEPTHS = 64 }; /* an owner is known above this; deeper pools have that of the last */
@@ -49,13 +48,11 @@ static void add_field(struct text *text, const char *name, uint64_t number)
     text_number(text, number);
 }
 
-static const char *tag_of(const struct reap_view *view) { return *view->name ? view->name : "(no tag)"; }
-
 static void add_row(struct text *text, const struct reap_view *view, const char *owner)
 {
     add_field(text, "row\t{\"depth\":", view->depth);
     text_puts(text, ",\"tag\":");
-    text_json(text, tag_of(view));
+    text_json(text, pool_tag_of(view));
     text_printf(text, ",\"id\":\"%p\"", view->reap);
     add_field(text, ",\"bytes\":", view->stats.chunk_bytes);
     add_field(text, ",\"live_bytes\":", view->stats.live_bytes);
@@ -76,10 +73,9 @@ static int add_pool(const struct reap_view *view, void *arg)
 {
     struct survey *survey = arg;
     const char *owner = owner_of(survey, view);
-    struct pool_sums sums = {1, view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
-                             view->stats.chunks};
+    struct pool_sums sums = pool_sums_of(view);
     pools_add(&survey->all, &sums);
-    pool_tags_add(&survey->tags, tag_of(view), &sums);
+    pool_tags_add(&survey->tags, pool_tag_of(view), &sums);
     if (survey->rows < survey->most) {
         survey->rows++;
         add_row(&survey->text, view, owner);
@@ -146,13 +142,6 @@ static void add_backend(struct text *text)
     free(data);
 }
 
-static long cpu_microseconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * 1000000 + time.tv_nsec / 1000;
-}
-
 /* It is half of an answer's cost, so it is asked for every five seconds. */
 static int64_t proportional(void)
 {
@@ -171,13 +160,13 @@ static void add_process(struct text *text, long begin)
     const struct board_slot *own = board_own_slot();
     text_printf(text, "process\t%d\t%lld\t%lld\t%lld\t%u\t%ld\n", own ? own->generation : 0,
                 own ? (long long)own->since : 0, (long long)process_resident(getpid()),
-                (long long)proportional(), live_requests(), cpu_microseconds() - begin);
+                (long long)proportional(), live_requests(), process_thread_cpu() - begin);
 }
 
 void answer(FILE *out, const char *args, void *arg)
 {
     (void)arg;
-    long begin = cpu_microseconds(), most = args ? atol(args) : 0;
+    long begin = process_thread_cpu(), most = args ? atol(args) : 0;
     struct text text = {.data = NULL};
     struct survey survey = {.most = most > 0 && most < ANSWER_ROWS ? (unsigned)most : ANSWER_ROWS};
     struct live_copy *live = live_copy_all(&survey.n_live);

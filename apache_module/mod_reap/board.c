@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "board.h"
 
+#include "process.h"
+
 #include <httpd.h>
 
 #include <ap_mpm.h>
@@ -11,7 +13,6 @@
 #include <http_core.h>
 #include <http_log.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,11 +97,10 @@ static bool make_board(struct retained *made, size_t slots, apr_pool_t *pool)
     return true;
 }
 
-bool board_open(server_rec *server, apr_pool_t *temporary)
+bool board_open(server_rec *server)
 {
     static const char key[] = "mod_reap board";
     int children = 1;
-    (void)temporary;
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &children);
     size_t slots = 2 * (size_t)children + 16; /* those of older generations beside the new */
     struct retained *found = ap_retained_data_get(key);
@@ -163,13 +163,11 @@ static apr_status_t leave(void *data)
     return APR_SUCCESS;
 }
 
-static bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
-
 /* Takes a slot that is free, or whose child has ended without leaving. */
 static bool claim(struct board_slot *slot)
 {
     pid_t pid = __atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE);
-    if (pid && !is_gone(pid)) return false;
+    if (pid && !process_is_gone(pid)) return false;
     return __atomic_compare_exchange_n(&slot->pid, &pid, getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 

@@ -45,7 +45,7 @@ enum document { DOCUMENT_JSON, DOCUMENT_AUTO, DOCUMENT_PROMETHEUS, DOCUMENT_BRIE
 enum { BOARD_POINTS = 120 }; /* ten minutes */
 
 /* Makes the board, or finds that of before the restart. False without memory. */
-bool board_open(server_rec *main_server, apr_pool_t *temporary);
+bool board_open(server_rec *main_server);
 bool board_is_open(void);
 
 /* The name that this server's children listen at; %p stands for the child's pid. */

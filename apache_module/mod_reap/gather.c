@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <scoreboard.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 /* An answer of the greatest length has 2000 rows; more than this is no answer. */
@@ -40,8 +38,6 @@ static bool is_stopping(const struct child *child)
     return !score || score->quiescing || child->generation != ap_scoreboard_image->global->running_generation;
 }
 
-static bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
-
 /* From the slots of the board, which know the children of older generations too. */
 static bool list_children(struct look *look)
 {
@@ -52,7 +48,7 @@ static bool list_children(struct look *look)
     for (size_t i = 0; i < n; i++) {
         pid_t pid = __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE);
         if (!pid) continue;
-        if (is_gone(pid)) {
+        if (process_is_gone(pid)) {
             board_release(&slots[i]);
             continue;
         }
@@ -285,16 +281,9 @@ static int by_bytes(const void *a, const void *b)
     return (one->bytes < other->bytes) - (one->bytes > other->bytes);
 }
 
-static long cpu_microseconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return time.tv_sec * 1000000 + time.tv_nsec / 1000;
-}
-
 bool look_take(struct look *look)
 {
-    long begin = cpu_microseconds();
+    long begin = process_thread_cpu();
     *look = (struct look){.n = 0};
     if (!list_children(look)) return false;
     ask_all(look);
@@ -305,7 +294,7 @@ bool look_take(struct look *look)
     }
     pool_tags_sort(&look->tags);
     if (look->n_rows) qsort(look->rows, look->n_rows, sizeof *look->rows, by_bytes);
-    look->cpu += cpu_microseconds() - begin;
+    look->cpu += process_thread_cpu() - begin;
     return true;
 }
 

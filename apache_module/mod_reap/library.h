@@ -10,13 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#pragma weak reapHeldBytes
-#pragma weak reapSurvey
-#pragma weak reapListen
-#pragma weak reapAnswer
-#pragma weak reapBackendJson
-#pragma weak reapSetLimit
-#pragma weak reapStats
 #define REAP_APR_OPTIONAL
 #include "apr_reap.h"
 #include "hoard.h"

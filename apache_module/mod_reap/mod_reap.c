@@ -56,10 +56,10 @@ static int pre_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary)
 
 static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
 {
-    (void)pool, (void)log;
+    (void)pool, (void)log, (void)temporary;
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
         return OK; /* the trial before the start */
-    collects = settings_any_collects(server) && board_open(server, temporary);
+    collects = settings_any_collects(server) && board_open(server);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;

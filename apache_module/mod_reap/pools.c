@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pools.h"
 
-#include "library.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +12,14 @@ void pools_add(struct pool_sums *to, const struct pool_sums *sums)
     to->objects += sums->objects;
     to->chunks += sums->chunks;
 }
+
+struct pool_sums pool_sums_of(const struct reap_view *view)
+{
+    const struct reap_stats *stats = &view->stats;
+    return (struct pool_sums){1, stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks};
+}
+
+const char *pool_tag_of(const struct reap_view *view) { return *view->name ? view->name : "(no tag)"; }
 
 /* --- tags ---------------------------------------------------------------------------------------- */
 
@@ -64,9 +70,8 @@ void pool_tags_free(struct pool_tags *tags)
 
 static int add_to_tags(const struct reap_view *view, void *tags)
 {
-    struct pool_sums sums = {1, view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
-                             view->stats.chunks};
-    pool_tags_add(tags, view->name, &sums);
+    struct pool_sums sums = pool_sums_of(view);
+    pool_tags_add(tags, pool_tag_of(view), &sums);
     return 0;
 }
 
@@ -78,8 +83,7 @@ struct text pools_largest_tags(void **reap, size_t n)
     pool_tags_sort(&tags);
     for (size_t i = 0; i < tags.n && i < n; i++) {
         const struct pool_tag *tag = &tags.tags[i];
-        text_printf(&text, "%s%s %zu", i ? ", " : "", *tag->name ? tag->name : "(no tag)",
-                    (size_t)tag->sums.bytes);
+        text_printf(&text, "%s%s %zu", i ? ", " : "", tag->name, (size_t)tag->sums.bytes);
         if (tag->sums.pools > 1) text_printf(&text, " (%zu pools)", (size_t)tag->sums.pools);
     }
     pool_tags_free(&tags);
@@ -99,7 +103,7 @@ static int add_line(const struct reap_view *view, void *arg)
         return 1;
     }
     text_printf(&tree->text, "%*s%s %zu bytes, %zu live in %zu objects, %zu chunks\n",
-                (int)(view->depth < 40 ? 2 * view->depth : 80), "", *view->name ? view->name : "(no tag)",
+                (int)(view->depth < 40 ? 2 * view->depth : 80), "", pool_tag_of(view),
                 view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
                 view->stats.chunks);
     return 0;

@@ -9,6 +9,8 @@
 
 #include "text.h"
 
+#include "library.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +30,10 @@ struct pool_tags {
 };
 
 void pools_add(struct pool_sums *to, const struct pool_sums *sums);
+
+/* The sums of one pool, and its tag, or "(no tag)". */
+struct pool_sums pool_sums_of(const struct reap_view *view);
+const char *pool_tag_of(const struct reap_view *view);
 
 /* Adds to the tag of this name. A tag that no memory is left for is left out. */
 void pool_tags_add(struct pool_tags *tags, const char *name, const struct pool_sums *sums);

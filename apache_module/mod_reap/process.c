@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
+
+bool process_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
 static FILE *open_of(pid_t pid, const char *name)
 {
@@ -33,4 +38,11 @@ int64_t process_proportional(pid_t pid)
         if (sscanf(line, "Pss: %ld", &kilobytes) != 1) kilobytes = -1;
     if (file) fclose(file);
     return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
+}
+
+long process_thread_cpu(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }

@@ -3,8 +3,11 @@
 #ifndef MOD_REAP_PROCESS_H
 #define MOD_REAP_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+bool process_is_gone(pid_t pid);
 
 /* The resident memory, which any process may know of any other, at little cost. */
 int64_t process_resident(pid_t pid);
@@ -12,5 +15,8 @@ int64_t process_resident(pid_t pid);
 /* The resident memory with shared pages divided. The kernel walks all pages for it, and the process waits for
  * its map meanwhile. Of another process only root may know it, when httpd was started by root. */
 int64_t process_proportional(pid_t pid);
+
+/* The CPU time of this thread so far, in microseconds. */
+long process_thread_cpu(void);
 
 #endif
