@@ -101,8 +101,8 @@ static void place_locked(struct heap *heap, struct superblock *sb)
     lock_take(&heap->lock);
     struct superblock *old = heap_active(heap, sb->class), *rest = sb;
     bool wanted = old == NULL || !has_free(old);
-    if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
-                             (uint64_t)(uintptr_t)sb) == RSEQ_DONE)
+    if (wanted &&
+        heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb)) == RSEQ_DONE)
         rest = old;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
@@ -118,7 +118,7 @@ static void place(struct heap *heap, struct superblock *sb)
     enum rseq_result result = RSEQ_CHANGED;
     if (!heap_path_is_locked() && (old == NULL || !has_free(old)))
         result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
-                                  (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+                                  heap_entry(old), heap_entry(sb));
     if (result == RSEQ_CHANGED)
         place_locked(heap, sb);
     else if (result == RSEQ_MOVED)
@@ -143,7 +143,7 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
     superblock_set_regroup_at(sb, HEAP_NEVER);
     enum rseq_result result =
-        heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+        heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb));
     struct superblock *rest = result == RSEQ_DONE ? old : sb;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
