@@ -25,7 +25,7 @@
  *     POOL_COUNTS                     pool_held(pool), the bytes that it has of whoever is below it
  *
  * Workloads of regions, here; those that free single objects are in pools_frees.h, those that look at
- * memory in pools_memory.h.
+ * memory in pools_memory.h, and those that do what a real program did in pools_trace.h.
  *
  *     request   create a child, 100 objects of 16 to 128 bytes, destroy
  *     nested    create a child, 60 to 400 objects and three children with 20 each, destroy
@@ -79,6 +79,15 @@ static struct pool root;
 static int number = 1; /* the argument */
 static bool out;       /* of the cache */
 static _Atomic uint64_t sum; /* of what all threads have read */
+
+static uint64_t started, started_cpu;
+
+/* What a workload did before is not of the work. */
+static void restart_clocks(void)
+{
+    started_cpu = measure_cpu();
+    started = measure_now();
+}
 
 static void draw_sizes(void)
 {
@@ -190,7 +199,7 @@ static uint64_t nested_below(struct pool *parent, int cycles)
     struct nest *nests = table_of((size_t)live, sizeof *nests);
     unsigned place = 0;
     uint64_t objects = 0;
-    pool_many(live > 1);
+    pool_many(true);
     for (int i = 0; i < cycles + live; i++) {
         struct nest *nest = &nests[i % live];
         if (i >= live) {
@@ -359,15 +368,17 @@ static uint64_t shared(void)
 
 #include "pools_frees.h"
 #include "pools_memory.h"
+#include "pools_trace.h"
 
 static const struct {
     const char *name;
     uint64_t (*run)(void);
 } workloads[] = {
     {"request", request}, {"nested", nested}, {"three", three}, {"fill", fill}, {"clear", clear},
-    {"trees", trees}, {"idle", idle}, {"hold", hold},
+    {"trees", trees}, {"httpd", httpd}, {"idle", idle}, {"hold", hold},
 #ifdef POOL_FREES
     {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"fall", fall},
+    {"perl", perl},
 #endif
 #ifdef POOL_FREES_ELSEWHERE
     {"messages", messages},
@@ -393,9 +404,10 @@ int main(int argc, char **argv)
     pool_begin(&root);
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
-            uint64_t cpu = measure_cpu(), start = measure_now(), operations = workloads[i].run();
-            measure_print(measure_now() - start, operations);
-            measure_print_named("cpu_ns", measure_cpu() - cpu);
+            restart_clocks();
+            uint64_t operations = workloads[i].run();
+            measure_print(measure_now() - started, operations);
+            measure_print_named("cpu_ns", (long long)(measure_cpu() - started_cpu));
             add_sum();
             measure_print_named("sum", (long long)(sum % 1000000007));
             print_told();
