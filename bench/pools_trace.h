@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pools_trace.h: the workloads of pools.h, which includes this, that do what a real program did.
  *
- *     httpd     three connections of Debian's httpd with nine requests: pools, and sizes of objects
+ *     httpd     four connections of Debian's httpd with eleven requests: pools, and sizes of objects
  *     perl      a script of perl's that counts and sorts words: mallocs, frees, and what is left at its end,
  *               as one region
  *
