@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workloads of one thread on malloc and free, for whichever malloc is preloaded: mallocs WORKLOAD. Those of
- * more threads are in threads.c.
+/* Workloads of one thread on malloc and free, for whichever malloc is preloaded: mallocs WORKLOAD
+ * [NUMBER]. Those of more threads are in threads.c.
  *
  *     pairs        malloc and free of 64 bytes, one after the other
  *     batch        500 blocks of 64 bytes, then their frees, first in first out
- *     sizes        a thousand live blocks of 16 to 1024 bytes, a random one replaced each time
+ *     sizes        a thousand live blocks of 16 to 1024 bytes, or NUMBER, a random one replaced each time
  *
  * An operation is a malloc and its free. Blocks are written, and read before their free (use.h).
  */
@@ -16,8 +16,10 @@
 enum {
     PAIRS = 20000000, PAIR_SIZE = 64,
     BATCH = 500, BATCHES = 20000,
-    LIVE = 1000, REPLACEMENTS = 5000000
+    LIVE = 1000, LIVE_MOST = 1000000, REPLACEMENTS = 3000000
 };
+
+static int live = LIVE;
 
 static void *take(size_t size)
 {
@@ -62,15 +64,15 @@ static uint64_t sizes(void)
     static struct {
         void *block;
         size_t size;
-    } blocks[LIVE];
+    } blocks[LIVE_MOST];
     uint32_t state = 1;
     for (int i = 0; i < REPLACEMENTS; i++) {
-        uint32_t slot = measure_random(&state) % LIVE;
+        uint32_t slot = measure_random(&state) % (uint32_t)live;
         give(blocks[slot].block, blocks[slot].size);
         blocks[slot].size = draw_size(&state);
         blocks[slot].block = take(blocks[slot].size);
     }
-    for (int i = 0; i < LIVE; i++) give(blocks[i].block, blocks[i].size);
+    for (int i = 0; i < live; i++) give(blocks[i].block, blocks[i].size);
     return REPLACEMENTS;
 }
 
@@ -83,6 +85,8 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    if (argc > 2) live = atoi(argv[2]);
+    measure_need(live > 0 && live <= LIVE_MOST, "1 to 1,000,000 blocks");
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
             uint64_t start = measure_now(), operations = workloads[i].run();
@@ -90,5 +94,5 @@ int main(int argc, char **argv)
             measure_print_named("sum", (long long)(use_sum % 1000000007));
             return 0;
         }
-    measure_need(0, "usage: mallocs pairs|batch|sizes");
+    measure_need(0, "usage: mallocs pairs|batch|sizes [NUMBER]");
 }

@@ -100,6 +100,7 @@ static inline void *pool_get(struct pool *pool, size_t size)
 static inline void pool_clear(struct pool *pool) { pool->bump = pool->first; }
 static inline void pool_end(struct pool *pool) { pool_clear(pool); }
 
+#define POOL_ALONE
 #define POOL_FREES
 static inline void pool_put(struct pool *pool, void *object, size_t size)
 {

@@ -13,6 +13,7 @@
  *     pool_many(many)                 a macro: whether many children will be alive at once
  *     pool_of_thread(child, root)     a macro: the pool of a new thread, in that thread, below the root if
  *                                     it can be; without, pool_child serves
+ *     POOL_ALONE                      a child that is not of many is the only one
  *     POOL_FEW                        it cannot have thousands of children in a time that one waits for
  *     POOL_FREES                      pool_put(pool, object, size) frees one object, which
  *                                     pool_resize(pool, object, old size, size) resizes
@@ -34,7 +35,8 @@
  *     clear     200 KB of such objects, clear, again and again
  *     trees     a compiler's phases: create a child, build a tree of 500 to 15,000 nodes of 24 to 48
  *               bytes, walk it twice, destroy
- *     shared    two threads, each takes 5000 objects of 16 to 128 bytes of one pool; then it ends
+ *     shared    two threads, on two CPUs, each takes 5000 objects of 16 to 128 bytes of one pool; then it
+ *               ends
  *
  * Objects are written, and read before they die (use.h). What is alive at once is 1 KB to 800 KB: within a
  * second-level cache of 1 MB. After the argument `out` it is about 16 MB: request, nested and three keep
@@ -48,6 +50,7 @@
 #include "use.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -238,6 +241,20 @@ static void *run_share(void *share_)
     return NULL;
 }
 
+static cpu_set_t cpus; /* that the process may use */
+
+/* The calling thread stays on the n-th of them. Two that wait for each other and are now on one CPU, in turn,
+ * and now on two differ by a factor of ten. */
+static inline void stay_on_cpu(int n)
+{
+    cpu_set_t one;
+    int cpu = -1;
+    for (int left = n % CPU_COUNT(&cpus); left >= 0; left -= CPU_ISSET(cpu, &cpus) != 0) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    measure_need(sched_setaffinity(0, sizeof one, &one) == 0, "not on a CPU");
+}
+
 static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
 {
     measure_need(pthread_create(thread, NULL, run, argument) == 0, "no thread");
@@ -335,12 +352,13 @@ struct sharer {
     pthread_t thread;
     struct pool *pool;
     struct used *used;
-    int objects;
+    int objects, cpu;
 };
 
 static void *get_shared(void *sharer_)
 {
     struct sharer *sharer = sharer_;
+    stay_on_cpu(sharer->cpu);
     for (int i = 0; i < sharer->objects; i++)
         use_new(&sharer->used[i], pool_get_shared(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
     read_objects(sharer->used, sharer->objects);
@@ -354,7 +372,7 @@ static uint64_t shared(void)
     struct pool pool;
     int objects = out ? OUT_OBJECTS / SHARERS : SHARED_OBJECTS, rounds = SHARED / SHARERS / objects;
     for (int i = 0; i < SHARERS; i++)
-        sharers[i] = (struct sharer){.pool = &pool, .objects = objects,
+        sharers[i] = (struct sharer){.pool = &pool, .objects = objects, .cpu = i,
                                      .used = table_of((size_t)objects, sizeof(struct used))};
     for (int round = 0; round < rounds; round++) {
         pool_shared(&pool, &root);
@@ -377,8 +395,10 @@ static const struct {
     {"request", request}, {"nested", nested}, {"three", three}, {"fill", fill}, {"clear", clear},
     {"trees", trees}, {"httpd", httpd}, {"idle", idle}, {"hold", hold},
 #ifdef POOL_FREES
-    {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"fall", fall},
-    {"perl", perl},
+    {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"perl", perl},
+#ifndef POOL_ALONE
+    {"fall", fall},
+#endif
 #endif
 #ifdef POOL_FREES_ELSEWHERE
     {"messages", messages},
@@ -394,6 +414,7 @@ static const struct {
 int main(int argc, char **argv)
 {
     draw_sizes();
+    measure_need(sched_getaffinity(0, sizeof cpus, &cpus) == 0, "which CPUs?");
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "out") == 0) out = true;
         else number = atoi(argv[i]);

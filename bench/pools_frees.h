@@ -14,7 +14,6 @@
  * messages under way. An operation is one object, or one doubling.
  */
 #include <assert.h>
-#include <sched.h>
 
 enum {
     LIVE = 10000, REPLACEMENTS = 3000000, OUT_LIVE = 200000, OUT_REPLACEMENTS = 800000,
@@ -138,20 +137,6 @@ struct ring {
     unsigned size, under_way; /* how many are not freed before the last is made */
     struct used *messages;
 };
-
-/* The calling thread stays on the n-th of the CPUs that the process may use. Two that wait for each other and
- * are now on one CPU, in turn, and now on two differ by a factor of ten. */
-static void stay_on_cpu(int n)
-{
-    static cpu_set_t allowed;
-    cpu_set_t one;
-    int cpu = -1;
-    if (n == 0) measure_need(sched_getaffinity(0, sizeof allowed, &allowed) == 0, "which CPUs?");
-    for (int left = n % CPU_COUNT(&allowed); left >= 0; left -= CPU_ISSET(cpu, &allowed) != 0) cpu++;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    measure_need(sched_setaffinity(0, sizeof one, &one) == 0, "not on a CPU");
-}
 
 static inline void make_messages(struct ring *ring, void *(*get)(struct pool *pool, size_t size))
 {

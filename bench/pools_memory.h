@@ -92,7 +92,7 @@ static uint64_t hold(void)
     return objects;
 }
 
-#ifdef POOL_FREES
+#if defined(POOL_FREES) && !defined(POOL_ALONE)
 static void replace_some(struct pool *pool, struct used *objects, int n, int times, uint32_t *state)
 {
     for (int i = 0; i < times; i++) {

@@ -39,7 +39,7 @@ def report_short(title, contestants, cases):
 
 def suite_mallocs(build, options):
     contestants = contest.mallocs(build, options)
-    cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
+    cases = [Case(w, w.split(), build + "/bench/mallocs") for w in ("pairs", "batch", "sizes", "sizes 100000")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
     cases = contest.wanted(cases, options)
