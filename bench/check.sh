@@ -14,7 +14,7 @@ build=$(cd "${top_builddir:-.}" && pwd)
 expected=${STEPS_EXPECTED:-$srcdir/bench/steps.expected}
 most=103 # of 100
 short=50 # instructions
-unset REAP_OPTIONS
+unset REAP_OPTIONS LD_PRELOAD GLIBC_TUNABLES
 
 skip() { echo "skipped: $*"; exit 77; }
 
