@@ -147,7 +147,7 @@ static size_t purge_older(uint64_t now, uint64_t min_age)
 size_t arena_purge(uint64_t min_age)
 {
     uint64_t now = pages_clock();
-    size_t bytes = purge_older(now, min_age) + arena_drop_kept_older(now, min_age);
+    size_t bytes = purge_older(now, min_age);
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
@@ -216,17 +216,16 @@ static struct arena *oldest_dirty(void)
     return oldest;
 }
 
-/* Before the memory held grows past its peak, this returns cached mappings to the OS, then dirty slots. They
- * are unused because they have the wrong shape: mappings of other sizes, or runs of slots that are too short,
- * which a program leaves behind that allocates ever larger spans. In the life of the process as much goes
- * back for this as its peak, and dirty slots only until a quarter of that; the last step may pass these
- * bounds. A program whose spans come and go is near its peak again and again, and would touch the same memory
- * anew each time. For small spans no memory goes back: each would cost a system call. */
+/* Before the memory held grows past its peak, this returns dirty slots to the OS. They are unused because
+ * they have the wrong shape: runs that are too short, which a program leaves behind that allocates ever
+ * larger spans. In the life of the process a quarter of its peak goes back for this; the last step may pass
+ * this bound. A program whose spans come and go is near its peak again and again, and would touch the same
+ * memory anew each time. For small spans no memory goes back: each would cost a system call. */
 static void stay_below_peak(size_t more)
 {
     size_t held = arenas.held, peak = arenas.peak;
-    if (more < ARENA_SPARE_PEAK || held + more <= peak || arenas.spared >= peak) return;
-    size_t over = held + more - peak, gone = arena_drop_kept(over), bytes;
+    if (more < ARENA_SPARE_PEAK || held + more <= peak) return;
+    size_t over = held + more - peak, gone = 0, bytes;
     struct arena *arena;
     while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
         if ((bytes = purge_slots(arena, over - gone)) == 0) break;
@@ -248,7 +247,6 @@ static COLD bool make_room(size_t more)
     if (!arena_is_near(more)) return true;
     uint64_t now = pages_clock();
     purge_older(now, 0);
-    arena_drop_kept_older(now, 0);
     if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
     errno = ENOMEM;
     return false;
@@ -264,24 +262,29 @@ static bool is_made(struct arena_room *room)
     return true;
 }
 
-static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
+static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
                                bool *clean)
 {
     struct arena_room room = {0, 0};
     struct superblock *first;
-    do first = arena_try_take(n, alignment, kind, sparse, clean, &room);
+    do first = arena_try_take(n, alignment, kind, use, clean, &room);
     while (UNLIKELY(first == NULL) && is_made(&room));
     return first;
 }
 
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
 {
-    return take(n, alignment, kind, false, clean);
+    return take(n, alignment, kind, ARENA_PLAIN, clean);
 }
 
 struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
 {
-    return take(1, 1, kind, sparse, clean);
+    return take(1, 1, kind, sparse ? ARENA_SPARSE : ARENA_PLAIN, clean);
+}
+
+struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean)
+{
+    return take(n, 1, kind, ARENA_GROWS, clean);
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
