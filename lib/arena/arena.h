@@ -158,6 +158,10 @@ void arena_wait_for_unused(void);
  * arena_wait_for_unused. For the ends of slow paths, with no lock held, since it may make system calls. */
 void arena_purge_if_due(void);
 
+/* The same after a free. If much is unused now beside what is used, it gives all unused memory back at
+ * once. */
+void arena_purge_after_free(void);
+
 /* Sets the limit on the memory of all processes of the group together, for tests; otherwise the library reads
  * it from the control group. Before the bytes held pass seven eighths of the limit, unused memory goes back.
  * With memory_limit=refuse, allocations that would still pass that mark fail. */

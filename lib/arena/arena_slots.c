@@ -184,12 +184,16 @@ static void follow(struct gap *gap, unsigned n)
         gap->size += more = free_at_start(pagemap_find(base += ARENA));
 }
 
+/* Counting bits costs as much as all else here, and mostly all slots are dirty, or none. */
 static unsigned dirty_in(char *base, unsigned first, unsigned n)
 {
     unsigned dirty = 0;
     struct piece piece = {pagemap_find(base), base, first, n};
-    for (; piece.left != 0 && piece.arena != NULL; next_piece(&piece))
-        dirty += (unsigned)__builtin_popcountll(atomic_load(&piece.arena->dirty) & mask_of(&piece));
+    for (; piece.left != 0 && piece.arena != NULL; next_piece(&piece)) {
+        uint64_t mask = mask_of(&piece), bits = atomic_load(&piece.arena->dirty) & mask;
+        if (bits == 0) continue;
+        dirty += bits == mask ? slots_in(&piece) : (unsigned)__builtin_popcountll(bits);
+    }
     return dirty;
 }
 
@@ -220,6 +224,7 @@ static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
     ASSERT(is_power_of_two(alignment) && gap->size != 0);
     if (gap->first + gap->size == ARENA_SLOTS) follow(gap, n);
     if (gap->size < n) return;
+    if (best->dirty == n && gap->size >= best->gap && !best->grows) return; /* it is none better */
     unsigned end = gap->first + gap->size;
     consider(gap, (gap->first + alignment - 1) & -alignment, best);
     if (end - n != gap->first) consider(gap, (end - n) & -alignment, best);
@@ -245,11 +250,18 @@ static void consider_arena(const struct arena *arena, struct place *best)
     }
 }
 
+/* In a program with very many arenas, a good place is enough. */
 static struct place best_place(unsigned n, unsigned alignment, bool grows)
 {
+    enum { LOOKS = 256 };
     struct place best = {.n = n, .alignment = alignment, .grows = grows};
-    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;)
+    struct arena *arena = NULL;
+    for (unsigned looks = 0; looks < LOOKS || best.base == NULL; looks++) {
+        arena = arena_next_with(ARENA_FREE, arena);
+        if (arena == NULL) break;
         if (is_for_large(arena)) consider_arena(arena, &best);
+        if (best.dirty == n && best.gap - n <= n / 8 && !grows) break; /* none is much better */
+    }
     return best;
 }
 

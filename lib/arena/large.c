@@ -62,7 +62,7 @@ void large_free(struct arena *arena, void *object)
         struct superblock *first = arena_slot(arena, object);
         arena_give(first, arena_span(first));
     }
-    arena_purge_if_due();
+    arena_purge_after_free();
 }
 
 size_t large_size(struct arena *arena, const void *object)
