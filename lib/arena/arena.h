@@ -87,12 +87,12 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
     return &arena->slots[((uintptr_t)pointer >> SUPERBLOCK_SHIFT) & (ARENA_SLOTS - 1)];
 }
 
-/* What slots are taken for: much of an object may never be touched; it grows. */
+/* What slots are taken for. Sparse: much of it may never be touched. */
 enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_GROWS };
 
-/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots. Returns the first
- * slot's descriptor with its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as
- * zero. NULL: no memory, errno ENOMEM. */
+/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots (1 to 64).
+ * They may go on in the arenas behind. Returns the first slot's descriptor with its kind and origin set; the
+ * further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
 /* The same for an object that grows: where free slots follow, if possible. */
@@ -131,7 +131,8 @@ static inline struct superblock *arena_head(struct arena *arena, const void *poi
     uint64_t used = atomic_load_explicit(&arena->used, memory_order_relaxed);
     uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) & (((uint64_t)2 << i) - 1);
     if ((used >> i & 1) == 0) return &arena->slots[i];
-    return heads != 0 ? &arena->slots[63 - (unsigned)__builtin_clzll(heads)] : arena_head_before(arena, pointer);
+    if (heads == 0) return arena_head_before(arena, pointer);
+    return &arena->slots[63 - (unsigned)__builtin_clzll(heads)];
 }
 
 /* Returns the address of a slot's memory. */

@@ -400,8 +400,8 @@ static struct arena *create_at(char *base, struct arena_nature nature)
     return arena;
 }
 
-/* Makes `count` arenas at base. n slots, from the first one's first slot on, stay claimed. The arenas of a run
- * must follow each other: where one cannot be made, the run begins anew behind it. */
+/* Makes `count` arenas at base. n slots, from the first one's first slot on, stay claimed. The arenas of a
+ * run must follow each other: where one cannot be made, the run begins anew behind it. */
 static struct run create_all(char *base, size_t count, unsigned n, struct arena_nature nature)
 {
     struct run run = {NULL, -1};
@@ -492,7 +492,8 @@ static void end_piece(struct arena *arena, uint64_t mask)
     atomic_fetch_and(&arena->heads, ~mask);
     atomic_fetch_or(&arena->dirty, mask);
     atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
-    atomic_fetch_add_explicit(&arenas.dirty_slots, (unsigned)__builtin_popcountll(mask), memory_order_relaxed);
+    unsigned slots = (unsigned)__builtin_popcountll(mask);
+    atomic_fetch_add_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
     arena_release(arena, mask);
     atomic_store_explicit(&arenas.latest, arena, memory_order_relaxed);
 }

@@ -83,7 +83,8 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
 void arena_advise(char *base, size_t size, struct arena_nature nature)
 {
     ASSERT((uintptr_t)base % ARENA == 0 && size % ARENA == 0);
-    if (options.thp != THP_SYSTEM && !nature.as_system) pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
+    if (options.thp == THP_SYSTEM || nature.as_system) return;
+    pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
 }
 
 void arena_advise_mapping(struct arena *arena, size_t size)

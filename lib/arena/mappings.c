@@ -41,8 +41,8 @@ static void begin_arena(struct arena *arena, unsigned dirty)
     atomic_store_explicit(&arenas.latest, arena, memory_order_relaxed);
 }
 
-/* Makes arenas of a mapping whose size is a multiple of ARENA, and of which the first `held` bytes have memory.
- * Where there is no struct for an arena, its addresses are unmapped. */
+/* Makes arenas of a mapping whose size is a multiple of ARENA, and of which the first `held` bytes have
+ * memory. Where there is no struct for an arena, its addresses are unmapped. */
 static void split(struct arena *first, size_t size, size_t held)
 {
     char *base = first->base;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run by preload-burst.sh: burst SIZE [keeps]. Uses 96 MiB in objects of SIZE bytes, and frees all in one go. A
- * second later, in which this one thread makes no call, the memory must be gone, but for a little; with
- * `keeps` it must still be there. Then come phases: the first ones may bring page faults for all of it, the
- * later ones may not; and after as long as these took, and some seconds, a burst gives the memory back again. With REAPS
- * (burst_reaps) reaps use it, in a program that has another malloc: each size is freed one by one, and then by
- * the end of the reap.
+/* Run by preload-burst.sh: burst SIZE [keeps]. Uses 96 MiB in objects of SIZE bytes, and frees all in one go.
+ * A second later, in which this one thread makes no call, the memory must be gone, but for a little; with
+ * `keeps` it must still be there. Then come phases, of which some may bring page faults for all of it, and
+ * most may not; and after a few times as long as these took a burst gives the memory back again. With REAPS
+ * (burst_reaps) reaps use it, in a program that has another malloc: objects are freed one by one, and in the
+ * next round by the end of the reap.
  */
 #include "support/expect.h"
 #include "support/resident.h"

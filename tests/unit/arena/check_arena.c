@@ -70,9 +70,10 @@ static void assert_found(const struct run *run, uint64_t *random)
 /* From 1 slot to ARENA_SPAN_MAX, which is several arenas, mostly few. */
 static unsigned random_slots(uint64_t *random)
 {
-    static const unsigned most[] = {3, 3, 3, 3, 3, 3, ARENA_SLOTS, ARENA_SLOTS, ARENA_SLOTS};
     unsigned i = random_below(random, 40);
-    return 1 + random_below(random, i < 9 * 4 ? most[i / 4] : i < 39 ? 3 * ARENA_SLOTS : ARENA_SPAN_MAX / SUPERBLOCK);
+    unsigned whole = ARENA_SPAN_MAX / SUPERBLOCK;
+    unsigned most = i < 24 ? 3 : i < 36 ? ARENA_SLOTS : i < 39 ? 3 * ARENA_SLOTS : whole;
+    return 1 + random_below(random, most);
 }
 
 static void take(struct run *run, uint64_t *random)
@@ -97,8 +98,10 @@ static void give(struct run *run)
     ck_assert(has_tags(run));
     char *start = slot_start(run->first);
     arena_give(run->first, run->n);
-    for (unsigned i = 0; i < run->n; i++, start += SUPERBLOCK)
-        if (pagemap_find(start) != NULL) ck_assert_uint_eq(arena_head(pagemap_find(start), start)->kind, SLOT_FREE);
+    for (unsigned i = 0; i < run->n; i++, start += SUPERBLOCK) {
+        struct arena *arena = pagemap_find(start);
+        if (arena != NULL) ck_assert_uint_eq(arena_head(arena, start)->kind, SLOT_FREE);
+    }
     run->first = NULL;
 }
 
@@ -234,7 +237,8 @@ START_TEST(an_object_that_grows_has_room_behind)
     char *base = slot_start(whole);
     arena_give(whole, 2 * ARENA_SLOTS);
     struct superblock *first = arena_take(10, 1, SLOT_SPAN, &clean);
-    struct superblock *gap = arena_take(6, 1, SLOT_SPAN, &clean), *second = arena_take(4, 1, SLOT_SPAN, &clean);
+    struct superblock *gap = arena_take(6, 1, SLOT_SPAN, &clean);
+    struct superblock *second = arena_take(4, 1, SLOT_SPAN, &clean);
     ck_assert_ptr_eq(slot_start(second), base + 16 * SUPERBLOCK);
     arena_give(gap, 6);
     struct superblock *grows = arena_take_growing(5, SLOT_SPAN, &clean);
