@@ -440,8 +440,7 @@ static struct run create(size_t count, unsigned n, bool sparse)
 
 /* Claims slots, or makes arenas for them. Of several threads that find no slots, one makes arenas; the others
  * look for its slots a few times, and only then make an arena each. */
-static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use use,
-                                  struct arena_room *room)
+static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use use, struct arena_room *room)
 {
     enum { LOOKS = 8 };
     struct run run = claim(n, alignment, use);
