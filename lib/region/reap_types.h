@@ -10,6 +10,7 @@
  *
  * Children of one parent are alike (the requests of a connection). When a child has outgrown its first chunk,
  * the next child begins with a bigger one, up to 32 KiB; when half of it was enough, with a smaller one.
+ * Only children of today's size have a say: of many that live at once, most began before the last step.
  * Roots, and first children, begin with 8 KiB.
  *
  * Vocabulary
