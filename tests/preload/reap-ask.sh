@@ -141,9 +141,9 @@ stop
 options=ask=@reap-test-$$
 start 1 first "$programs/asked_reaps"
 answers "@reap-test-$$"
-# It may end before its thread has looked: once more, then.
-for try in 1 2 3 4 5 6 7 8 9 10; do
-    REAP_OPTIONS=$options "$programs/asked_reaps" </dev/null >"$tmp/out" 2>"$tmp/err" || wrong "status $?"
+# It may end before its thread has looked: once more then, and longer.
+for seconds in 0 1 2 4 8; do
+    sleep $seconds | REAP_OPTIONS=$options "$programs/asked_reaps" >"$tmp/out" 2>"$tmp/err" || wrong "status $?"
     [ ! -s "$tmp/err" ] || break
 done
 echo "reap: ask=@reap-test-$$: another process has this address, so nobody can ask this one" | diff - "$tmp/err" ||
