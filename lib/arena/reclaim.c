@@ -150,7 +150,8 @@ size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age
 /* --- bursts of frees --------------------------------------------------------------------------- */
 
 /* A program that frees most of what it had may do nothing more, and so no later call would give the memory
- * back. So the free that leaves more unused than used, and BURST_SLACK besides, gives all unused memory back.
+ * back. So the free that leaves three times as much unused as used, and BURST_SLACK besides, gives all unused
+ * memory back. Programs whose large objects come and go at random have about as much unused as used.
  *
  * A program of phases would touch the same memory anew in each. A page that goes and comes back costs about a
  * microsecond, so a purge is worth it when the memory is not wanted for 32 times as long, or a second: its
@@ -197,7 +198,7 @@ static COLD void purge_burst(uint64_t now)
 static bool is_burst(void)
 {
     size_t unused = arena_unused(), held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
-    if (LIKELY(unused < BURST_SLACK || unused - BURST_SLACK <= held - unused)) return false;
+    if (LIKELY(unused < BURST_SLACK || unused - BURST_SLACK <= 3 * (held - unused))) return false;
     return options.purge_ms <= BURST_MS && options.purge_thread != PURGE_THREAD_ALWAYS;
 }
 
