@@ -38,13 +38,15 @@ struct cpu {
     uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;     /* CPUs that this process may run on, at start */
     intptr_t area_at;   /* the area's offset from the thread pointer; not first: gcc then loads its address */
-    intptr_t id_at;     /* offset of the id from the thread pointer */
     intptr_t now_at;    /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
     const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
     const char *reason; /* why rseq_init chose this path */
 };
 
 extern HIDDEN struct cpu cpu;
+
+/* The offset of the id from the thread pointer. In `cpu`, gcc would load its address first. */
+extern HIDDEN intptr_t rseq_id_at;
 
 /* Chooses the path. want_cpu: take CPU numbers even where there are concurrency ids. want_locked: do not use
  * rseq. */

@@ -35,7 +35,7 @@
                        "4: b %l[again]\n\t.popsection\n\t"
 #define RSEQ_SECTION_INPUTS                                                                                  \
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
-        [id_at] "r"(cpu.id_at)
+        [id_at] "r"(rseq_id_at)
 
 /* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)
@@ -43,7 +43,7 @@ static inline uint32_t rseq_id(void)
     uint32_t id;
     __asm__ volatile("ldr %w[id], [%[thread], %[id_at]]"
                      : [id] "=r"(id)
-                     : [thread] "r"(__builtin_thread_pointer()), [id_at] "r"(cpu.id_at));
+                     : [thread] "r"(__builtin_thread_pointer()), [id_at] "r"(rseq_id_at));
     return id;
 }
 
