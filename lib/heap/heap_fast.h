@@ -54,15 +54,7 @@ extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
 #if RSEQ_AVAILABLE
 
-/* NULL, in a form that the compiler must load. gcc before 12.4 and 13.3 loses a constant that it has to set
- * on the way out of an `asm goto` by a label, where the fall-through gives an output to the same variable (PR
- * 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
-static ALWAYS_INLINE void *heap_none(void)
-{
-    void *none = NULL;
-    __asm__ volatile("" : "+r"(none));
-    return none;
-}
+static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
 
 #ifdef __x86_64__
 #include "heap/heap_fast_x86_64.h"

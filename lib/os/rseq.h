@@ -66,6 +66,16 @@ enum rseq_result {
     RSEQ_MOVED /* this thread has another id */
 };
 
+/* NULL, in a form that the compiler must load. gcc before 12.4 and 13.3 loses a constant that it has to set
+ * on the way out of an `asm goto` by a label, where the fall-through gives an output to the same variable (PR
+ * 113921 and its kin). heap_malloc_slow once returned a section's half-made block so. */
+static ALWAYS_INLINE void *rseq_none(void)
+{
+    void *none = NULL;
+    __asm__ volatile("" : "+r"(none));
+    return none;
+}
+
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 #include "os/rseq_x86_64.h"
 #elif RSEQ_AVAILABLE
@@ -85,6 +95,12 @@ static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, u
 {
     (void)flag;
     return rseq_store(id, at, expected, value);
+}
+
+static inline void *rseq_claim(const uint64_t *table, uint64_t value)
+{
+    (void)table, (void)value;
+    return NULL;
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
@@ -341,6 +343,66 @@ START_TEST(objects_go_both_ways)
 }
 END_TEST
 
+/* --- forks ------------------------------------------------------------------------------------ */
+
+static _Atomic bool is_over;
+
+/* Most of the time a thread is in a shard. */
+static void *come_and_go(void *shared)
+{
+    unsigned char *mine[16] = {NULL};
+    for (unsigned step = 0; !is_over; step++) {
+        unsigned char **slot = &mine[step * 7 % 16], *others;
+        reapFree(&shared, *slot);
+        *slot = fill(reapMalloc(&shared, 8 + step % 300), 8 + step % 300);
+        others = atomic_exchange(&slots[step % SLOTS], fill(reapMalloc(&shared, 40), 40));
+        if (others) check_filled(others);
+        reapFree(&shared, others);
+    }
+    for (unsigned i = 0; i < 16; i++) reapFree(&shared, mine[i]);
+    return NULL;
+}
+
+/* The child has none of the threads, and the reap is whole: no shard is entered, and all go on. */
+static void use_in_child(void *shared)
+{
+    struct reap_stats stats;
+    size_t count = 0;
+    if (!reap_is_valid(reap_behind(shared), NULL)) _exit(1);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        unsigned char *object = atomic_exchange(&slots[i], NULL);
+        if (object) check_filled(object);
+        reapFree(&shared, object);
+        if (!reapMalloc(&shared, i)) _exit(2);
+    }
+    reapWalk(&shared, count_one, &count);
+    if (reapStats(&shared, &stats) != 0 || stats.live_objects != count || count < SLOTS) _exit(3);
+    reapFreeAll(&shared);
+    reapDestroy(&shared);
+    _exit(0);
+}
+
+START_TEST(forks_find_no_thread_in_a_shard)
+{
+    pthread_t threads[THREADS];
+    void *shared = new_shared(NULL, 0);
+    is_over = false;
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, shared), 0);
+    for (unsigned i = 0; i < shorter(100, 40); i++) {
+        pid_t pid = fork();
+        if (pid == 0) use_in_child(shared);
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "a child ends with %x", status);
+    }
+    is_over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    empty_slots(shared);
+    reapDestroy(&shared);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("shared");
@@ -353,5 +415,6 @@ int main(void)
     tcase_add_test(tests, threads_below_a_limit);
     tcase_add_test(tests, threads_meet_a_limit);
     tcase_add_test(tests, objects_go_both_ways);
+    tcase_add_test(tests, forks_find_no_thread_in_a_shard);
     return run("reap_shared", tests);
 }
