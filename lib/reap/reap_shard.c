@@ -43,10 +43,8 @@ void shard_wait(unsigned round)
     } else if (round < 32) {
         sched_yield();
     } else {
-        int saved = errno;
         struct timespec nap = {.tv_nsec = round < 64 ? 50 * 1000 : 1000 * 1000};
-        nanosleep(&nap, NULL);
-        errno = saved;
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
     }
 }
 
