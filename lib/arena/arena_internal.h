@@ -89,6 +89,17 @@ static inline void arena_set_base(struct arena *arena, char *base)
     __atomic_store_n(&arena->base, base, __ATOMIC_RELAXED);
 }
 
+/* The same of its mapping. */
+static inline size_t arena_mapping(const struct arena *arena)
+{
+    return __atomic_load_n(&arena->mapping, __ATOMIC_RELAXED);
+}
+
+static inline void arena_set_mapping(struct arena *arena, size_t size)
+{
+    __atomic_store_n(&arena->mapping, size, __ATOMIC_RELAXED);
+}
+
 /* --- arena_table.c ---------------------------------------------------------------------------- */
 
 /* Makes an arena: memory, a struct and the pagemap's entries; or nothing of them and ENOMEM. All its slots

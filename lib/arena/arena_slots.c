@@ -161,7 +161,7 @@ struct place {
 
 static bool is_for_large(const struct arena *arena)
 {
-    return arena != NULL && arena->mapping == 0 && suits(arena, ARENA_MAYBE_SPARSE, false);
+    return arena != NULL && arena_mapping(arena) == 0 && suits(arena, ARENA_MAYBE_SPARSE, false);
 }
 
 static unsigned free_at_start(const struct arena *arena)
@@ -554,7 +554,7 @@ struct superblock *arena_head_before(struct arena *arena, const void *pointer)
     const char *base = (const char *)align_down((uintptr_t)pointer, ARENA);
     for (unsigned i = 1; i < ARENA_SPAN_MAX / ARENA + 1; i++) {
         struct arena *before = pagemap_find(base - i * (size_t)ARENA);
-        if (before == NULL || before->mapping != 0 || (int64_t)atomic_load(&before->used) >= 0) break;
+        if (before == NULL || arena_mapping(before) != 0 || (int64_t)atomic_load(&before->used) >= 0) break;
         uint64_t heads = atomic_load(&before->heads);
         if (heads == 0) continue;
         struct superblock *head = &before->slots[63 - (unsigned)__builtin_clzll(heads)];

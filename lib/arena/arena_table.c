@@ -92,7 +92,7 @@ static void struct_give(struct arena *arena)
     ASSERT(atomic_load(&arena->dirty) == 0 && arena->slots[0].kind == SLOT_FREE);
     ASSERT((atomic_load(&arena->group->spare) & arena_bit(arena)) == 0);
     arena_set_base(arena, NULL);
-    arena->mapping = 0;
+    arena_set_mapping(arena, 0);
     arena->huge = arena->sparse = false;
     atomic_fetch_or(&arena->group->spare, arena_bit(arena));
 }

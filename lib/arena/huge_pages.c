@@ -53,7 +53,7 @@ enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 static bool loses_them(struct arena *arena)
 {
-    return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
+    return arena != NULL && arena_mapping(arena) == 0 && arena->huge && atomic_exchange(&arena->huge, false);
 }
 
 /* The arenas beside it lose them too, by one call for many: page faults wait while the kernel changes the

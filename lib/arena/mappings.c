@@ -22,7 +22,7 @@ struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind 
     struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
     if (arena == NULL) return NULL;
     arena_advise_mapping(arena, size);
-    arena->mapping = size;
+    arena_set_mapping(arena, size);
     arena_count_held(size, 0);
     ASSERT((uintptr_t)arena->base % alignment == 0);
     arena_slot_set(arena, 0, 1, kind);
@@ -46,7 +46,7 @@ static void begin_arena(struct arena *arena, unsigned dirty)
 static void split(struct arena *first, size_t size, size_t held)
 {
     char *base = first->base;
-    first->mapping = 0;
+    arena_set_mapping(first, 0);
     for (size_t at = 0; at < size; at += ARENA) {
         size_t bytes = held - at < ARENA ? held - at : ARENA;
         struct arena *arena = at == 0 ? first : arena_create_at(base + at, ARENA);
@@ -143,7 +143,7 @@ bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct are
     if (done) {
         arena_count_held(size, arena->mapping);
         arena_count_mapped(size, arena->mapping);
-        arena->mapping = size;
+        arena_set_mapping(arena, size);
         arena_slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
     }
     gate_leave(&arenas.gate);
