@@ -103,8 +103,10 @@ stop() {
 # on_reaps yes|no: as the page says to look
 on_reaps() {
     for pid in $httpd_pid $(httpd_children); do
-        if grep -q libreap-apr "/proc/$pid/maps" 2>/dev/null; then is=yes; else is=no; fi
-        [ -e "/proc/$pid/maps" ] && [ $is != "$1" ] && fail "on reaps: $is, of process $pid ($(tr '\0' ' ' <"/proc/$pid/cmdline"))"
+        maps=$(cat "/proc/$pid/maps" 2>/dev/null)
+        [ -n "$maps" ] || continue # a child of before the restart has just ended
+        case $maps in *libreap-apr*) is=yes ;; *) is=no ;; esac
+        [ $is = "$1" ] || fail "on reaps: $is, of process $pid ($(tr '\0' ' ' <"/proc/$pid/cmdline"))"
     done
     return 0
 }
