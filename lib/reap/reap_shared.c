@@ -8,6 +8,7 @@
 #include "hoard/malloc_fast.h"
 
 enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
+enum { ENTER_TRIES = 16 }; /* rounds to enter a shard, before the thread takes the whole reap */
 
 static struct {
     struct lock lock;
@@ -197,6 +198,8 @@ static bool add_shard(struct reap_face *face)
     return table != NULL;
 }
 
+/* With heaps=roundrobin each call draws another id: so the shard that it looks for need not be the one that it
+ * has made, not even at the next round. Therefore the rounds have an end. */
 struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
 {
     for (unsigned round = 0;; round++) {
@@ -206,7 +209,7 @@ struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **
             return shard;
         }
         hold(face);
-        if (!add_shard(face)) break;
+        if (!add_shard(face) || round == ENTER_TRIES) break;
         reap_shared_let_go(face->reap);
         if (round > 0) shard_wait(round);
     }
