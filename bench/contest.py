@@ -46,6 +46,23 @@ def besides(options):
         yield (os.path.basename(base) if last == "build" else last), directory
 
 
+def setting(directory, name):
+    with open(directory + "/Makefile") as makefile:
+        return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
+
+
+def compile_beside(directory, source, program, library):
+    """A program as it is here, compiled as the other build is, with what its reap.h puts inline, and linked to its
+    library."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
+    words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
+              f"{here}/{source}", "-o", program, f"-L{directory}/.libs", f"-Wl,-rpath,{directory}/.libs", f"-l{library}", "-lpthread"]
+    compiled = subprocess.run(words, text=True, capture_output=True)
+    if compiled.returncode:
+        raise Failed(f"{source} for {directory}:\n{compiled.stderr}")
+
+
 def wanted(cases, options):
     """What was asked for: a workload, or one of its cases."""
     return [c for c in cases if options.workloads is None or {c.label, c.label.split()[0]} & set(options.workloads)]

@@ -1,26 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workloads of one thread on malloc and free, for whichever malloc is preloaded: mallocs WORKLOAD. Those of
- * more threads are in threads.c.
+/* Workloads of one thread on malloc and free, for whichever malloc is preloaded: mallocs WORKLOAD
+ * [NUMBER]. Those of more threads are in threads.c.
  *
  *     pairs        malloc and free of 64 bytes, one after the other
  *     batch        500 blocks of 64 bytes, then their frees, first in first out
- *     sizes        a thousand live blocks of 16 to 1024 bytes, a random one replaced each time
+ *     sizes        a thousand live blocks of 16 to 1024 bytes, or NUMBER, a random one replaced each time
  *
- * An operation is a malloc and its free.
+ * An operation is a malloc and its free. Blocks are written, and read before their free (use.h).
  */
 #include "measure.h"
+#include "use.h"
 
 #include <string.h>
 
 enum {
     PAIRS = 20000000, PAIR_SIZE = 64,
     BATCH = 500, BATCHES = 20000,
-    LIVE = 1000, REPLACEMENTS = 5000000
+    LIVE = 1000, LIVE_MOST = 1000000, REPLACEMENTS = 3000000
 };
+
+static int live = LIVE;
+
+static void *take(size_t size)
+{
+    void *block = malloc(size);
+    measure_need(block != NULL, "no memory");
+    use_write(block, size);
+    return block;
+}
+
+static void give(void *block, size_t size)
+{
+    if (block == NULL) return;
+    use_read(block, size);
+    free(block);
+}
 
 static uint64_t pairs(void)
 {
-    for (int i = 0; i < PAIRS; i++) free(measure_touch(malloc(PAIR_SIZE)));
+    for (int i = 0; i < PAIRS; i++) give(take(PAIR_SIZE), PAIR_SIZE);
     return PAIRS;
 }
 
@@ -28,8 +46,8 @@ static uint64_t batch(void)
 {
     static void *blocks[BATCH];
     for (int round = 0; round < BATCHES; round++) {
-        for (int i = 0; i < BATCH; i++) blocks[i] = measure_touch(malloc(PAIR_SIZE));
-        for (int i = 0; i < BATCH; i++) free(blocks[i]);
+        for (int i = 0; i < BATCH; i++) blocks[i] = take(PAIR_SIZE);
+        for (int i = 0; i < BATCH; i++) give(blocks[i], PAIR_SIZE);
     }
     return (uint64_t)BATCHES * BATCH;
 }
@@ -43,14 +61,18 @@ static size_t draw_size(uint32_t *state)
 
 static uint64_t sizes(void)
 {
-    static void *blocks[LIVE];
+    static struct {
+        void *block;
+        size_t size;
+    } blocks[LIVE_MOST];
     uint32_t state = 1;
     for (int i = 0; i < REPLACEMENTS; i++) {
-        void **slot = &blocks[measure_random(&state) % LIVE];
-        free(*slot);
-        *slot = measure_touch(malloc(draw_size(&state)));
+        uint32_t slot = measure_random(&state) % (uint32_t)live;
+        give(blocks[slot].block, blocks[slot].size);
+        blocks[slot].size = draw_size(&state);
+        blocks[slot].block = take(blocks[slot].size);
     }
-    for (int i = 0; i < LIVE; i++) free(blocks[i]);
+    for (int i = 0; i < live; i++) give(blocks[i].block, blocks[i].size);
     return REPLACEMENTS;
 }
 
@@ -63,11 +85,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    if (argc > 2) live = atoi(argv[2]);
+    measure_need(live > 0 && live <= LIVE_MOST, "1 to 1,000,000 blocks");
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
             uint64_t start = measure_now(), operations = workloads[i].run();
             measure_print(measure_now() - start, operations);
+            measure_print_named("sum", (long long)(use_sum % 1000000007));
             return 0;
         }
-    measure_need(0, "usage: mallocs pairs|batch|sizes");
+    measure_need(0, "usage: mallocs pairs|batch|sizes [NUMBER]");
 }

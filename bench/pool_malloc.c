@@ -58,14 +58,15 @@ static inline struct link *link_out(void *object_)
 }
 
 #define POOL_FREES
-static inline void pool_put(struct pool *pool, void *object)
+static inline void pool_put(struct pool *pool, void *object, size_t size)
 {
-    (void)pool;
+    (void)pool, (void)size;
     free(link_out(object));
 }
 
-static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+static inline void *pool_resize(struct pool *pool, void *object, size_t old, size_t size)
 {
+    (void)old;
     return link_in(pool, realloc(link_out(object), sizeof(struct link) + size));
 }
 
@@ -92,6 +93,18 @@ static inline void *pool_get_shared(struct pool *pool, size_t size)
     void *linked = link_in(pool, object);
     pthread_mutex_unlock(&pool_lock);
     return linked;
+}
+
+#define POOL_PASSES
+static inline void pool_passed(struct pool *child, struct pool *parent) { pool_child(child, parent, 0); }
+static inline void *pool_get_passed(struct pool *pool, size_t size) { return pool_get_shared(pool, size); }
+static inline void pool_put_passed(struct pool *pool, void *object)
+{
+    (void)pool;
+    pthread_mutex_lock(&pool_lock);
+    struct link *link = link_out(object);
+    pthread_mutex_unlock(&pool_lock);
+    free(link);
 }
 
 #include "pools.h"

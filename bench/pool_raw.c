@@ -8,11 +8,13 @@
  *     | bump,end |  in current, the newest that is used; those after it were kept by a clear
  *     +----------+
  *
- * There is nothing else: no hierarchy, nothing is freed alone, checked, counted or limited.
+ * A chunk of a region that ends waits for the next one, in a list of its size: free() would give the larger
+ * ones back to the system. There is nothing else: no hierarchy, nothing is freed alone, checked, counted or
+ * limited, and no memory goes back.
  */
 #include <stdlib.h>
 
-enum { FIRST_CHUNK = 8 * 1024, LAST_CHUNK = 1024 * 1024 };
+enum { FIRST_CHUNK = 8 * 1024, LAST_CHUNK = 1024 * 1024, CHUNK_SIZES = 8 };
 
 struct chunk {
     struct chunk *newer;
@@ -44,12 +46,30 @@ static inline void pool_child(struct pool *child, struct pool *parent, int objec
     pool_begin(child);
 }
 
+static _Thread_local struct chunk *waiting[CHUNK_SIZES];
+
+/* The list for chunks of this size, NULL if it has none. */
+static struct chunk **waiting_of(size_t bytes)
+{
+    int i = __builtin_ctzl(bytes) - __builtin_ctz(FIRST_CHUNK);
+    return (bytes & (bytes - 1)) == 0 && i >= 0 && i < CHUNK_SIZES ? &waiting[i] : NULL;
+}
+
+static inline size_t chunk_bytes(const struct chunk *chunk)
+{
+    return (size_t)(chunk->end - (const char *)chunk);
+}
+
 static struct chunk *chunk_new(const struct chunk *older, size_t size)
 {
-    size_t bytes = older ? 2 * (size_t)(older->end - (const char *)older) : FIRST_CHUNK;
+    size_t bytes = older ? 2 * chunk_bytes(older) : FIRST_CHUNK;
     if (bytes > LAST_CHUNK) bytes = LAST_CHUNK;
     if (bytes < sizeof(struct chunk) + size) bytes = sizeof(struct chunk) + size;
-    struct chunk *chunk = malloc(bytes);
+    struct chunk **list = waiting_of(bytes), *chunk = list ? *list : NULL;
+    if (chunk)
+        *list = chunk->newer;
+    else
+        chunk = malloc(bytes);
     if (chunk) *chunk = (struct chunk){.newer = NULL, .end = (char *)chunk + bytes};
     return chunk;
 }
@@ -80,8 +100,14 @@ static inline void pool_clear(struct pool *pool) { pool_enter(pool, pool->first)
 static inline void pool_end(struct pool *pool)
 {
     for (struct chunk *chunk = pool->first, *newer; chunk; chunk = newer) {
+        struct chunk **list = waiting_of(chunk_bytes(chunk));
         newer = chunk->newer;
-        free(chunk);
+        if (!list) {
+            free(chunk);
+            continue;
+        }
+        chunk->newer = *list;
+        *list = chunk;
     }
 }
 

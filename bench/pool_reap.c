@@ -28,10 +28,15 @@ static inline size_t pool_held(struct pool *pool)
 }
 
 #define POOL_FREES
-static inline void pool_put(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
-
-static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+static inline void pool_put(struct pool *pool, void *object, size_t size)
 {
+    (void)size;
+    reapFree(&pool->reap, object);
+}
+
+static inline void *pool_resize(struct pool *pool, void *object, size_t old, size_t size)
+{
+    (void)old;
     return reapRealloc(&pool->reap, object, size);
 }
 
@@ -50,5 +55,10 @@ static inline void pool_shared(struct pool *child, struct pool *parent)
     if (reapCreateWith(&child->reap, &parent->reap, &options) != 0) abort();
 }
 static inline void *pool_get_shared(struct pool *pool, size_t size) { return pool_get(pool, size); }
+
+#define POOL_PASSES
+static inline void pool_passed(struct pool *child, struct pool *parent) { pool_shared(child, parent); }
+static inline void *pool_get_passed(struct pool *pool, size_t size) { return pool_get(pool, size); }
+static inline void pool_put_passed(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
 
 #include "pools.h"

@@ -2,6 +2,7 @@
 /* pools.h on talloc: a context is an object without bytes. With TALLOC_POOLS it is a pool of talloc's with
  * room for the objects that it is told of; those that find none come from malloc. Such a pool frees nothing
  * before all of it is free, so it is none that frees. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,15 +35,34 @@ static inline void pool_end(struct pool *pool) { talloc_free(pool->context); }
 
 #ifndef TALLOC_POOLS
 #define POOL_FREES
-static inline void pool_put(struct pool *pool, void *object)
+static inline void pool_put(struct pool *pool, void *object, size_t size)
 {
-    (void)pool;
+    (void)pool, (void)size;
     talloc_free(object);
 }
 
-static inline void *pool_resize(struct pool *pool, void *object, size_t size)
+static inline void *pool_resize(struct pool *pool, void *object, size_t old, size_t size)
 {
+    (void)old;
     return talloc_realloc_size(pool->context, object, size);
+}
+
+/* With a lock two threads may use one tree. */
+#define POOL_PASSES
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static inline void pool_passed(struct pool *child, struct pool *parent) { pool_child(child, parent, 0); }
+static inline void *pool_get_passed(struct pool *pool, size_t size)
+{
+    pthread_mutex_lock(&pool_lock);
+    void *object = pool_get(pool, size);
+    pthread_mutex_unlock(&pool_lock);
+    return object;
+}
+static inline void pool_put_passed(struct pool *pool, void *object)
+{
+    pthread_mutex_lock(&pool_lock);
+    pool_put(pool, object, 0);
+    pthread_mutex_unlock(&pool_lock);
 }
 #endif
 

@@ -7,51 +7,72 @@
  * mimalloc also replaces malloc.)
  *
  * It defines: struct pool; pool_begin(root); pool_child(child, parent, objects), objects the number
- * that it will have, about, for a pool that wants to be told; pool_get(pool, size); pool_clear(pool);
- * pool_end(pool). And, as far as it has them:
+ * that it will have, about, for a pool that wants to be told, and 0 for one that frees some;
+ * pool_get(pool, size); pool_clear(pool); pool_end(pool). And, as far as it has them:
  *
+ *     pool_many(many)                 a macro: whether many children will be alive at once
  *     pool_of_thread(child, root)     a macro: the pool of a new thread, in that thread, below the root if
  *                                     it can be; without, pool_child serves
- *     POOL_FREES                      pool_put(pool, object) frees one object, which pool_resize(pool,
- *                                     object, size) resizes
+ *     POOL_ALONE                      a child that is not of many is the only one
+ *     POOL_FEW                        it cannot have thousands of children in a time that one waits for
+ *     POOL_FREES                      pool_put(pool, object, size) frees one object, which
+ *                                     pool_resize(pool, object, old size, size) resizes
  *     POOL_FREES_ELSEWHERE            another thread may free one: pool_send(pool, object) for the pool's
  *                                     thread, pool_put_elsewhere(pool, object) for the other
  *     POOL_SHARES                     several threads may use one: pool_shared(child, parent), and
  *                                     pool_get_shared(pool, size)
+ *     POOL_PASSES                     a thread allocates in one and another frees: pool_passed(child,
+ *                                     parent), pool_get_passed(pool, size), pool_put_passed(pool, object)
  *     POOL_COUNTS                     pool_held(pool), the bytes that it has of whoever is below it
  *
  * Workloads of regions, here; those that free single objects are in pools_frees.h, those that look at
- * memory in pools_memory.h.
+ * memory in pools_memory.h, and those that do what a real program did in pools_trace.h.
  *
  *     request   create a child, 100 objects of 16 to 128 bytes, destroy
  *     nested    create a child, 60 to 400 objects and three children with 20 each, destroy
  *     three     create a child, 3 objects, destroy
- *     fill      create a child, 20,000 objects of 16 to 128 bytes, destroy
+ *     fill      create a child, 5000 objects of 16 to 128 bytes, destroy
  *     clear     200 KB of such objects, clear, again and again
  *     trees     a compiler's phases: create a child, build a tree of 500 to 15,000 nodes of 24 to 48
  *               bytes, walk it twice, destroy
- *     shared    two threads, each takes 50,000 objects of 16 to 128 bytes of one pool; then it ends
+ *     shared    two threads, on two CPUs, each takes 5000 objects of 16 to 128 bytes of one pool; then it
+ *               ends
+ *
+ * Objects are written, and read before they die (use.h). What is alive at once is 1 KB to 800 KB: within a
+ * second-level cache of 1 MB. After the argument `out` it is about 16 MB: request, nested and three keep
+ * so many children alive, the oldest of which ends when a new one begins, as a server's do; fill, clear,
+ * trees and shared have larger regions.
  *
  * request and nested take a number of threads, 1 if none, among which the work is divided: each has a pool
  * of its own below the root, and its children below that. An operation is one object.
  */
 #include "measure.h"
+#include "use.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     SIZES = 1024, SIZE_LEAST = 16, SIZE_MOST = 128,
-    REQUESTS = 200000, OBJECTS = 100,
-    NESTED = 45000, NESTED_LEAST = 60, NESTED_MOST = 400, NESTED_CHILDREN = 3, NESTED_EACH = 20,
-    THREES = 1500000,
-    FILLS = 700, FILL = 20000,
-    CLEARS = 8000, CLEAR_BYTES = 200 * 1000, CLEAR_OBJECTS = CLEAR_BYTES / 72,
-    TREES = 1200, TREE_DEPTH = 7, TREE_OBJECTS = 3300,
-    SHARED_ROUNDS = 40, SHARERS = 2, SHARED = 50000,
+    OUT_OBJECTS = 220000, /* of these sizes: 16 MB */
+    REQUESTS = 150000, OUT_REQUESTS = 25000, OBJECTS = 100, REQUESTS_LIVE = OUT_OBJECTS / OBJECTS,
+    NESTED = 35000, OUT_NESTED = 6000, NESTED_LIVE = 750,
+    NESTED_LEAST = 60, NESTED_MOST = 400, NESTED_CHILDREN = 3, NESTED_EACH = 20,
+    THREES = 600000, THREES_LIVE = 8192,
+    FILLED = 6000000, OUT_FILLED = 15 * OUT_OBJECTS, FILL = 5000,
+    CLEARED = 10000000, OUT_CLEARED = 15 * OUT_OBJECTS, CLEAR_OBJECTS = 200 * 1000 / 72,
+    TREES = 1000, TREE_DEPTH = 7, TREE_OBJECTS = 3300, OUT_TREES = 6, OUT_DEPTH = 11, OUT_NODES = 270000,
+    SHARED = 2000000, SHARERS = 2, SHARED_OBJECTS = 5000,
     THREADS_MAX = 64
 };
 
+#ifndef pool_many
+#define pool_many(many) ((void)(many))
+#endif
 #ifndef pool_of_thread
 #define pool_of_thread(child, root) pool_child(child, root, 0)
 #endif
@@ -59,6 +80,17 @@ enum {
 static size_t sizes[SIZES];
 static struct pool root;
 static int number = 1; /* the argument */
+static bool out;       /* of the cache */
+static _Atomic uint64_t sum; /* of what all threads have read */
+
+static uint64_t started, started_cpu;
+
+/* What a workload did before is not of the work. */
+static void restart_clocks(void)
+{
+    started_cpu = measure_cpu();
+    started = measure_now();
+}
 
 static void draw_sizes(void)
 {
@@ -67,46 +99,120 @@ static void draw_sizes(void)
         sizes[i] = SIZE_LEAST + measure_random(&state) % (SIZE_MOST - SIZE_LEAST + 1);
 }
 
-/* n objects, from a place among the sizes that moves on. */
-static inline void get_objects(struct pool *pool, int n, unsigned *place)
+/* An object that will be read. */
+struct used {
+    char *object;
+    size_t size;
+};
+
+static inline void use_new(struct used *used, void *object, size_t size)
 {
-    for (int i = 0; i < n; i++) measure_touch(pool_get(pool, sizes[(*place)++ % SIZES]));
+    measure_need(object != NULL, "no memory");
+    *used = (struct used){object, size};
+    use_write(object, size);
 }
 
-static inline uint64_t children_with(struct pool *parent, int children, int objects)
+/* n objects, from a place among the sizes that moves on. */
+static inline void get_objects(struct pool *pool, int n, unsigned *place, struct used *objects)
 {
-    unsigned place = 0;
-    for (int i = 0; i < children; i++) {
-        struct pool child;
-        pool_child(&child, parent, objects);
-        get_objects(&child, objects, &place);
-        pool_end(&child);
+    for (int i = 0; i < n; i++) {
+        size_t size = sizes[(*place)++ % SIZES];
+        use_new(&objects[i], pool_get(pool, size), size);
     }
+}
+
+static inline void read_objects(const struct used *objects, int n)
+{
+    for (int i = 0; i < n; i++) use_read(objects[i].object, objects[i].size);
+}
+
+static void *table_of(size_t n, size_t size)
+{
+    void *table = mmap(NULL, n * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    measure_need(table != MAP_FAILED, "no memory");
+    return memset(table, 0, n * size);
+}
+
+/* Children of so many objects, `live` of them at a time. */
+static inline uint64_t children_with(struct pool *parent, int children, int objects, int live)
+{
+    struct pool *pools = table_of((size_t)live, sizeof *pools);
+    struct used *used = table_of((size_t)live * (size_t)objects, sizeof *used);
+    unsigned place = 0;
+    pool_many(live > 1);
+    for (int i = 0, slot = 0; i < children + live; i++, slot = slot + 1 < live ? slot + 1 : 0) {
+        struct used *its = &used[(size_t)slot * (size_t)objects];
+        if (i >= live) {
+            read_objects(its, objects);
+            pool_end(&pools[slot]);
+        }
+        if (i >= children) continue;
+        pool_child(&pools[slot], parent, objects);
+        get_objects(&pools[slot], objects, &place, its);
+    }
+    munmap(pools, (size_t)live * sizeof *pools);
+    munmap(used, (size_t)live * (size_t)objects * sizeof *used);
     return (uint64_t)children * (uint64_t)objects;
 }
 
-static uint64_t three(void) { return children_with(&root, THREES, 3); }
-static uint64_t fill(void) { return children_with(&root, FILLS, FILL); }
+static uint64_t three(void) { return children_with(&root, THREES, 3, out ? THREES_LIVE : 1); }
 
-static uint64_t request_below(struct pool *parent, int n) { return children_with(parent, n, OBJECTS); }
+static uint64_t fill(void)
+{
+    int objects = out ? OUT_OBJECTS : FILL;
+    return children_with(&root, (out ? OUT_FILLED : FILLED) / objects, objects, 1);
+}
+
+static uint64_t request_below(struct pool *parent, int n)
+{
+    return children_with(parent, n, OBJECTS, out ? REQUESTS_LIVE : 1);
+}
+
+/* A child with children. */
+struct nest {
+    struct pool outer, inner[NESTED_CHILDREN];
+    int n;
+    struct used used[NESTED_MOST], inner_used[NESTED_CHILDREN][NESTED_EACH];
+};
+
+static inline void begin_nest(struct nest *nest, struct pool *parent, int n, unsigned *place)
+{
+    nest->n = n;
+    pool_child(&nest->outer, parent, n);
+    get_objects(&nest->outer, n, place, nest->used);
+    for (int k = 0; k < NESTED_CHILDREN; k++) {
+        pool_child(&nest->inner[k], &nest->outer, NESTED_EACH);
+        get_objects(&nest->inner[k], NESTED_EACH, place, nest->inner_used[k]);
+    }
+}
+
+static inline void end_nest(struct nest *nest)
+{
+    for (int k = NESTED_CHILDREN - 1; k >= 0; k--) {
+        read_objects(nest->inner_used[k], NESTED_EACH);
+        pool_end(&nest->inner[k]);
+    }
+    read_objects(nest->used, nest->n);
+    pool_end(&nest->outer);
+}
 
 static uint64_t nested_below(struct pool *parent, int cycles)
 {
+    int live = out ? NESTED_LIVE : 1;
+    struct nest *nests = table_of((size_t)live, sizeof *nests);
     unsigned place = 0;
     uint64_t objects = 0;
-    for (int i = 0; i < cycles; i++) {
-        struct pool outer, inner[NESTED_CHILDREN];
-        int n = NESTED_LEAST + i * 37 % (NESTED_MOST - NESTED_LEAST + 1);
-        pool_child(&outer, parent, n);
-        get_objects(&outer, n, &place);
-        for (int k = 0; k < NESTED_CHILDREN; k++) {
-            pool_child(&inner[k], &outer, NESTED_EACH);
-            get_objects(&inner[k], NESTED_EACH, &place);
+    pool_many(true);
+    for (int i = 0; i < cycles + live; i++) {
+        struct nest *nest = &nests[i % live];
+        if (i >= live) {
+            objects += (uint64_t)nest->n + NESTED_CHILDREN * NESTED_EACH;
+            end_nest(nest);
         }
-        for (int k = NESTED_CHILDREN - 1; k >= 0; k--) pool_end(&inner[k]);
-        pool_end(&outer);
-        objects += (uint64_t)n + NESTED_CHILDREN * NESTED_EACH;
+        int n = NESTED_LEAST + i * 37 % (NESTED_MOST - NESTED_LEAST + 1);
+        if (i < cycles) begin_nest(nest, parent, n, &place);
     }
+    munmap(nests, (size_t)live * sizeof *nests);
     return objects;
 }
 
@@ -118,6 +224,12 @@ struct share {
     uint64_t operations;
 };
 
+static void add_sum(void)
+{
+    atomic_fetch_add(&sum, use_sum);
+    use_sum = 0;
+}
+
 static void *run_share(void *share_)
 {
     struct share *share = share_;
@@ -125,7 +237,27 @@ static void *run_share(void *share_)
     pool_of_thread(&pool, &root);
     share->operations = share->run(&pool, share->cycles);
     pool_end(&pool);
+    add_sum();
     return NULL;
+}
+
+static cpu_set_t cpus; /* that the process may use */
+
+/* The calling thread stays on the n-th of them. Two that wait for each other and are now on one CPU, in turn,
+ * and now on two differ by a factor of ten. */
+static inline void stay_on_cpu(int n)
+{
+    cpu_set_t one;
+    int cpu = -1;
+    for (int left = n % CPU_COUNT(&cpus); left >= 0; left -= CPU_ISSET(cpu, &cpus) != 0) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    measure_need(sched_setaffinity(0, sizeof one, &one) == 0, "not on a CPU");
+}
+
+static void start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+    measure_need(pthread_create(thread, NULL, run, argument) == 0, "no thread");
 }
 
 /* With one thread there is no second: mallocs know that, and so should who measures them. */
@@ -137,7 +269,7 @@ static uint64_t divided(uint64_t (*run)(struct pool *parent, int cycles), int cy
     if (number == 1) return run(&root, cycles);
     for (int i = 0; i < number; i++) {
         shares[i] = (struct share){.run = run, .cycles = cycles / number};
-        measure_need(pthread_create(&shares[i].thread, NULL, run_share, &shares[i]) == 0, "no thread");
+        start_thread(&shares[i].thread, run_share, &shares[i]);
     }
     for (int i = 0; i < number; i++) {
         pthread_join(shares[i].thread, NULL);
@@ -146,50 +278,55 @@ static uint64_t divided(uint64_t (*run)(struct pool *parent, int cycles), int cy
     return operations;
 }
 
-static uint64_t request(void) { return divided(request_below, REQUESTS); }
-static uint64_t nested(void) { return divided(nested_below, NESTED); }
+static uint64_t request(void) { return divided(request_below, out ? OUT_REQUESTS : REQUESTS); }
+static uint64_t nested(void) { return divided(nested_below, out ? OUT_NESTED : NESTED); }
 
 static uint64_t clear(void)
 {
+    int n = out ? OUT_OBJECTS : CLEAR_OBJECTS;
+    struct used *used = table_of((size_t)n, sizeof *used);
     struct pool pool;
     unsigned place = 0;
     uint64_t objects = 0;
-    pool_child(&pool, &root, CLEAR_OBJECTS);
-    for (int i = 0; i < CLEARS; i++) {
-        for (size_t bytes = 0; bytes < CLEAR_BYTES; objects++) {
-            size_t size = sizes[place++ % SIZES];
-            measure_touch(pool_get(&pool, size));
-            bytes += size;
-        }
+    pool_child(&pool, &root, n);
+    for (; objects < (out ? OUT_CLEARED : CLEARED); objects += (unsigned)n) {
+        get_objects(&pool, n, &place, used);
+        read_objects(used, n);
         pool_clear(&pool);
     }
     pool_end(&pool);
     return objects;
 }
 
-/* A syntax tree: what a node means is drawn, and how many children it has, none from some depth on. */
+/* A syntax tree: what a node means is drawn, its size, and how many children it has, none from some depth. */
 struct node {
     struct node *next, *children;
     uint32_t meaning;
 };
 
+static inline size_t node_size(uint32_t meaning) { return sizeof(struct node) + meaning % 4 * 8; }
+
 static struct node *build_tree(struct pool *pool, struct node *next, int depth, uint32_t *state)
 {
     uint32_t drawn = measure_random(state);
-    struct node *node = measure_touch(pool_get(pool, sizeof *node + drawn % 4 * 8));
+    struct node *node = pool_get(pool, node_size(drawn));
+    measure_need(node != NULL, "no memory");
+    use_write(node, node_size(drawn));
     *node = (struct node){.next = next, .meaning = drawn};
     for (uint32_t i = depth > 0 ? 2 + drawn / 4 % 3 : 0; i > 0; i--)
         node->children = build_tree(pool, node->children, depth - 1, state);
     return node;
 }
 
-/* Counts a tree's nodes, and what is in them. */
-static uint64_t walk_tree(const struct node *node, uint64_t *meaning)
+/* Counts a tree's nodes, and what is in them: the last word of a larger one, too. */
+static uint64_t walk_tree(const struct node *node)
 {
     uint64_t nodes = 0;
     for (; node; node = node->next) {
-        *meaning += node->meaning;
-        nodes += 1 + walk_tree(node->children, meaning);
+        size_t size = node_size(node->meaning);
+        use_sum += node->meaning;
+        if (size > sizeof *node) use_sum += use_get((const char *)node + size - USE_WORD);
+        nodes += 1 + walk_tree(node->children);
     }
     return nodes;
 }
@@ -198,55 +335,76 @@ static uint64_t trees(void)
 {
     uint32_t state = 1;
     uint64_t nodes = 0;
-    for (int i = 0; i < TREES; i++) {
+    for (int i = out ? OUT_TREES : TREES; i > 0; i--) {
         struct pool pool;
-        uint64_t first = 0, second = 0;
-        pool_child(&pool, &root, TREE_OBJECTS);
-        const struct node *top = build_tree(&pool, NULL, TREE_DEPTH, &state);
-        nodes += walk_tree(top, &first);
-        walk_tree(top, &second);
-        measure_need(first == second, "a tree changed");
+        pool_child(&pool, &root, out ? OUT_NODES : TREE_OBJECTS);
+        const struct node *top = build_tree(&pool, NULL, out ? OUT_DEPTH : TREE_DEPTH, &state);
+        nodes += walk_tree(top);
+        walk_tree(top);
         pool_end(&pool);
     }
     return nodes;
 }
 
 #ifdef POOL_SHARES
-static void *get_shared(void *pool)
+/* What one of the threads has of it. */
+struct sharer {
+    pthread_t thread;
+    struct pool *pool;
+    struct used *used;
+    int objects, cpu;
+};
+
+static void *get_shared(void *sharer_)
 {
-    for (int i = 0; i < SHARED; i++) measure_touch(pool_get_shared(pool, sizes[i % SIZES]));
+    struct sharer *sharer = sharer_;
+    stay_on_cpu(sharer->cpu);
+    for (int i = 0; i < sharer->objects; i++)
+        use_new(&sharer->used[i], pool_get_shared(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
+    read_objects(sharer->used, sharer->objects);
+    add_sum();
     return NULL;
 }
 
 static uint64_t shared(void)
 {
-    pthread_t threads[SHARERS];
+    struct sharer sharers[SHARERS];
     struct pool pool;
-    for (int round = 0; round < SHARED_ROUNDS; round++) {
+    int objects = out ? OUT_OBJECTS / SHARERS : SHARED_OBJECTS, rounds = SHARED / SHARERS / objects;
+    for (int i = 0; i < SHARERS; i++)
+        sharers[i] = (struct sharer){.pool = &pool, .objects = objects, .cpu = i,
+                                     .used = table_of((size_t)objects, sizeof(struct used))};
+    for (int round = 0; round < rounds; round++) {
         pool_shared(&pool, &root);
-        for (int i = 0; i < SHARERS; i++)
-            measure_need(pthread_create(&threads[i], NULL, get_shared, &pool) == 0, "no thread");
-        for (int i = 0; i < SHARERS; i++) pthread_join(threads[i], NULL);
+        for (int i = 0; i < SHARERS; i++) start_thread(&sharers[i].thread, get_shared, &sharers[i]);
+        for (int i = 0; i < SHARERS; i++) pthread_join(sharers[i].thread, NULL);
         pool_end(&pool);
     }
-    return (uint64_t)SHARED_ROUNDS * SHARERS * SHARED;
+    return (uint64_t)rounds * SHARERS * (uint64_t)objects;
 }
 #endif
 
 #include "pools_frees.h"
 #include "pools_memory.h"
+#include "pools_trace.h"
 
 static const struct {
     const char *name;
     uint64_t (*run)(void);
 } workloads[] = {
     {"request", request}, {"nested", nested}, {"three", three}, {"fill", fill}, {"clear", clear},
-    {"trees", trees}, {"idle", idle}, {"hold", hold},
+    {"trees", trees}, {"httpd", httpd}, {"idle", idle}, {"hold", hold},
 #ifdef POOL_FREES
-    {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"fall", fall},
+    {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"perl", perl},
+#ifndef POOL_ALONE
+    {"fall", fall},
+#endif
 #endif
 #ifdef POOL_FREES_ELSEWHERE
     {"messages", messages},
+#endif
+#ifdef POOL_PASSES
+    {"passed", passed},
 #endif
 #ifdef POOL_SHARES
     {"shared", shared},
@@ -256,13 +414,23 @@ static const struct {
 int main(int argc, char **argv)
 {
     draw_sizes();
-    if (argc > 2) number = atoi(argv[2]);
+    measure_need(sched_getaffinity(0, sizeof cpus, &cpus) == 0, "which CPUs?");
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "out") == 0) out = true;
+        else number = atoi(argv[i]);
+    }
+#ifdef POOL_FEW
+    if (out && argc > 1 && strcmp(argv[1], "three") == 0) return 77;
+#endif
     pool_begin(&root);
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
-            uint64_t cpu = measure_cpu(), start = measure_now(), operations = workloads[i].run();
-            measure_print(measure_now() - start, operations);
-            measure_print_named("cpu_ns", measure_cpu() - cpu);
+            restart_clocks();
+            uint64_t operations = workloads[i].run();
+            measure_print(measure_now() - started, operations);
+            measure_print_named("cpu_ns", (long long)(measure_cpu() - started_cpu));
+            add_sum();
+            measure_print_named("sum", (long long)(sum % 1000000007));
             print_told();
             return 0;
         }

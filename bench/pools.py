@@ -11,12 +11,31 @@ POOLS = {"reap": "reap", "apr": "apr", "talloc": "talloc", "talloc_pool": "tallo
 YARDSTICKS = ["raw", "bump"]
 
 # Where a mean is wanted of ratios to the best peer, what it is of; how large it and each of them may be.
+FREES = ["churn", "phases", "vectors", "big", "passed", "perl"]
+TWO = ["shared", "messages"]
+
+
+def out(labels):
+    return [label + " out" for label in labels]
+
+
 GROUPS = {
-    "regions": (["request", "nested", "nested 2", "nested 4", "nested 8", "three", "fill", "clear", "trees"], 0.80, 1.00),
-    "with frees": (["churn", "vectors", "messages", "big", "phases"], 1.00, None),
-    "one pool, two threads": (["shared"], None, None),
+    "regions": (["request", "nested", "nested 2", "nested 4", "nested 8", "three", "fill", "clear", "trees", "httpd"], 0.80,
+                1.00),
+    "regions out of cache": (out(["request", "nested", "three", "fill", "clear", "trees", "httpd"]), 0.80, 1.00),
+    "with frees": (FREES, 1.00, 1.20),
+    "with frees, out of cache": (out(FREES), 1.00, 1.20),
+    "two threads": (TWO + out(TWO), None, None),
 }
 NEAR_RAW, NEAR_RAW_AT_MOST = ["request", "fill", "clear"], 1.30
+NEAR_RAW += out(NEAR_RAW)
+
+
+def built_beside(build, name, directory):
+    """pool_reap as it is here, on the reap.h and the library of another build."""
+    program = f"{build}/bench/beside-pool_reap-{name}"
+    contest.compile_beside(directory, "pool_reap.c", program, "reap-malloc")
+    return program
 
 
 def contestants_of(build, options):
@@ -30,7 +49,7 @@ def contestants_of(build, options):
         found.append(Contestant(name, program, ours=name == "reap"))
         if name == "reap":
             found += [Contestant(also, program, options=also, ours=True) for also in options.also]
-            found += [Contestant(other, f"{directory}/bench/pool_reap", ours=True, beside=True)
+            found += [Contestant(other, built_beside(build, other, directory), ours=True, beside=True)
                       for other, directory in contest.besides(options)]
         if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
             libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
@@ -43,10 +62,16 @@ def contestants_of(build, options):
 # --- time ----------------------------------------------------------------------------------------------------------
 
 def timed(build, contestant, case):
+    """Whoever reads something else than the first has lost or mixed what was written."""
     run = contest.run_once(build, contestant, case)
     if run:
         run["cpu_ns"] /= run["operations"]
+        if run["sum"] != SUMS.setdefault(case.label, run["sum"]):
+            raise contest.Failed(f"{case.label} on {contestant.name}: reads other than what was written")
     return run
+
+
+SUMS = {}
 
 
 def suite_pools(build, options):
@@ -83,6 +108,7 @@ def print_wanted(contestants, groups):
                 greatest = max(ratios, key=ratios.get)
                 print(f"  {group}, {how}: geometric mean {contest.geometric_mean(ratios.values()):.3f} (wanted {mean}), "
                       f"greatest {ratios[greatest]:.3f}, {greatest}" + (f" (wanted {most})" if most else ""))
+    print_share(contestants, groups)
     for yardstick in [c for c in contestants if c.yardstick]:
         for figure, how in (("ns", "clock"), ("cpu_ns", "CPU")):
             near = [(case.label, contest.to_other(contestants[0], yardstick, case, figure))
@@ -90,6 +116,21 @@ def print_wanted(contestants, groups):
             told = ", ".join(f"{label} {r:.2f}" for label, r in near if r)
             if told:
                 print(f"  {yardstick.name}, {how}: {told} (wanted {NEAR_RAW_AT_MOST})")
+
+
+def print_share(contestants, groups):
+    """What a workload costs without an allocator: as a share of our time, and of the best peer's."""
+    bump = next(c for c in contestants if c.name == "bump")
+    for group, cases in groups.items():
+        shares = []
+        for case in cases:
+            own, ours = bump.figures(case, "cpu_ns"), contestants[0].figures(case, "cpu_ns")
+            best = contest.best_peer(contestants, case, "cpu_ns")
+            if own and ours and best:
+                shares.append((case.label.removesuffix(" out"), min(own) / min(ours), min(own) / best))
+        if shares:
+            told = ", ".join(f"{label} {ours:.2f} ({best:.2f})" for label, ours, best in shares)
+            print(f"  {group}: of reap's CPU time (and of the best peer's) bump needs {told}")
 
 
 # --- memory --------------------------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@
  *
  * The struct pool counts as the pool's: it is memory that the user has for it.
  */
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
-    IDLE_OBJECTS = 3,
+    IDLE_OBJECTS = 3, /* of a pool */
     HOLD = 64 * 1000 * 1000,
     FALL = 200000, FALL_LEFT = FALL / 10, FALL_SLICES = 100, FALL_SLICE = 12 * FALL_LEFT / FALL_SLICES,
     FALL_PAUSE = 10 * 1000
@@ -46,10 +45,11 @@ static inline size_t rounded(size_t size) { return (size + 15) / 16 * 16; }
 /* What the first pool sets up is not a pool's. */
 static void warm_up(void)
 {
+    struct used used[IDLE_OBJECTS];
     struct pool pool;
     unsigned place = 0;
     pool_child(&pool, &root, IDLE_OBJECTS);
-    get_objects(&pool, IDLE_OBJECTS, &place);
+    get_objects(&pool, IDLE_OBJECTS, &place, used);
     pool_end(&pool);
 }
 
@@ -57,13 +57,14 @@ static uint64_t idle(void)
 {
     struct pool *pools = mmap(NULL, (size_t)number * sizeof *pools, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct used used[IDLE_OBJECTS];
     unsigned place = 0;
     measure_need(pools != MAP_FAILED, "no memory");
     warm_up();
     long before = measure_resident();
     for (int i = 0; i < number; i++) {
         pool_child(&pools[i], &root, IDLE_OBJECTS);
-        get_objects(&pools[i], IDLE_OBJECTS, &place);
+        get_objects(&pools[i], IDLE_OBJECTS, &place, used);
     }
     tell("grown", measure_resident() - before);
     return (uint64_t)number;
@@ -71,6 +72,7 @@ static uint64_t idle(void)
 
 static uint64_t hold(void)
 {
+    struct used used;
     struct pool pool;
     size_t bytes = 0;
     uint64_t objects = 0;
@@ -79,7 +81,7 @@ static uint64_t hold(void)
     pool_child(&pool, &root, HOLD / ((SIZE_LEAST + SIZE_MOST) / 2 + 8));
     for (; bytes < HOLD; objects++) {
         size_t size = sizes[objects % SIZES];
-        measure_touch(pool_get(&pool, size));
+        use_new(&used, pool_get(&pool, size), size);
         bytes += rounded(size);
     }
     tell("grown", measure_resident() - before);
@@ -90,14 +92,14 @@ static uint64_t hold(void)
     return objects;
 }
 
-#ifdef POOL_FREES
-static void replace_some(struct pool *pool, void **objects, int n, int times, uint32_t *state)
+#if defined(POOL_FREES) && !defined(POOL_ALONE)
+static void replace_some(struct pool *pool, struct used *objects, int n, int times, uint32_t *state)
 {
     for (int i = 0; i < times; i++) {
         uint32_t drawn = measure_random(state);
-        void **object = &objects[drawn % (uint32_t)n];
-        pool_put(pool, *object);
-        *object = measure_touch(pool_get(pool, sizes[drawn / 64 % SIZES]));
+        struct used *one = &objects[drawn % (uint32_t)n];
+        put_one(pool, one);
+        get_one(pool, one, sizes[drawn / 64 % SIZES]);
     }
 }
 
@@ -113,21 +115,21 @@ static void tell_memory(struct pool *pool, long before, const char *name, const 
 
 static uint64_t fall(void)
 {
-    static void *objects[FALL];
+    static struct used objects[FALL];
     struct pool pool;
     uint32_t state = 1;
     warm_up();
     memset(objects, 1, sizeof objects);
     long before = measure_resident();
     pool_child(&pool, &root, 0);
-    for (int i = 0; i < FALL; i++) objects[i] = measure_touch(pool_get(&pool, sizes[i % SIZES]));
+    for (int i = 0; i < FALL; i++) get_one(&pool, &objects[i], sizes[i % SIZES]);
     replace_some(&pool, objects, FALL, FALL, &state);
     tell_memory(&pool, before, "full", "full_held");
     for (int left = FALL; left > FALL_LEFT; left--) {
         replace_some(&pool, objects, left, 1, &state);
-        void **object = &objects[measure_random(&state) % (uint32_t)left];
-        pool_put(&pool, *object);
-        *object = objects[left - 1];
+        struct used *one = &objects[measure_random(&state) % (uint32_t)left];
+        put_one(&pool, one);
+        *one = objects[left - 1];
     }
     tell_memory(&pool, before, "fell", "fell_held");
     for (int i = 0; i < FALL_SLICES; i++) {

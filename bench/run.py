@@ -39,7 +39,7 @@ def report_short(title, contestants, cases):
 
 def suite_mallocs(build, options):
     contestants = contest.mallocs(build, options)
-    cases = [Case(w, [w], build + "/bench/mallocs") for w in ("pairs", "batch", "sizes")]
+    cases = [Case(w, w.split(), build + "/bench/mallocs") for w in ("pairs", "batch", "sizes", "sizes 100000")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
     cases = contest.wanted(cases, options)
@@ -211,29 +211,14 @@ def steps_of_mallocs(build, contestant):
         yield str(size), [get, put], get_atomics + put_atomics
 
 
-def setting(directory, name):
-    with open(directory + "/Makefile") as makefile:
-        return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
-
-
-def built_beside(directory, temporary):
-    """steps_reap as it is here, compiled as the other build is, with what its reap.h puts inline."""
-    here, program = os.path.dirname(os.path.abspath(__file__)), temporary + "/steps_reap"
-    words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
-    words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
-              here + "/steps_reap.c", "-o", program, f"-L{directory}/.libs", "-lreap", "-lpthread"]
-    compiled = subprocess.run(words, text=True, capture_output=True)
-    if compiled.returncode:
-        raise contest.Failed(f"steps_reap for {directory}:\n{compiled.stderr}")
-    return program
-
-
 def steps_of_reaps(build, contestant):
     """The same by call, with the library of the contestant's build."""
     libraries = os.path.dirname(contestant.preload)
     with tempfile.TemporaryDirectory() as temporary:
         beside = contestant.beside
-        program = built_beside(os.path.dirname(libraries), temporary) if beside else build + "/bench/steps_reap"
+        program = temporary + "/steps_reap" if beside else build + "/bench/steps_reap"
+        if beside:
+            contest.compile_beside(os.path.dirname(libraries), "steps_reap.c", program, "reap")
         first, *lines = stepped(program, contestant, LD_LIBRARY_PATH=libraries)
     if first != f"library {libraries}/libreap.so.0":
         raise contest.Failed(f"steps on {contestant.name}: {first}, and not that of {libraries}")

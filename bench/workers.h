@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workers.h: threads that allocate, and what is known of them: how much they asked for, how much they hold.
  *
- *     take(size)            malloc, the size written to the object's first word, counted
- *     give(object)          free, counted
+ *     take(size)            malloc, the object written, its size in the first word, counted
+ *     give(object)          free, after what was written has been read, counted
  *     on_threads(run, n)    run(index) on n threads at once, until all have ended
  *
  * An object has at least 8 bytes. Counting is for the runs that measure fragmentation; in the others a
@@ -13,6 +13,7 @@
 #define WORKERS_H
 
 #include "measure.h"
+#include "use.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -53,7 +54,9 @@ static void count(long size, long usable_size)
 
 static inline void *take(size_t size)
 {
-    uint64_t *object = measure_touch(malloc(size));
+    uint64_t *object = malloc(size);
+    measure_need(object != NULL, "no memory");
+    if (size > sizeof *object) use_write(object, size);
     *object = size;
     if (counting) count((long)size, (long)malloc_usable_size(object));
     return object;
@@ -63,6 +66,7 @@ static inline void give(void *object_)
 {
     uint64_t *object = object_;
     if (object == NULL) return;
+    if (*object > sizeof *object) use_read(object, *object);
     if (counting) count(-(long)*object, -(long)malloc_usable_size(object));
     free(object);
 }

@@ -92,15 +92,42 @@ def top_of(reap, chunk):
     return int(chunk['end_unit'])
 
 
+def is_shared(reap):
+    return number(reap['tag']) == ~reap_tag(number(reap)) & MASK
+
+
+def shards_of(reap):
+    """Those of a shared reap, and the bytes that they have beside their chunks."""
+    table = cast(handle_of(reap), 'reap_face')['table'] if is_shared(reap) else None
+    if table is None or not number(table):
+        return [], 0
+    home = table['home']
+    shards = list(listed(home['shards'], 'next'))
+    return [shard['reap'] for shard in shards if number(shard['reap']) != number(reap)], int(home['bytes'])
+
+
+def parts_of(reap):
+    """The chunks of a reap and its shards, each with the struct reap that it belongs to."""
+    for chunk in chunks_of(reap):
+        yield reap, chunk
+    for shard in shards_of(reap)[0]:
+        for chunk in listed(shard['chunks'], 'next'):
+            yield shard, chunk
+
+
 class Held:
     """What reapStats counts."""
 
     def __init__(self, reap):
         self.objects = self.bytes = self.chunks = 0
         self.held, self.peak = int(reap['held']), int(reap['peak'])
-        for chunk in chunks_of(reap):
+        for part, chunk in parts_of(reap):
             self.chunks += 1
-            self.add(reap, chunk)
+            self.add(part, chunk)
+        shards, more = shards_of(reap)
+        more += sum(int(shard['held']) for shard in shards)
+        self.held += more
+        self.peak += more
         if int(reap['spare_bytes']):
             self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cached_child']):
@@ -126,7 +153,7 @@ def name_of(reap):
 
 
 def handle_of(reap):
-    if number(reap['tag']) != ~reap_tag(number(reap)) & MASK:
+    if not is_shared(reap):
         return number(reap)
     first = first_chunk(reap)
     return number(first) + int(first['size']) - FACE
@@ -230,8 +257,8 @@ class ReapOfCommand(gdb.Command):
         need_debug_information()
         pointer = number(argument(text))
         for reap in self.all_reaps():
-            for chunk in chunks_of(reap):
-                if self.tell(reap, chunk, pointer):
+            for part, chunk in parts_of(reap):
+                if self.tell(reap, part, chunk, pointer):
                     return
         print('%#x is in no reap' % pointer)
 
@@ -244,7 +271,7 @@ class ReapOfCommand(gdb.Command):
             below += list(listed(reap['children'], 'next'))
 
     @staticmethod
-    def tell(reap, chunk, pointer):
+    def tell(reap, part, chunk, pointer):
         first, limit = int(chunk['first']), int(chunk['end_unit'])
         unit = (pointer - number(chunk) & MASK) // UNIT
         if not first <= unit < limit:
@@ -252,7 +279,7 @@ class ReapOfCommand(gdb.Command):
         start = first
         what = 'object'
         if int(chunk['kind']) == REGULAR:
-            top = top_of(reap, chunk)
+            top = top_of(part, chunk)
             starts = bits(chunk['starts'], top)
             start = (starts & (1 << unit + 1) - 1).bit_length() - 1
             free = number(chunk['frees']) and bits(chunk['frees'], top) >> start & 1

@@ -33,6 +33,7 @@
 enum {
     ARENA = 1 << PAGEMAP_SHIFT, /* bytes */
     ARENA_SLOTS = ARENA / SUPERBLOCK,
+    ARENA_SPAN_MAX = 8 * ARENA, /* bytes of the largest span */
 };
 
 _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
@@ -86,10 +87,16 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
     return &arena->slots[((uintptr_t)pointer >> SUPERBLOCK_SHIFT) & (ARENA_SLOTS - 1)];
 }
 
-/* Takes n adjacent slots (1 to 64) whose first is at a multiple of `alignment` slots. Returns the first
- * slot's descriptor with its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as
- * zero. NULL: no memory, errno ENOMEM. */
+/* What slots are taken for. Sparse: much of it may never be touched. */
+enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_GROWS };
+
+/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots (1 to 64).
+ * They may go on in the arenas behind. Returns the first slot's descriptor with its kind and origin set; the
+ * further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
+
+/* The same for an object that grows: where free slots follow, if possible. */
+struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean);
 
 /* Takes a slot for a superblock. sparse: much of it may never be touched. */
 struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean);
@@ -112,6 +119,10 @@ bool arena_resize(struct superblock *first, unsigned n, int more);
 /* Returns the number of slots of a span. */
 unsigned arena_span(const struct superblock *first);
 
+/* Returns the first slot of a span that began in an arena before, and that the pointer lies in; else the
+ * pointer's own slot. */
+struct superblock *arena_head_before(struct arena *arena, const void *pointer);
+
 /* Returns the first slot of the span or superblock that a pointer lies in, else its own slot. Not for
  * mappings. */
 static inline struct superblock *arena_head(struct arena *arena, const void *pointer)
@@ -119,16 +130,19 @@ static inline struct superblock *arena_head(struct arena *arena, const void *poi
     unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
     uint64_t used = atomic_load_explicit(&arena->used, memory_order_relaxed);
     uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) & (((uint64_t)2 << i) - 1);
-    bool is_in_span = used >> i & 1 && heads != 0;
-    return &arena->slots[is_in_span ? 63 - (unsigned)__builtin_clzll(heads) : i];
+    if ((used >> i & 1) == 0) return &arena->slots[i];
+    if (heads == 0) return arena_head_before(arena, pointer);
+    return &arena->slots[63 - (unsigned)__builtin_clzll(heads)];
 }
 
 /* Returns the address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }
 
-/* Maps size bytes, or up to a quarter more, at a multiple of alignment, for one object. *clean: all of it
- * reads as zero. NULL and ENOMEM. A mapping that is given back is kept for a while, as dirty slots are. */
+/* Maps size bytes at a multiple of alignment, for one object. *clean: all of it reads as zero. NULL and
+ * ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
+
+/* Ends a mapping. One of up to ARENA_SPAN_MAX bytes becomes arenas with dirty slots. */
 void arena_unmap_large(struct arena *arena);
 
 /* Resizes a mapping. If may_move, its start may be another one afterwards. false: it is as it was. */
@@ -145,6 +159,10 @@ void arena_wait_for_unused(void);
  * arena_wait_for_unused. For the ends of slow paths, with no lock held, since it may make system calls. */
 void arena_purge_if_due(void);
 
+/* The same after a free. If much is unused now beside what is used, it gives all unused memory back at
+ * once. */
+void arena_purge_after_free(void);
+
 /* Sets the limit on the memory of all processes of the group together, for tests; otherwise the library reads
  * it from the control group. Before the bytes held pass seven eighths of the limit, unused memory goes back.
  * With memory_limit=refuse, allocations that would still pass that mark fail. */
@@ -160,8 +178,9 @@ void arena_thaw(void);
 /* Says that several threads allocate from now on. */
 void arena_begin_sharing(void);
 
-/* Is there a free slot that has memory already? */
+/* Is there a free slot that has memory already? Have free slots so many bytes? */
 bool arena_has_dirty(void);
+bool arena_has_unused(size_t bytes);
 
 /* Bytes in use or dirty: now, and at most; unused bytes now; and all bytes that ever went back to the OS. */
 struct arena_held {

@@ -2,12 +2,12 @@
 /* arena_internal.h: the data of arenas, for the files that implement them.
  *
  * arena_table.c has structs and lists of them, huge_pages.c decides which arenas have huge pages,
- * arena_slots.c has slots, mapping_cache.c mappings. reclaim.c, above all others, gives memory back to the OS
+ * arena_slots.c has slots, mappings.c mappings. reclaim.c, above all others, gives memory back to the OS
  * and keeps the limit on memory. Slots and mappings cannot call reclaim.c, which needs both of them. They say
  * how many bytes they lack; reclaim.c makes room and tries again.
  *
- *     held = used slots + dirty slots + mappings (kept mappings too), in bytes
- *     unused = dirty slots + kept mappings
+ *     held = used slots + dirty slots + mappings, in bytes
+ *     unused = dirty slots
  *
  * A group of 64 arenas says in a few words which arenas are worth a look:
  *
@@ -31,7 +31,6 @@ enum {
     ARENA_SPARE_ADDRESSES =
         32 * 1024 * 1024, /* bytes: so many, plus as many as are held, may be mapped without use */
     ARENA_TOGETHER = 16,  /* arenas made at a time, at most */
-    ARENA_KEPT = 16,      /* mappings without an object */
     GROUP_ARENAS = 64,
 };
 
@@ -51,8 +50,6 @@ struct arenas {
     struct arena_group groups;                /* the first */
     _Atomic(struct arena *) all;              /* along ->next */
     _Atomic(struct arena *) latest;           /* the arena in which a slot became free last */
-    _Atomic(struct arena *) kept[ARENA_KEPT]; /* mappings without an object */
-    _Atomic size_t kept_bytes;
     _Atomic bool shared;   /* several threads allocate */
     _Atomic bool creating; /* a thread is making arenas */
     _Atomic size_t held, peak;
@@ -79,6 +76,29 @@ static inline bool arena_is_as_old(uint64_t freed_at, uint64_t now, uint64_t min
 }
 
 static inline uint64_t arena_bit(const struct arena *arena) { return (uint64_t)1 << arena->index; }
+
+/* The base of an arena that may be another's: for threads that look for slots. Whoever owns some of its slots
+ * reads it as it is. */
+static inline char *arena_base(const struct arena *arena)
+{
+    return __atomic_load_n(&arena->base, __ATOMIC_RELAXED);
+}
+
+static inline void arena_set_base(struct arena *arena, char *base)
+{
+    __atomic_store_n(&arena->base, base, __ATOMIC_RELAXED);
+}
+
+/* The same of its mapping. */
+static inline size_t arena_mapping(const struct arena *arena)
+{
+    return __atomic_load_n(&arena->mapping, __ATOMIC_RELAXED);
+}
+
+static inline void arena_set_mapping(struct arena *arena, size_t size)
+{
+    __atomic_store_n(&arena->mapping, size, __ATOMIC_RELAXED);
+}
 
 /* --- arena_table.c ---------------------------------------------------------------------------- */
 
@@ -133,8 +153,7 @@ static inline bool arena_is_near(size_t more)
 
 static inline size_t arena_unused(void)
 {
-    return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) * SUPERBLOCK +
-           atomic_load_explicit(&arenas.kept_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) * SUPERBLOCK;
 }
 
 static inline bool arena_needs_room(size_t more)
@@ -176,20 +195,15 @@ void arena_release(struct arena *arena, uint64_t mask);
 /* Clears the dirty hint of an arena that has no dirty slot any more. */
 void arena_look_for_dirty(struct arena *arena);
 
-/* Makes n claimed slots from slot i on an object, or a superblock. */
+/* Makes n claimed slots from slot i on an object, or a superblock. They may go on in the arenas behind. */
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind);
 
 /* As arena_take and arena_resize, but only within the room; see arena_has_room. */
-struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
-                                  bool *clean, struct arena_room *room);
+struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind,
+                                  enum arena_use use, bool *clean, struct arena_room *room);
 bool arena_try_resize(struct superblock *first, unsigned n, int more, struct arena_room *room);
 
-/* --- mapping_cache.c ---------------------------------------------------------------------------- */
-
-/* arena_drop_kept_older unmaps mappings kept for min_age ms or longer; arena_drop_kept the oldest ones, until
- * `bytes` are gone. Both return the bytes unmapped. */
-size_t arena_drop_kept_older(uint64_t now, uint64_t min_age);
-size_t arena_drop_kept(size_t bytes);
+/* --- mappings.c -------------------------------------------------------------------------------- */
 
 /* As arena_map_large and arena_remap_large, but only within the room; see arena_has_room. */
 struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,

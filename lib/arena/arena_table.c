@@ -91,8 +91,8 @@ static void struct_give(struct arena *arena)
     ASSERT(atomic_load(&arena->used) == UINT64_MAX && atomic_load(&arena->heads) == 0);
     ASSERT(atomic_load(&arena->dirty) == 0 && arena->slots[0].kind == SLOT_FREE);
     ASSERT((atomic_load(&arena->group->spare) & arena_bit(arena)) == 0);
-    arena->base = NULL;
-    arena->mapping = 0;
+    arena_set_base(arena, NULL);
+    arena_set_mapping(arena, 0);
     arena->huge = arena->sparse = false;
     atomic_fetch_or(&arena->group->spare, arena_bit(arena));
 }
@@ -129,7 +129,7 @@ struct arena *arena_create_at(char *base, size_t size)
     struct arena *arena = struct_take();
     if (arena == NULL) return NULL;
     ASSERT(arena->base == NULL && arena->mapping == 0 && atomic_load(&arena->used) == UINT64_MAX);
-    arena->base = base;
+    arena_set_base(arena, base);
     if (pagemap_enter(base, size, arena)) {
         arena_count_mapped(size, 0);
         return arena;

@@ -15,7 +15,7 @@ struct blocks {
 static unsigned index_of(const struct superblock *sb, unsigned number)
 {
     ASSERT(number >= BLOCK_BIAS && (number - BLOCK_BIAS) % superblock_class(sb)->size == 0);
-    return (number - BLOCK_BIAS) / superblock_class(sb)->size;
+    return (unsigned)((uint64_t)(number - BLOCK_BIAS) * superblock_class(sb)->inverse >> 32);
 }
 
 static bool has(const struct blocks *blocks, unsigned i)
@@ -80,6 +80,14 @@ static void append(const struct superblock *sb, struct chain *chain, unsigned nu
     chain->last = number;
 }
 
+/* Asks for all carved lines. Their blocks were freed on another CPU, in any order: to follow their links
+ * would mean to wait for one line after the other. */
+static void ask_for_lines(const struct superblock *sb)
+{
+    unsigned carved = word_carve(word_read(sb)) - BLOCK_BIAS;
+    for (unsigned at = 0; at < carved; at += LINE) __builtin_prefetch(block_at(sb, at + BLOCK_BIAS), 1);
+}
+
 /* Takes those blocks out of a chain whose lines hold only blocks of the chain and blocks never carved. */
 static struct chain take_whole(const struct superblock *sb, struct chain *chain)
 {
@@ -115,6 +123,7 @@ void false_sharing_hold_back(struct superblock *sb)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
     superblock_absorb(sb);
+    ask_for_lines(sb);
     uint64_t word = word_read(sb);
     struct chain all = {0, 0, 0};
     for (unsigned number = word_first(word), next; number != 0; number = next) {

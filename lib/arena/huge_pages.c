@@ -53,7 +53,7 @@ enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
 
 static bool loses_them(struct arena *arena)
 {
-    return arena != NULL && arena->mapping == 0 && arena->huge && atomic_exchange(&arena->huge, false);
+    return arena != NULL && arena_mapping(arena) == 0 && arena->huge && atomic_exchange(&arena->huge, false);
 }
 
 /* The arenas beside it lose them too, by one call for many: page faults wait while the kernel changes the
@@ -68,8 +68,12 @@ void arena_no_huge_pages(struct arena *arena)
     pages_huge(from, (size_t)(to - from), false);
 }
 
+bool arena_mapping_may_be_huge(void) { return options.thp == THP_GROWN; }
+
 struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_made)
 {
+    if (n > ARENA_SLOTS && arena_mapping_may_be_huge())
+        return (struct arena_nature){.huge = true, .sparse = true, .as_system = true};
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
     bool wanted = grown && !sparse && n < ARENA_MAYBE_SPARSE;
     return (struct arena_nature){.huge = wanted && huge_pages_are_quick(arenas_made),
@@ -79,7 +83,8 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
 void arena_advise(char *base, size_t size, struct arena_nature nature)
 {
     ASSERT((uintptr_t)base % ARENA == 0 && size % ARENA == 0);
-    if (options.thp != THP_SYSTEM) pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
+    if (options.thp == THP_SYSTEM || nature.as_system) return;
+    pages_huge(base, size, nature.huge || options.thp == THP_ALWAYS);
 }
 
 void arena_advise_mapping(struct arena *arena, size_t size)

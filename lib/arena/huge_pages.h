@@ -21,12 +21,16 @@ bool huge_pages_touch(void *start);
 /* The nature of new arenas whose first object has n slots. */
 struct arena_nature {
     bool huge, sparse;
+    bool as_system; /* no advice: the system decides, as for mappings */
 };
 struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_made);
 
 /* Advises the kernel about huge pages for new arenas, and for a mapping. */
 void arena_advise(char *base, size_t size, struct arena_nature nature);
 void arena_advise_mapping(struct arena *arena, size_t size);
+
+/* May the system put huge pages behind mappings? For the arenas that they become. */
+bool arena_mapping_may_be_huge(void);
 
 /* Takes huge pages from the arena, and from those beside it that were made together with it. */
 void arena_no_huge_pages(struct arena *arena);

@@ -5,6 +5,7 @@
 #include "os/pages.h"
 
 #include <errno.h>
+#include <string.h>
 
 static void *alloc_mapping(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
@@ -26,7 +27,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     bool clean = true;
     void *object;
     size = size != 0 ? size : 1;
-    if (size > ARENA || alignment > ARENA) {
+    if (size > ARENA_SPAN_MAX || alignment > ARENA) {
         object = alloc_mapping(size, alignment, kind, &clean);
     } else {
         unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
@@ -61,7 +62,7 @@ void large_free(struct arena *arena, void *object)
         struct superblock *first = arena_slot(arena, object);
         arena_give(first, arena_span(first));
     }
-    arena_purge_if_due();
+    arena_purge_after_free();
 }
 
 size_t large_size(struct arena *arena, const void *object)
@@ -76,18 +77,41 @@ bool large_resize(struct arena *arena, void *object, size_t size)
         return size > ARENA && size <= SIZE_LIMIT - ARENA &&
                (align_up(size, PAGE) == arena->mapping || arena_remap_large(arena, size, false));
     }
-    if (size > ARENA || size <= CLASS_SIZE_MAX) return false;
+    if (size > ARENA_SPAN_MAX || size <= CLASS_SIZE_MAX) return false;
     struct superblock *first = arena_slot(arena, object);
     unsigned n = arena_span(first), want = slots_for(size);
     return want == n || arena_resize(first, n, (int)want - (int)n);
 }
 
+/* A place for an object that has outgrown its span, and that may grow again. Beyond 4 MiB that is a mapping,
+ * which grows without a copy from then on. But where unused slots have the memory, a copy to these costs less
+ * than the page faults of a mapping. */
+static void *place_to_grow(size_t size, enum superblock_kind kind)
+{
+    bool clean;
+    if (size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size)))
+        return alloc_mapping(size, 1, kind, &clean);
+    struct superblock *first = arena_take_growing(slots_for(size), kind, &clean);
+    return first != NULL ? slot_start(first) : NULL;
+}
+
+static void *grow_elsewhere(struct arena *arena, void *object, size_t size)
+{
+    size_t now = large_size(arena, object);
+    if (size <= now) return NULL;
+    void *place = place_to_grow(size, (enum superblock_kind)arena_slot(arena, object)->kind);
+    if (place == NULL) return NULL;
+    memcpy(place, object, now);
+    large_free(arena, object);
+    return place;
+}
+
 void *large_move(struct arena *arena, void *object, size_t size)
 {
     ASSERT(large_starts_at(arena, object));
-    (void)object;
-    if (arena->mapping == 0 || size <= ARENA || size > SIZE_LIMIT - ARENA) return NULL;
-    return arena_remap_large(arena, size, true) ? arena->base : NULL;
+    if (size > SIZE_LIMIT - ARENA) return NULL;
+    if (arena->mapping == 0) return grow_elsewhere(arena, object, size);
+    return size > ARENA && arena_remap_large(arena, size, true) ? arena->base : NULL;
 }
 
 static void count_arena(const struct arena *arena, struct large_totals *totals)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* large.h: objects with pages of their own.
  *
- * Objects above half a superblock are spans of slots of an arena; those above 4 MiB are mappings of their
- * own. Chunks of reaps beyond 32 KiB are spans too, marked as such.
+ * Objects above half a superblock are spans of slots; those above 32 MiB, and some that have grown above 4,
+ * are mappings of their own. Chunks of reaps beyond 32 KiB are spans too, marked as such.
  *
  * Threads: any. No lock, only the arenas' gate.
  */
@@ -29,8 +29,8 @@ static inline size_t large_bytes(const struct arena *arena, const struct superbl
 }
 bool large_resize(struct arena *arena, void *object, size_t size);
 
-/* Resizes a mapping by moving its pages. Returns the new place, or NULL. Only after large_resize returned
- * false. */
+/* Resizes a mapping by moving its pages, or lets a span grow by a copy. Returns the new place, or NULL. Only
+ * after large_resize returned false. */
 void *large_move(struct arena *arena, void *object, size_t size);
 
 /* The number of all large objects and large chunks, and their bytes. Walks the arenas. */

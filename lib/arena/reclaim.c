@@ -132,24 +132,74 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
-static size_t purge_older(uint64_t now, uint64_t min_age)
+static size_t purge_older(uint64_t now, uint64_t min_age, bool unmaps_all)
 {
     size_t bytes = 0;
     for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
         if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
-            bytes += unmap_unused(arena, min_age == 0);
+            bytes += unmap_unused(arena, unmaps_all);
     }
+    if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
 
-size_t arena_purge(uint64_t min_age)
+size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age, min_age == 0); }
+
+/* --- bursts of frees --------------------------------------------------------------------------- */
+
+/* A program that frees most of what it had may do nothing more, and so no later call would give the memory
+ * back. So the free that leaves three times as much unused as used, and BURST_SLACK besides, gives all unused
+ * memory back. Programs whose large objects come and go at random have about as much unused as used.
+ *
+ * A program of phases would touch the same memory anew in each. A page that goes and comes back costs about a
+ * microsecond, so a purge is worth it when the memory is not wanted for 32 times as long, or a second: its
+ * term. If before that half of what was purged is held again, and so much is unused again, purges of this
+ * kind pause for a term, and after each further one in vain for twice as long. What is kept in a pause goes
+ * back by its age, with a later call. */
+enum { BURST_SLACK = 4 * 1024 * 1024 /* bytes */, BURST_MS = 1000, BURST_DOUBLINGS = 5 };
+
+/* A burst may be several purges. Its words are of their sum, from the first whose term is not over. */
+static struct {
+    _Atomic uint64_t at, next;        /* when the latest purge was; the time until which none may be */
+    _Atomic size_t bytes, back, held; /* given back, held again since, and held after the latest purge */
+    _Atomic unsigned doublings;       /* of the pause */
+} burst;
+
+static uint64_t term_of(size_t bytes)
 {
-    uint64_t now = pages_clock();
-    size_t bytes = purge_older(now, min_age) + arena_drop_kept_older(now, min_age);
-    if (bytes != 0) PROBE(purge, bytes, min_age);
-    return bytes;
+    uint64_t ms = 1 + bytes / (32 * 4096);
+    return ms < BURST_MS ? ms : BURST_MS;
+}
+
+/* Of several threads that come here at once, one purges, by its exchange of `next`. Other words of `burst`
+ * may be of two purges then: at worst one more pause comes, or one less. */
+static COLD void purge_burst(uint64_t now)
+{
+    uint64_t next = burst.next, since = now - burst.at, term = term_of(burst.bytes);
+    if (now < next || !atomic_compare_exchange_strong(&burst.next, &next, now + 1)) return;
+    if (since >= 2 * term && burst.bytes != 0) burst.doublings = 0;
+    if (since >= term) burst.bytes = burst.back = 0;
+    if (burst.bytes != 0 && arenas.held > burst.held) burst.back += arenas.held - burst.held;
+    if (burst.bytes != 0 && burst.back >= burst.bytes / 2) {
+        burst.next = now + (term << burst.doublings);
+        if (burst.doublings < BURST_DOUBLINGS) burst.doublings++;
+        burst.bytes = burst.back = 0;
+        return;
+    }
+    burst.bytes += purge_older(now, 0, false);
+    burst.held = arenas.held;
+    burst.at = now;
+    burst.next = 0;
+}
+
+/* With a thread that purges, or where the user wants memory to be kept for longer, no burst does it. */
+static bool is_burst(void)
+{
+    size_t unused = arena_unused(), held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
+    if (LIKELY(unused < BURST_SLACK || unused - BURST_SLACK <= 3 * (held - unused))) return false;
+    return options.purge_ms <= BURST_MS && options.purge_thread != PURGE_THREAD_ALWAYS;
 }
 
 /* --- the thread that purges ------------------------------------------------------------------- */
@@ -189,6 +239,12 @@ void arena_purge_if_due(void)
     arena_purge(delay);
 }
 
+void arena_purge_after_free(void)
+{
+    arena_purge_if_due();
+    if (UNLIKELY(is_burst())) purge_burst(pages_clock());
+}
+
 /* --- a limit on memory ----------------------------------------------------------------------- */
 
 static void know_limit(size_t bytes)
@@ -216,17 +272,16 @@ static struct arena *oldest_dirty(void)
     return oldest;
 }
 
-/* Before the memory held grows past its peak, this returns cached mappings to the OS, then dirty slots. They
- * are unused because they have the wrong shape: mappings of other sizes, or runs of slots that are too short,
- * which a program leaves behind that allocates ever larger spans. In the life of the process as much goes
- * back for this as its peak, and dirty slots only until a quarter of that; the last step may pass these
- * bounds. A program whose spans come and go is near its peak again and again, and would touch the same memory
- * anew each time. For small spans no memory goes back: each would cost a system call. */
+/* Before the memory held grows past its peak, this returns dirty slots to the OS. They are unused because
+ * they have the wrong shape: runs that are too short, which a program leaves behind that allocates ever
+ * larger spans. In the life of the process a quarter of its peak goes back for this; the last step may pass
+ * this bound. A program whose spans come and go is near its peak again and again, and would touch the same
+ * memory anew each time. For small spans no memory goes back: each would cost a system call. */
 static void stay_below_peak(size_t more)
 {
     size_t held = arenas.held, peak = arenas.peak;
-    if (more < ARENA_SPARE_PEAK || held + more <= peak || arenas.spared >= peak) return;
-    size_t over = held + more - peak, gone = arena_drop_kept(over), bytes;
+    if (more < ARENA_SPARE_PEAK || held + more <= peak) return;
+    size_t over = held + more - peak, gone = 0, bytes;
     struct arena *arena;
     while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
         if ((bytes = purge_slots(arena, over - gone)) == 0) break;
@@ -246,9 +301,7 @@ static COLD bool make_room(size_t more)
     if (!arenas.limit_is_known)
         know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
     if (!arena_is_near(more)) return true;
-    uint64_t now = pages_clock();
-    purge_older(now, 0);
-    arena_drop_kept_older(now, 0);
+    purge_older(pages_clock(), 0, true);
     if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
     errno = ENOMEM;
     return false;
@@ -264,24 +317,29 @@ static bool is_made(struct arena_room *room)
     return true;
 }
 
-static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, bool sparse,
+static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
                                bool *clean)
 {
     struct arena_room room = {0, 0};
     struct superblock *first;
-    do first = arena_try_take(n, alignment, kind, sparse, clean, &room);
+    do first = arena_try_take(n, alignment, kind, use, clean, &room);
     while (UNLIKELY(first == NULL) && is_made(&room));
     return first;
 }
 
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
 {
-    return take(n, alignment, kind, false, clean);
+    return take(n, alignment, kind, ARENA_PLAIN, clean);
 }
 
 struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
 {
-    return take(1, 1, kind, sparse, clean);
+    return take(1, 1, kind, sparse ? ARENA_SPARSE : ARENA_PLAIN, clean);
+}
+
+struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean)
+{
+    return take(n, 1, kind, ARENA_GROWS, clean);
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)

@@ -162,6 +162,12 @@ bool superblock_has_pending(const struct superblock *sb)
     return (atomic_load(&sb->pending) & CHAIN_BITS) != 0;
 }
 
+bool superblock_pending_is_worth(const struct superblock *sb, unsigned class)
+{
+    unsigned count = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_relaxed)).count;
+    return 2 * count * sizeclasses[class].size > sizeclasses[class].carve_run;
+}
+
 struct chain superblock_take_pending(struct superblock *sb)
 {
     uint64_t old = atomic_load_explicit(&sb->pending, memory_order_seq_cst);

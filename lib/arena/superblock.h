@@ -216,6 +216,11 @@ bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsi
 /* Is any block pending? The load is not relaxed: it would then move before superblock_unqueue's store. */
 bool superblock_has_pending(const struct superblock *sb);
 
+/* Are so many blocks of a superblock of the class pending that they shall serve before fresh ones are carved?
+ * They shall if they are worth half of what malloc would carve at once. It reads nothing but the pending
+ * blocks' number, so the superblock may be on its way elsewhere. */
+bool superblock_pending_is_worth(const struct superblock *sb, unsigned class);
+
 /* Takes all pending blocks. */
 struct chain superblock_take_pending(struct superblock *sb);
 

@@ -41,7 +41,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
     for (;;) {
         if (given) {
             global_heap_settle();
-            arena_purge_if_due();
+            arena_purge_after_free();
         }
         if (!atomic_load(&heap->deferred)) return;
         if (!heap_path_is_locked() && rseq_id() != heap->id)

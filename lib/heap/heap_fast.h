@@ -18,8 +18,9 @@
 #include "heap/heap.h"
 #include "os/rseq.h"
 
+/* The entries are distances of descriptors from HEAP_ROW_ORIGIN; 0: no superblock. */
 struct heap_row {
-    struct superblock *active[CLASSES]; /* by class */
+    uint64_t active[CLASSES]; /* by class */
 };
 
 /* The remote batches of an id, by class. */
@@ -28,6 +29,24 @@ struct heap_batches {
 };
 
 extern HIDDEN struct heap_row heap_rows[IDS_MAX];
+
+/* On x86-64 this is the row of id 0. There is no class 0, so its first word is always 0. So pop may take an
+ * entry of 0 for a descriptor too: its word has no free block, and pop needs no test of its own. */
+#ifdef __x86_64__
+#define HEAP_ROW_ORIGIN ((uintptr_t)heap_rows)
+#else
+#define HEAP_ROW_ORIGIN ((uintptr_t)0)
+#endif
+
+static inline uint64_t heap_entry(const struct superblock *sb)
+{
+    return sb != NULL ? (uintptr_t)sb - HEAP_ROW_ORIGIN : 0;
+}
+
+static inline struct superblock *heap_entry_superblock(uint64_t entry)
+{
+    return entry != 0 ? (struct superblock *)(uintptr_t)(entry + HEAP_ROW_ORIGIN) : NULL;
+}
 extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
 #define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
@@ -35,15 +54,7 @@ extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
 #if RSEQ_AVAILABLE
 
-/* NULL, in a form that the compiler must load. gcc before 12.4 and 13.3 loses a constant that it has to set
- * on the way out of an `asm goto` by a label, where the fall-through gives an output to the same variable (PR
- * 113921 and its kin). heap_malloc_slow returned the section's half-made block here. */
-static ALWAYS_INLINE void *heap_none(void)
-{
-    void *none = NULL;
-    __asm__ volatile("" : "+r"(none));
-    return none;
-}
+static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
 
 #ifdef __x86_64__
 #include "heap/heap_fast_x86_64.h"

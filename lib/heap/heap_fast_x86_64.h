@@ -24,38 +24,43 @@ static char *volatile heap_found __attribute__((unused));
 #define HEAP_FOUND(block) (block)
 #endif
 
-/* Both ways to take a block begin so: sb := the active superblock, word, and block := its origin. */
-#define HEAP_SECTION_ACTIVE                                                                                  \
-    RSEQ_SECTION_BEGIN                                                                                       \
+/* Both ways to take a block begin so: t := the entry of the active superblock; then its word, and origin. */
+#define HEAP_SECTION_ENTRY                                                                                   \
+    RSEQ_SECTION_BEGIN_SMALL                                                                                 \
     "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
-    "movq (%[row], %[t]), %[sb]\n\t"                                                                         \
-    "testq %[sb], %[sb]\n\tjz %l[none]\n\t"                                                                 \
-    "movq (%[sb]), %[word]\n\t"                                                                              \
-    "movq 8(%[sb]), %[block]\n\t"
+    "movq (%[row], %[t]), %[t]\n\t"
+#define HEAP_SECTION_WORD                                                                                    \
+    "movq (%[rows], %[t]), %[word]\n\t"                                                                      \
+    "movq 8(%[rows], %[t]), %[origin]\n\t"
+#define HEAP_SECTION_INPUTS                                                                                  \
+    RSEQ_SECTION_INPUTS_SMALL, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows)
 
 /* Takes the first free block of this heap's active superblock of the class, or NULL. The chain of dependences
  * from one pop to the next is word, first, link, word. All other work stays off this chain: free stores the
  * link's low 16 bits plain, and the cookie is compared last. (A load of `first` alone is slower: the CPU
- * forwards a store at no cost only to a load of the same width.) */
+ * forwards a store at no cost only to a load of the same width.)
+ *
+ * The next free block was often freed long ago, perhaps on another CPU. Its line is asked for now, so that it
+ * is here for the next pop and for the program's writes. */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
 {
     uint64_t t, word, link;
-    struct superblock *sb;
-    char *block;
+    char *origin, *block;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ACTIVE
-        "movzwl %w[word], %k[t]\n\t"
-        "testl %k[t], %k[t]\n\tjz %l[none]\n\t"
-        "movq (%[block], %[t]), %[link]\n\t"
-        "addq %[t], %[block]\n\t"
+        HEAP_SECTION_ENTRY HEAP_SECTION_WORD
+        "movzwl %w[word], %k[block]\n\t"
+        "testl %k[block], %k[block]\n\tjz %l[none]\n\t"
+        "movq (%[origin], %[block]), %[link]\n\t"
+        "addq %[origin], %[block]\n\t"
         "subq $0x10000, %[word]\n\tmovw %w[link], %w[word]\n\t"
-        "xorq %[cookie], %[link]\n\tshrq $16, %[link]\n\t" HEAP_IF_WRITTEN
-        "movq %[word], (%[sb])\n\t"
+        "xorq %[cookie], %[link]\n\t"
+        "prefetchw (%[origin], %[link])\n\t"
+        "shrq $16, %[link]\n\t" HEAP_IF_WRITTEN
+        "movq %[word], (%[rows], %[t])\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
-        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]),
-          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
+        : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [link] "=&r"(link)
+        : HEAP_SECTION_INPUTS, [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
@@ -74,33 +79,34 @@ static inline void *heap_carve(unsigned class)
 {
     const struct sizeclass *k = &sizeclasses[class];
     uint64_t t, word, last, number, next, link;
-    struct superblock *sb;
-    char *block;
+    char *origin, *block;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ACTIVE
+        HEAP_SECTION_ENTRY
+        "testq %[t], %[t]\n\tjz %l[none]\n\t"
+        HEAP_SECTION_WORD
         "testw %w[word], %w[word]\n\tjnz %l[none]\n\t"
-        "movq %[word], %[t]\n\tshrq $32, %[t]\n\t"
+        "movq %[word], %[block]\n\tshrq $32, %[block]\n\t"
         "movl %[limit], %k[last]\n\t"
-        "cmpl %k[last], %k[t]\n\tja %l[none]\n\t"
-        "movl %[run], %k[number]\n\taddl %k[t], %k[number]\n\t"
+        "cmpl %k[last], %k[block]\n\tja %l[none]\n\t"
+        "movl %[run], %k[number]\n\taddl %k[block], %k[number]\n\t"
         "cmpl %k[last], %k[number]\n\tcmovbl %k[number], %k[last]\n\t" /* the last one of the run */
         "movl %k[last], %k[number]\n\tmovq %[cookie], %[link]\n\txorl %k[next], %k[next]\n\t"
-        "cmpl %k[t], %k[number]\n\tje 6f\n\t" /* a run of one */
-        "movq %[link], (%[block], %[number])\n\taddq %[number], %[link]\n"
+        "cmpl %k[block], %k[number]\n\tje 6f\n\t" /* a run of one */
+        "movq %[link], (%[origin], %[number])\n\taddq %[number], %[link]\n"
         "5:\n\tmovl %k[number], %k[next]\n\tsubl %k[size], %k[number]\n\t"
-        "cmpl %k[t], %k[number]\n\tje 6f\n\t"
-        "movq %[link], (%[block], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
+        "cmpl %k[block], %k[number]\n\tje 6f\n\t"
+        "movq %[link], (%[origin], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
         "6:\n\taddl %k[size], %k[last]\n\tshlq $32, %[last]\n\t"
         "subl $0x10000, %k[word]\n\t" /* one free block less, and no carve */
         "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
-        "addq %[t], %[block]\n\t"
-        "movq %[word], (%[sb])\n\t"
+        "addq %[origin], %[block]\n\t"
+        "movq %[word], (%[rows], %[t])\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
+        : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [last] "=&r"(last),
           [number] "=&r"(number), [next] "=&r"(next), [link] "=&r"(link)
-        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "m"(k->carve_limit),
-          [run] "m"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
+        : HEAP_SECTION_INPUTS, [limit] "m"(k->carve_limit), [run] "m"(k->carve_run),
+          [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, none);
     *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */

@@ -59,15 +59,15 @@ static bool has_free_block(struct heap *heap, struct superblock *sb, void *block
         superblock_set_owner(sb, OWNER_NONE);
         rseq_fence();
     }
-    struct superblock **slot = heap_slot(heap, sb->class);
+    uint64_t *slot = heap_slot(heap, sb->class);
     bool active = heap_is_active(heap, sb);
     if (active && !heap_path_is_locked()) { /* other threads' mallocs still use the row */
-        __atomic_store_n(slot, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(slot, 0, __ATOMIC_RELEASE);
         rseq_fence();
     }
     bool has = superblock_has_free(sb, block) || false_sharing_holds(sb, block);
     if (owner != OWNER_NONE) superblock_set_owner(sb, owner);
-    if (active) __atomic_store_n(slot, sb, __ATOMIC_RELEASE);
+    if (active) __atomic_store_n(slot, heap_entry(sb), __ATOMIC_RELEASE);
     return has;
 }
 

@@ -53,7 +53,7 @@ struct heap {
     struct heap_counts counts;
 };
 
-static inline struct superblock **heap_slot(const struct heap *heap, unsigned class)
+static inline uint64_t *heap_slot(const struct heap *heap, unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES && heap->id < IDS_MAX);
     return &heap_rows[heap->id].active[class];
@@ -62,7 +62,7 @@ static inline struct superblock **heap_slot(const struct heap *heap, unsigned cl
 /* The active superblock of the class. Sections of the heap's threads may exchange it at any time. */
 static inline struct superblock *heap_active(const struct heap *heap, unsigned class)
 {
-    return __atomic_load_n(heap_slot(heap, class), __ATOMIC_ACQUIRE);
+    return heap_entry_superblock(__atomic_load_n(heap_slot(heap, class), __ATOMIC_ACQUIRE));
 }
 
 static inline bool heap_is_active(const struct heap *heap, const struct superblock *sb)

@@ -28,7 +28,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     ASSERT(cpu.ids == 0 || heap->visited != 0 || list_holds(&sb->link));
     union superblock_role role = sb->role;
     if (heap_is_active(heap, sb))
-        __atomic_store_n(heap_slot(heap, sb->class), NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(heap_slot(heap, sb->class), 0, __ATOMIC_RELEASE);
     else if (list_holds(&sb->link))
         heap_bin_out(heap, sb);
     role.owner = OWNER_NONE;

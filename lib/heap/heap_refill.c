@@ -101,8 +101,8 @@ static void place_locked(struct heap *heap, struct superblock *sb)
     lock_take(&heap->lock);
     struct superblock *old = heap_active(heap, sb->class), *rest = sb;
     bool wanted = old == NULL || !has_free(old);
-    if (wanted && heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old,
-                             (uint64_t)(uintptr_t)sb) == RSEQ_DONE)
+    if (wanted &&
+        heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb)) == RSEQ_DONE)
         rest = old;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
@@ -118,7 +118,7 @@ static void place(struct heap *heap, struct superblock *sb)
     enum rseq_result result = RSEQ_CHANGED;
     if (!heap_path_is_locked() && (old == NULL || !has_free(old)))
         result = rseq_store_unless(&heap->visited, heap->id, heap_slot(heap, sb->class),
-                                  (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+                                  heap_entry(old), heap_entry(sb));
     if (result == RSEQ_CHANGED)
         place_locked(heap, sb);
     else if (result == RSEQ_MOVED)
@@ -143,7 +143,7 @@ static enum refill install(struct heap *heap, struct superblock *old, struct sup
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
     superblock_set_regroup_at(sb, HEAP_NEVER);
     enum rseq_result result =
-        heap_store(heap, heap_slot(heap, sb->class), (uint64_t)(uintptr_t)old, (uint64_t)(uintptr_t)sb);
+        heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb));
     struct superblock *rest = result == RSEQ_DONE ? old : sb;
     if (rest != NULL) heap_file(heap, rest);
     heap_keep_invariant(heap);
@@ -225,11 +225,32 @@ static enum refill from_elsewhere(struct heap *heap, unsigned class)
     return sb != NULL ? REFILLED : EXHAUSTED;
 }
 
+/* What others have freed into the active superblock serves before fresh blocks do, since its memory was
+ * touched before. If the lock is held, fresh blocks serve. */
+static void *from_pending(unsigned class)
+{
+    struct heap *heap = heap_mine();
+    struct superblock *sb = heap != NULL ? heap_active(heap, class) : NULL;
+    if (sb == NULL || !superblock_pending_is_worth(sb, class) || !lock_try(&heap->lock)) return NULL;
+    heap->counts.slow_mallocs++;
+    PROBE(slow_malloc, heap->id, class, sizeclasses[class].size);
+    if (heap_active(heap, class) == sb) heap_collect(heap, sb);
+    heap_unlock(heap);
+    return heap_pop(class);
+}
+
+/* A block that the heap has without a superblock from elsewhere, and mostly without its lock; or NULL. */
+static void *from_active(unsigned class)
+{
+    void *block = heap_batch_get(class);
+    if (block == NULL) block = from_pending(class);
+    return block != NULL ? block : heap_carve(class);
+}
+
 void *heap_malloc_slow(unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES && sizeclasses[class].size != 0);
-    void *block = !heap_path_is_locked() ? heap_batch_get(class) : NULL;
-    if (block == NULL && !heap_path_is_locked()) block = heap_carve(class);
+    void *block = !heap_path_is_locked() ? from_active(class) : NULL;
     struct heap *heap = NULL;
     for (enum refill result = RETRY; block == NULL && result != EXHAUSTED;) {
         if (heap == NULL || !heap_path_is_locked()) heap = heap_for_malloc();

@@ -110,14 +110,26 @@ static bool is_within(const void *start, size_t size, const char *piece, size_t 
     return piece != NULL && before <= bytes && size <= bytes - before;
 }
 
-/* The map has a mapping in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of
- * the user. */
-bool chunk_is_readable(const void *start, size_t size)
+/* How many bytes from start on belong to the arena or mapping that start points into? The map has a mapping
+ * in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of the user. */
+static size_t bytes_of_arena(const char *start)
 {
-    size_t bytes = 0;
     const struct arena *arena = pagemap_find(start);
-    if (arena != NULL) bytes = arena->mapping != 0 ? arena->mapping : ARENA;
-    if (arena != NULL && is_within(start, size, arena->base, bytes)) return true;
+    if (arena == NULL) return 0;
+    size_t bytes = arena->mapping != 0 ? arena->mapping : ARENA, before = (size_t)(start - arena->base);
+    return before < bytes ? bytes - before : 0;
+}
+
+/* A span may go on in the arenas behind. */
+bool chunk_is_readable(const void *start_, size_t size)
+{
+    const char *start = start_;
+    size_t bytes;
+    while ((bytes = bytes_of_arena(start)) != 0) {
+        if (size <= bytes) return true;
+        start += bytes;
+        size -= bytes;
+    }
     const char *piece = user_memory_find(start, &bytes);
     return is_within(start, size, piece, bytes);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
+intptr_t rseq_id_at = -1; /* not 0, so that it lies beside `cpu`, on a cache line that no thread writes */
 
 static bool is_registered; /* for membarrier; a forked child is registered too */
 
@@ -96,7 +97,7 @@ static void choose(bool want_cpu, bool want_locked)
     bool has_cid = getauxval(AT_RSEQ_FEATURE_SIZE) >= ID_CID + sizeof(uint32_t);
     bool cid = has_cid && !want_cpu;
     cpu.area_at = __rseq_offset;
-    cpu.id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
+    rseq_id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
     cpu.path = cid ? "rseq cid" : "rseq cpu";
     cpu.reason = cid       ? "the kernel has concurrency ids"
                  : has_cid ? "asked for by REAP_OPTIONS"

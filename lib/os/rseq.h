@@ -38,13 +38,15 @@ struct cpu {
     uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;     /* CPUs that this process may run on, at start */
     intptr_t area_at;   /* the area's offset from the thread pointer; not first: gcc then loads its address */
-    intptr_t id_at;     /* offset of the id from the thread pointer */
     intptr_t now_at;    /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
     const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
     const char *reason; /* why rseq_init chose this path */
 };
 
 extern HIDDEN struct cpu cpu;
+
+/* The offset of the id from the thread pointer. In `cpu`, gcc would load its address first. */
+extern HIDDEN intptr_t rseq_id_at;
 
 /* Chooses the path. want_cpu: take CPU numbers even where there are concurrency ids. want_locked: do not use
  * rseq. */
@@ -63,6 +65,16 @@ enum rseq_result {
     RSEQ_CHANGED /* *at was not expected */,
     RSEQ_MOVED /* this thread has another id */
 };
+
+/* NULL, in a form that the compiler must load. gcc before 12.4 and 13.3 loses a constant that it has to set
+ * on the way out of an `asm goto` by a label, where the fall-through gives an output to the same variable (PR
+ * 113921 and its kin). heap_malloc_slow once returned a section's half-made block so. */
+static ALWAYS_INLINE void *rseq_none(void)
+{
+    void *none = NULL;
+    __asm__ volatile("" : "+r"(none));
+    return none;
+}
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 #include "os/rseq_x86_64.h"
@@ -83,6 +95,12 @@ static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, u
 {
     (void)flag;
     return rseq_store(id, at, expected, value);
+}
+
+static inline void *rseq_claim(const uint64_t *table, uint64_t value)
+{
+    (void)table, (void)value;
+    return NULL;
 }
 
 #endif

@@ -35,7 +35,7 @@
                        "4: b %l[again]\n\t.popsection\n\t"
 #define RSEQ_SECTION_INPUTS                                                                                  \
     [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
-        [id_at] "r"(cpu.id_at)
+        [id_at] "r"(rseq_id_at)
 
 /* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)
@@ -43,7 +43,7 @@ static inline uint32_t rseq_id(void)
     uint32_t id;
     __asm__ volatile("ldr %w[id], [%[thread], %[id_at]]"
                      : [id] "=r"(id)
-                     : [thread] "r"(__builtin_thread_pointer()), [id_at] "r"(cpu.id_at));
+                     : [thread] "r"(__builtin_thread_pointer()), [id_at] "r"(rseq_id_at));
     return id;
 }
 
@@ -88,6 +88,21 @@ moved:
     return RSEQ_MOVED;
 changed:
     return RSEQ_CHANGED;
+}
+
+/* A table of pointers by id: the number of them stands before them. The entry for this thread's id begins
+ * with a word and a flag of 32 bits. If both are 0, stores value to the word and returns the entry. Else, or
+ * if there is no entry, NULL. */
+static inline void *rseq_claim(const uint64_t *table, uint64_t value)
+{
+    uint32_t id = rseq_id();
+    if (id >= *table) return NULL;
+    uint64_t entry = __atomic_load_n(&table[1 + id], __ATOMIC_ACQUIRE);
+    if (entry == 0) return NULL;
+    const _Atomic uint32_t *flag = (const _Atomic uint32_t *)(entry + sizeof(uint64_t));
+    if (rseq_store_unless(flag, id, (void *)entry, 0, value) != RSEQ_DONE) return NULL;
+    atomic_thread_fence(memory_order_acquire);
+    return (void *)entry;
 }
 
 #endif

@@ -8,21 +8,30 @@
 
 /* The code addresses the area from the thread pointer (%fs). The descriptor of the section 1..2 has its abort
  * handler at 4. The signature that the kernel wants stands before it. */
-#define RSEQ_SECTION_BEGIN                                                                                   \
+#define RSEQ_SECTION_DESCRIPTOR                                                                              \
     ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
-    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
+    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"
+#define RSEQ_SECTION_BEGIN                                                                                   \
+    RSEQ_SECTION_DESCRIPTOR                                                                                  \
     "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
 #define RSEQ_SECTION_END                                                                                     \
     "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"       \
     "4: jmp %l[again]\n\t.popsection\n\t"
-#define RSEQ_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(cpu.id_at)
+#define RSEQ_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(rseq_id_at)
+
+/* The same with one register less. */
+#define RSEQ_SECTION_BEGIN_SMALL                                                                             \
+    RSEQ_SECTION_DESCRIPTOR                                                                                  \
+    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
+    "movq %[id_at], %[t]\n\tmovl %%fs:(%[t]), %k[t]\n\t"
+#define RSEQ_SECTION_INPUTS_SMALL [area] "r"(cpu.area_at), [id_at] "m"(rseq_id_at)
 
 /* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)
 {
     uint32_t id;
-    __asm__ volatile("movl %%fs:(%[id_at]), %[id]" : [id] "=r"(id) : [id_at] "r"(cpu.id_at));
+    __asm__ volatile("movl %%fs:(%[id_at]), %[id]" : [id] "=r"(id) : [id_at] "r"(rseq_id_at));
     return id;
 }
 
@@ -67,6 +76,30 @@ moved:
     return RSEQ_MOVED;
 changed:
     return RSEQ_CHANGED;
+}
+
+/* A table of pointers by id: the number of them stands before them. The entry for this thread's id begins
+ * with a word and a flag of 32 bits. If both are 0, stores value to the word and returns the entry. Else, or
+ * if there is no entry, NULL. */
+static ALWAYS_INLINE void *rseq_claim(const uint64_t *table, uint64_t value)
+{
+    uint64_t t;
+    void *entry;
+again:
+    __asm__ volatile goto(
+        RSEQ_SECTION_BEGIN "cmpq %[t], (%[table])\n\tjbe %l[none]\n\t"
+                          "movq 8(%[table], %[t], 8), %[entry]\n\t"
+                          "testq %[entry], %[entry]\n\tjz %l[none]\n\t"
+                          "cmpl $0, 8(%[entry])\n\tjne %l[none]\n\t"
+                          "cmpq $0, (%[entry])\n\tjne %l[none]\n\t"
+                          "movq %[value], (%[entry])\n\t" RSEQ_SECTION_END
+        : [t] "=&r"(t), [entry] "=&r"(entry)
+        : RSEQ_SECTION_INPUTS, [table] "r"(table), [value] "r"(value)
+        : "memory", "cc"
+        : again, none);
+    return entry;
+none:
+    return rseq_none();
 }
 
 #endif

@@ -89,7 +89,7 @@ static ALWAYS_INLINE void create(void **handle, struct reap *parent)
 
 static NOINLINE void create_below_shared(void **handle, void **parent_handle)
 {
-    HELD struct reap *parent = reap_hold(parent_handle, "reapCreate");
+    HELD struct reap *parent = reap_hold_lightly(parent_handle, "reapCreate");
     create(handle, parent);
 }
 
@@ -148,7 +148,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
 {
     reap_check_place(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
-    if (parent_handle && *parent_handle) parent = reap_hold(parent_handle, "reapCreateWith");
+    if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreateWith");
     *handle = NULL;
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return -1;
     if (!are_valid(options)) {
@@ -347,10 +347,11 @@ void reapFreeAll(void **handle)
 static bool is_within(const void *address, const struct reap *reap)
 {
     const struct reap_chunk *chunk = chunk_of(address, NULL);
-    if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner == reap->parent) return false;
-    if (chunk->owner == reap) return true;
+    if (!chunk || !reap_chunk_is_live(chunk)) return false;
+    const struct reap *owner = reap_whole(chunk->owner);
+    if (owner == reap->parent || owner == reap) return owner == reap;
     reap_tree_adopt_begin();
-    bool is = reap_tree_is_below(chunk->owner, reap);
+    bool is = reap_tree_is_below(owner, reap);
     reap_tree_adopt_end();
     return is;
 }

@@ -80,10 +80,10 @@ void reap_misuse_object(const char *call, const struct reap *reap, const void *o
     if (!chunk) chunk = guarded_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
-    const char *name = reap_name_text(chunk->owner);
+    const struct reap *owner = reap_whole(chunk->owner);
+    const char *name = reap_name_text(owner);
     if (reap_chunk_is_apart(chunk)) guarded_note(chunk, NULL, name);
-    if (reap && chunk->owner != reap && *name)
-        report_misuse_of(call, object, "an object of another reap,", name);
-    if (reap && chunk->owner != reap) report_misuse(call, object, "an object of another reap");
+    if (reap && owner != reap && *name) report_misuse_of(call, object, "an object of another reap,", name);
+    if (reap && owner != reap) report_misuse(call, object, "an object of another reap");
     misused(call, object, chunk, in_live_chunk(chunk, object, call));
 }

@@ -381,6 +381,8 @@ static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+        HELD struct reap *held = reap_is_shared(reap) ? reap_shared_hold_alone(reap) : NULL;
+        (void)held;
         reap_chunk_adopt(reap);
         if (reap->flags & REAP_LIMITED) {
             reap_quota_open(reap);
@@ -405,6 +407,8 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
 {
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
         struct reap_share *share = &reap->share;
+        HELD struct reap *held = reap_is_shared(reap) ? reap_shared_hold_alone(reap) : NULL;
+        (void)held;
         bool limited = reap->flags & REAP_LIMITED;
         if (limited && share->bytes && share->above == from && reap != to) share->above = to;
         if ((limited ? share->limiter : NULL) != from) continue;

@@ -13,6 +13,7 @@
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
 #include "reap/remote_free.h"
+#include "reap/shared_use.h"
 #include "region/interned.h"
 #include "region/reap_free.h"
 #include "region/region.h"
@@ -27,16 +28,10 @@ static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
 
-static NOINLINE void *malloc_shared(void *handle, size_t size)
-{
-    HELD struct reap *reap = reap_shared_hold(handle, "reapMalloc");
-    return reap_alloc_any(reap, size);
-}
-
 static NOINLINE void *malloc_checked(void *handle, size_t size)
 {
     struct reap *reap = *(void **)handle;
-    return reap_is_plain_known(reap) ? reap_alloc(reap, size) : malloc_shared(reap, size);
+    return reap_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
@@ -59,19 +54,19 @@ void *reapCalloc(void **handle, size_t n, size_t size)
         void *object = reapMalloc(handle, bytes);
         return object ? memset(object, 0, bytes) : NULL;
     }
-    HELD struct reap *reap = reap_hold(handle, "reapCalloc");
-    void *object = reap_alloc_zeroed(reap, bytes, &zeroed);
+    USED struct reap_use use = reap_use(handle, "reapCalloc");
+    void *object = reap_alloc_zeroed(use.reap, bytes, &zeroed);
     return object && !zeroed ? memset(object, 0, bytes) : object;
 }
 
 void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapAlignedAlloc");
+    USED struct reap_use use = reap_use(handle, "reapAlignedAlloc");
     if (alignment == 0 || alignment & (alignment - 1)) {
         errno = EINVAL;
         return NULL;
     }
-    return reap_alloc_aligned(reap, alignment, size);
+    return reap_alloc_aligned(use.reap, alignment, size);
 }
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
@@ -80,16 +75,10 @@ static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
     return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
 }
 
-static NOINLINE void *realloc_shared(void **handle, void *object, size_t size)
-{
-    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
-    return resize(reap, object, size);
-}
-
 static NOINLINE void *realloc_null(void **handle, size_t size)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapRealloc");
-    return reap_alloc_any(reap, size);
+    USED struct reap_use use = reap_use(handle, "reapRealloc");
+    return reap_alloc_any(use.reap, size);
 }
 
 void *reapRealloc(void **handle, void *object, size_t size)
@@ -97,7 +86,8 @@ void *reapRealloc(void **handle, void *object, size_t size)
     REAP_NOT_NULL(handle, "reapRealloc");
     if (!object) return realloc_null(handle, size);
     struct reap *reap = *handle;
-    return reap_is_plain(reap) ? resize(reap, object, size) : realloc_shared(handle, object, size);
+    if (LIKELY(reap_is_plain(reap))) return resize(reap, object, size);
+    return reap_remote_resize_shared(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
 /* Frees an object when the fast path cannot: in a chunk that the chunk cache does not have (afterwards it
@@ -107,17 +97,11 @@ static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
     if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
-static NOINLINE void free_shared(void *handle, void *object)
-{
-    HELD struct reap *reap = reap_shared_hold(handle, "reapFree");
-    if (!reap_free_fast(reap, object)) free_checked(reap, object);
-}
-
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
-        free_shared(reap, object);
+        shared_free(reap, object);
     else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
         free_checked(reap, object);
 }
@@ -134,10 +118,13 @@ void reapFree(void **handle, void *object)
 size_t reapUsableSize(const void *object)
 {
     if (!object) return 0;
-    const struct reap_chunk *chunk = chunk_of(object, NULL);
-    HELD struct reap *reap = reap_hold_owner(chunk, object, "reapUsableSize");
-    (void)reap;
-    return reap_remote_usable(chunk, object);
+    return reap_remote_usable_checked(chunk_of(object, NULL), object, "reapUsableSize");
+}
+
+/* Is the object of a shared reap pending? Its memory need not be there any more. */
+static bool was_sent(const struct reap_chunk *copy, const void *object)
+{
+    return copy->shared && chunk_is_readable(object, REAP_UNIT) && shared_is_pending(object);
 }
 
 /* Does a pointer lie in a live object of the chunk? Another thread may change or end the reap just now. All
@@ -147,17 +134,19 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
 {
     size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
     if (unit < copy->first || copy->kind == REAP_SPARE) return false;
-    if (copy->kind == REAP_WHOLE) return unit < copy->end_unit;
+    if (copy->kind == REAP_WHOLE)
+        return unit < copy->end_unit && !was_sent(copy, reap_address(chunk, copy->first));
     if (unit >= reap_chunk_top(copy->owner, chunk) || unit >= units) return false;
     size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
     if (!chunk_is_readable(copy->starts, bytes)) return false;
     size_t start = bitmap_previous(copy->starts, unit, copy->first);
     if (start == SIZE_MAX) return false;
+    if (was_sent(copy, reap_address(chunk, start))) return false;
     return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
 }
 
 /* While chunks are frozen: sets *handle to the handle of a pointer's reap, or to NULL. False: another thread
- * holds the shared reap. */
+ * holds the shared reap, or moves its chunks. */
 static bool find_owner(const void *pointer, void **handle)
 {
     struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
@@ -165,7 +154,9 @@ static bool find_owner(const void *pointer, void **handle)
     if (!chunk) return true;
     memcpy(&copy, chunk, sizeof copy);
     struct reap *reap = copy.owner;
-    if (copy.tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return true;
+    bool is_live;
+    if (copy.tag != reap_chunk_tag_of(chunk, reap)) return shard_chunk_is_known(chunk, &is_live) && !is_live;
+    if (!chunk_is_readable(reap, sizeof *reap)) return true;
     if (!reap_is_shared(reap)) {
         if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = reap;
         return true;
@@ -173,9 +164,10 @@ static bool find_owner(const void *pointer, void **handle)
     struct reap_face *face = reap_face(reap);
     enum reap_try held = chunk_is_readable(face, sizeof *face) ? reap_shared_try(face) : REAP_DEAD;
     if (held == REAP_HELD) {
-        bool still = reap_chunk_is_live(chunk) && chunk->owner == reap;
-        if (still && in_object(chunk, chunk, pointer)) *handle = face;
-        reap_shared_let_go(reap);
+        memcpy(&copy, chunk, sizeof copy);
+        bool still = copy.tag == reap_chunk_tag_of(chunk, copy.owner) && reap_whole(copy.owner) == face->reap;
+        if (still && in_object(chunk, &copy, pointer)) *handle = face;
+        reap_shared_let_go(face->reap);
     }
     return held != REAP_BUSY;
 }
@@ -204,13 +196,13 @@ size_t reapTrim(void **handle, size_t keep)
 
 void *reapParent(void **handle)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapParent");
+    HELD struct reap *reap = reap_hold_lightly(handle, "reapParent");
     return reap->parent ? reap_handle(reap->parent) : NULL;
 }
 
 const char *reapName(void **handle)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapName");
+    HELD struct reap *reap = reap_hold_lightly(handle, "reapName");
     return reap->name && reap->name->given ? reap->name->text : NULL;
 }
 
@@ -267,7 +259,7 @@ int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 
 int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapCancelOnDestroy");
+    HELD struct reap *reap = reap_hold_lightly(handle, "reapCancelOnDestroy");
     if (reap_cleanup_cancel(reap, fn, arg)) return 0;
     errno = ENOENT;
     return -1;

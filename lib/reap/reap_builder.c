@@ -16,30 +16,40 @@
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_string.h"
+#include "reap/remote_free.h"
+#include "reap/shared_use.h"
 
 enum { ROOM_MIN = 64 }; /* bytes of the first object */
 
-/* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
-static char *resize(struct reap *reap, const reap_builder *builder, size_t room, const char *call)
+static char *resize_shared(void *handle, const reap_builder *builder, size_t room, const char *call)
 {
+    if (!builder->data) return shared_malloc_any(handle, room, call);
+    return reap_remote_resize_shared(reap_shared_face(handle, call), builder->data, room, call);
+}
+
+/* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
+static char *resize(void **handle, const reap_builder *builder, size_t room, const char *call)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap_is_plain(reap))) return resize_shared(reap, builder, room, call);
     if (!builder->data) return reap_alloc_any(reap, room);
     struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
     return reap_alloc_resize(reap, chunk, builder->data, room);
 }
 
 /* The new room: twice the old one, if it is enough and no limit refuses it; else just the need. */
-static size_t room_to_ask_for(const struct reap *reap, size_t room, size_t need)
+static size_t room_to_ask_for(void **handle, size_t room, size_t need, const char *call)
 {
+    USED struct reap_use use = reap_use(handle, call);
     size_t twice = room < ROOM_MIN ? ROOM_MIN : room <= PTRDIFF_MAX / 2 ? 2 * room : need;
-    return need < twice && twice - room <= reap_quota_left(reap) ? twice : need;
+    return need < twice && twice - room <= reap_quota_left(use.reap) ? twice : need;
 }
 
 static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, const char *call)
 {
-    HELD struct reap *reap = reap_hold(handle, call);
-    size_t room = room_to_ask_for(reap, builder->data ? builder->room : 0, need);
-    char *data = resize(reap, builder, room, call);
-    if (!data && room > need) data = resize(reap, builder, room = need, call);
+    size_t room = room_to_ask_for(handle, builder->data ? builder->room : 0, need, call);
+    char *data = resize(handle, builder, room, call);
+    if (!data && room > need) data = resize(handle, builder, room = need, call);
     if (!data) return false;
     builder->data = data;
     builder->room = room;
@@ -140,9 +150,8 @@ int reapAppendf(void **handle, reap_builder *builder, const char *format, ...)
 /* Frees the room that is not used. If that needs memory and there is none, the room stays. */
 static char *trim(void **handle, const reap_builder *builder)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapFinish");
     int saved = errno;
-    char *data = resize(reap, builder, builder->length + 1, "reapFinish");
+    char *data = resize(handle, builder, builder->length + 1, "reapFinish");
     errno = saved;
     return data ? data : builder->data;
 }

@@ -8,17 +8,13 @@
 #include "hoard/malloc_fast.h"
 
 enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
+enum { ENTER_TRIES = 16 }; /* rounds to enter a shard, before the thread takes the whole reap */
 
 static struct {
     struct lock lock;
     struct list list;
     _Atomic(bool) closed; /* the gate: a fork is under way */
 } faces = {.lock = LOCK_OF_RANK(RANK_FACES)};
-
-static uintptr_t face_tag(const struct reap_face *face)
-{
-    return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
-}
 
 static const void *this_thread(void) { return &lock_depth; }
 
@@ -32,7 +28,7 @@ void reap_shared_begin(struct reap *reap)
     assert(face == reap_face(reap));
     *face = (struct reap_face){.self = face,
                                .tables = reap->tables,
-                               .tag = face_tag(face),
+                               .tag = reap_face_tag(face),
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
     reap->tag = reap_shared_tag(reap);
@@ -54,10 +50,26 @@ static void give(struct reap_face *face)
     lock_give(&face->lock);
 }
 
+static void hold(struct reap_face *face);
+
+/* Another thread may hold the reap for a moment, to look at it. */
+static void end_shards(struct reap_face *face)
+{
+    bool held = is_held(face);
+    if (!held) hold(face);
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    shard_end(reap_face_table(face));
+    atomic_store_explicit(&face->table, NULL, memory_order_relaxed);
+    if (held) return;
+    face->depth = 0;
+    give(face);
+}
+
 void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
-    ASSERT(face->tag == face_tag(face) && face->reap == reap);
+    ASSERT(face->tag == reap_face_tag(face) && face->reap == reap);
+    if (reap_face_table(face)) end_shards(face);
     lock_take(&faces.lock);
     list_remove(&face->node);
     lock_give(&faces.lock);
@@ -99,26 +111,40 @@ static void hold(struct reap_face *face)
     ASSERT(face->depth != 0 && is_held(face));
 }
 
-static struct reap_face *face_of(void *handle, const char *call)
+struct reap_face *reap_shared_face(void *handle, const char *call)
 {
     struct reap_face *face = handle;
     bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
-    bool is_face = may_be && reap_is_readable(face) && face->tag == face_tag(face);
+    bool is_face = may_be && reap_is_readable(face) && face->tag == reap_face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
     ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
     return face;
 }
 
+static struct reap *hold_whole(struct reap_face *face)
+{
+    hold(face);
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    return face->reap;
+}
+
 struct reap *reap_shared_hold(void *handle, const char *call)
 {
-    struct reap_face *face = face_of(handle, call);
+    return hold_whole(reap_shared_face(handle, call));
+}
+
+struct reap *reap_shared_hold_again(struct reap *reap) { return hold_whole(reap_face(reap)); }
+
+struct reap *reap_shared_hold_lightly(void *handle, const char *call)
+{
+    struct reap_face *face = reap_shared_face(handle, call);
     hold(face);
     return face->reap;
 }
 
 enum reap_try reap_shared_try(struct reap_face *face)
 {
-    if (face->tag != face_tag(face)) return REAP_DEAD;
+    if (face->tag != reap_face_tag(face)) return REAP_DEAD;
     if (!is_held(face)) {
         if (!lock_try(&face->lock)) return REAP_BUSY;
         atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
@@ -127,7 +153,20 @@ enum reap_try reap_shared_try(struct reap_face *face)
     return REAP_HELD;
 }
 
-void reap_shared_check(void *handle, const char *call) { (void)face_of(handle, call); }
+struct reap *reap_shared_hold_alone(struct reap *reap)
+{
+    struct reap_face *face = reap_face(reap);
+    bool outside = lock_depth == 0;
+    for (;; sched_yield()) { /* while another thread looks at it for a moment, or forks */
+        if (reap_shared_try(face) != REAP_HELD) continue;
+        if (!is_closed() || !outside) break;
+        reap_shared_let_go(face->reap);
+    }
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    return face->reap;
+}
+
+void reap_shared_check(void *handle, const char *call) { (void)reap_shared_face(handle, call); }
 
 void reap_shared_check_place(void **handle, const char *call)
 {
@@ -137,13 +176,63 @@ void reap_shared_check_place(void **handle, const char *call)
         report_misuse(call, handle, "a reap, where the address of a handle is to be set");
 }
 
-void reap_shared_hold_again(struct reap *reap) { hold(reap_face(reap)); }
-
 void reap_shared_let_go(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
     ASSERT(is_held(face) && face->depth != 0);
-    if (--face->depth == 0) give(face);
+    if (--face->depth > 0) return;
+    shard_call_ends(reap_face_table(face), reap);
+    give(face);
+}
+
+/* --- shards ---------------------------------------------------------------------------------- */
+
+/* Makes a shard for this thread's id, unless the reap is to be used by one thread at a time. False: it is,
+ * for want of memory too. */
+static bool add_shard(struct reap_face *face)
+{
+    struct shard_table *table = reap_face_table(face);
+    if (table ? table->home->gathered : face->depth > 1 || !shard_is_possible(face->reap)) return false;
+    table = shard_add(table, face->reap, face);
+    if (table) atomic_store_explicit(&face->table, table, memory_order_release);
+    return table != NULL;
+}
+
+/* With heaps=roundrobin each call draws another id: so the shard that it looks for need not be the one that it
+ * has made, not even at the next round. Therefore the rounds have an end. */
+struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
+{
+    for (unsigned round = 0;; round++) {
+        struct reap_shard *shard = shard_enter(reap_face_table(face));
+        if (shard) {
+            *reap = shard->reap;
+            return shard;
+        }
+        hold(face);
+        if (!add_shard(face) || round == ENTER_TRIES) break;
+        reap_shared_let_go(face->reap);
+        if (round > 0) shard_wait(round);
+    }
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    *reap = face->reap;
+    return NULL;
+}
+
+size_t reap_shared_held_in_shards(const struct reap_face *face)
+{
+    size_t bytes = 0;
+    const struct shard_table *table = reap_face_table(face);
+    if (!table) return 0;
+    for (const struct reap_shard *shard = shard_first(table); shard; shard = shard->next)
+        if (shard->reap != face->reap) bytes += __atomic_load_n(&shard->reap->held, __ATOMIC_RELAXED);
+    return bytes + __atomic_load_n(&table->home->bytes, __ATOMIC_RELAXED);
+}
+
+void reap_shared_drain(struct reap_face *face, const struct reap *reap)
+{
+    hold(face);
+    if (!shard_is_gathered(reap_face_table(face))) shard_drain(reap_face_table(face), reap);
+    reap_shared_let_go(face->reap);
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -164,6 +253,31 @@ static bool pass_all(void)
     return true;
 }
 
+/* Has this thread been interrupted in a shard? */
+static bool is_in_shard(void)
+{
+    FOR_EACH_FACE(face) if (reap_face_table(face) && shard_is_entered(reap_face_table(face))) return true;
+    return false;
+}
+
+/* Waits until no other thread is in a shard; for a while only, if this thread holds what others may wait
+ * for. */
+static void stop_shards(bool patient)
+{
+    bool any = false;
+    FOR_EACH_FACE(face) if (reap_face_table(face)) any = shard_stop_all(reap_face_table(face));
+    if (!any) return;
+    heap_path_fence();
+    FOR_EACH_FACE(face)
+    {
+        const struct shard_table *table = reap_face_table(face);
+        for (unsigned round = 0; table && !shard_all_are_free(table); round++) {
+            if (!patient && round == PATIENCE) return;
+            shard_wait(round);
+        }
+    }
+}
+
 /* Closes the gate and returns with the list's lock, for which threads at the gate wait. */
 void reap_shared_fork_prepare(void)
 {
@@ -172,22 +286,28 @@ void reap_shared_fork_prepare(void)
     for (unsigned round = 0;; round++) {
         lock_for_fork(&faces.lock);
         bool have = faces.lock.forker == &lock_depth;
-        if (!have || pass_all() || (!patient && round == PATIENCE)) return;
+        if (!have) return;
+        patient = patient && !is_in_shard();
+        if (pass_all() || (!patient && round == PATIENCE)) break;
         lock_after_fork(&faces.lock);
         sched_yield();
     }
+    stop_shards(patient);
 }
 
 void reap_shared_fork_parent(void)
 {
+    FOR_EACH_FACE(face) if (reap_face_table(face)) shard_go_on(reap_face_table(face));
     atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
     lock_after_fork(&faces.lock);
 }
 
 void reap_shared_fork_child(void)
 {
+    shard_fork_child_begins();
     FOR_EACH_FACE(face)
     {
+        if (reap_face_table(face)) shard_fork_child(reap_face_table(face));
         if (is_held(face)) continue;
         lock_reset(&face->lock);
         atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);

@@ -3,11 +3,12 @@
  *
  * A shared reap is a reap behind a lock. Its handle points to its face. To the fast paths the face looks like
  * a reap without room and with an empty chunk cache, and this never changes. So the fast paths need no test
- * for shared reaps, and each call comes to the check of handles. The check recognizes the face by its tag and
- * takes the lock; then the call uses the reap as any other.
+ * for shared reaps, and each call comes to the check of handles. The check recognizes the face by its tag. A
+ * call that allocates or frees objects then enters a shard (shared_use.h). Any other call takes the lock and
+ * gathers; then it uses the reap as any other.
  *
  *     ordinary      handle ──> | struct reap |
- *     shared        handle ──> | face: no room; lock | ──> | struct reap |
+ *     shared        handle ──> | face: no room; lock | ──> | struct reap |, and shards (reap_shard.h)
  *
  *     first chunk   | chunk header | struct reap | starts | frees | objects ->     <- records | face |
  *
@@ -21,8 +22,8 @@
  *     outside   a thread that holds no reap
  *
  * Invariants
- *     - a face's first line is written once, before any thread has the handle; its tag is written once
- *       more, when the reap ends
+ *     - a face's first line is written before any thread has the handle, and when its table of shards grows;
+ *       its tag is written once more, when the reap ends
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - a shared reap's own tag is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
@@ -33,7 +34,8 @@
  * thread that takes a lock after that sees the closed gate. A thread that still holds a reap has held one
  * since before the gate was closed. So after all locks were taken once no thread holds a reap. If the forking
  * thread itself holds a reap (a function of the user forks), other threads may wait for that reap: then fork
- * tries only for a while, as with all locks (lock.h).
+ * tries only for a while, as with all locks (lock.h). Then it stops the shards, and waits until no thread is
+ * in one: a thread in a shard waits for no thread that holds a reap.
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
  * locks of heaps and arenas. Fork takes them in this order too.
@@ -44,6 +46,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "reap/misuse.h"
+#include "reap/reap_shard.h"
 
 /* The first line begins as struct reap does. */
 struct reap_face {
@@ -51,7 +54,7 @@ struct reap_face {
     char *bump;
     char *end;
     uintptr_t starts;
-    char *bump_max;
+    _Atomic(struct shard_table *) table; /* NULL: no shards */
     uint64_t freelists_used;
     struct reap_tables *tables;
     struct reap *reap;
@@ -74,10 +77,30 @@ void reap_shared_begin(struct reap *reap);
 /* Ends a shared reap's face. If this thread holds the reap, it lets go of it. */
 void reap_shared_end(struct reap *reap);
 
-/* Holds and returns the reap of a shared reap's handle. Aborts when the handle is none. */
+/* Holds, gathers and returns the reap of a shared reap's handle. Aborts when the handle is none. */
 struct reap *reap_shared_hold(void *handle, const char *call);
-void reap_shared_hold_again(struct reap *reap);
+struct reap *reap_shared_hold_again(struct reap *reap);
 void reap_shared_let_go(struct reap *reap);
+
+/* As reap_shared_hold, for a thread that is the only one in the reap, and may hold a lock of a later rank. */
+struct reap *reap_shared_hold_alone(struct reap *reap);
+
+/* As reap_shared_hold, but does not gather: for calls that need none of the reap's memory. */
+struct reap *reap_shared_hold_lightly(void *handle, const char *call);
+
+/* The face of a shared reap's handle. Aborts when the handle is none. */
+struct reap_face *reap_shared_face(void *handle, const char *call);
+
+/* Enters this thread's shard, after a wait or after making one; *reap is its reap. NULL: the reap is to be
+ * used by one thread at a time; then *reap is held and gathered. */
+struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap);
+
+/* The bytes that shards beside the whole reap hold, and those that they themselves take. About, while other
+ * threads use the reap, which must not end. */
+size_t reap_shared_held_in_shards(const struct reap_face *face);
+
+/* Frees what waits for a shard's reap, if the reap is not gathered. */
+void reap_shared_drain(struct reap_face *face, const struct reap *reap);
 
 /* Holds the reap of a face without waiting: REAP_BUSY if another thread holds it, REAP_DEAD if it has
  * ended. */
@@ -99,10 +122,22 @@ static inline void reap_check_place(void **handle, const char *call)
     if (UNLIKELY((((uintptr_t)handle + REAP_FACE) & bits) == 0)) reap_shared_check_place(handle, call);
 }
 
+/* The face of a shared reap, or of the one for which a shard's reap allocates. */
 static inline struct reap_face *reap_face(const struct reap *reap)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
+    if (UNLIKELY(first->size == 0)) return (struct reap_face *)(void *)first->next;
     return (struct reap_face *)((char *)first + first->size - REAP_FACE);
+}
+
+static inline uintptr_t reap_face_tag(const struct reap_face *face)
+{
+    return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
+}
+
+static inline struct shard_table *reap_face_table(const struct reap_face *face)
+{
+    return atomic_load_explicit(&face->table, memory_order_acquire);
 }
 
 /* The handle by which a program knows a reap. */
@@ -128,6 +163,14 @@ static inline struct reap *reap_hold(void **handle, const char *call)
     return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call);
 }
 
+/* As reap_hold, for calls that need none of the reap's memory. */
+static inline struct reap *reap_hold_lightly(void **handle, const char *call)
+{
+    REAP_NOT_NULL(handle, call);
+    struct reap *reap = *handle;
+    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold_lightly(reap, call);
+}
+
 /* Checks two handles and holds both reaps, that of the lower handle first. */
 static inline void reap_hold_both(void **one, struct reap **first, void **two, struct reap **second,
                                   const char *call)
@@ -151,9 +194,9 @@ static inline void reap_check(void **handle, const char *call)
 static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const void *object,
                                            const char *call)
 {
-    if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
+    if (UNLIKELY(!chunk || !shard_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
     struct reap *reap = chunk->owner;
-    if (UNLIKELY(chunk->shared)) reap_shared_hold_again(reap);
+    if (UNLIKELY(chunk->shared)) reap = reap_shared_hold_again(reap);
     if (UNLIKELY(!reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
     return reap;
 }

@@ -89,9 +89,35 @@ static void count(const struct reap *reap, count_chunk *add, struct reap_stats *
     count_cached_child(reap, stats);
 }
 
+static void count_held_in_shards(const struct reap *reap, struct reap_stats *stats)
+{
+    size_t bytes = reap_shared_held_in_shards(reap_face(reap));
+    stats->chunk_bytes += bytes;
+    stats->peak_chunk_bytes += bytes;
+}
+
+/* Adds what the shards of a shared reap have, which other threads use. While one of them holds the reap, the
+ * numbers are those of the whole reap alone. */
+static void count_shards(const struct reap *reap, struct reap_stats *stats)
+{
+    struct reap_face *face = reap_face(reap);
+    struct reap_stats more;
+    if (!chunk_is_readable(face, sizeof *face) || reap_shared_try(face) != REAP_HELD) return;
+    for (const struct reap_shard *shard = shard_first(reap_face_table(face)); shard; shard = shard->next) {
+        if (shard->reap == reap) continue;
+        count(shard->reap, count_others, &more);
+        stats->chunks += more.chunks - 1; /* the first one is none */
+        stats->live_bytes += more.live_bytes;
+        stats->live_objects += more.live_objects;
+    }
+    count_held_in_shards(reap, stats);
+    reap_shared_let_go(face->reap);
+}
+
 void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats)
 {
     count(reap, count_others, stats);
+    if (UNLIKELY(reap_is_shared(reap))) count_shards(reap, stats);
 }
 
 void reap_stats_trace(const struct reap *reap, bool ends)
@@ -112,6 +138,7 @@ int reapStats(void **handle, struct reap_stats *stats)
     REAP_NOT_NULL(stats, "reapStats");
     reap_alloc_take_remote(reap);
     count(reap, count_mine, stats);
+    if (UNLIKELY(reap_is_shared(reap))) count_held_in_shards(reap, stats);
     stats->children = reap_tree_count(reap);
     return 0;
 }
@@ -122,6 +149,7 @@ int reapStats(void **handle, struct reap_stats *stats)
 static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
+    if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_shards(reap_face(reap));
     bool keeps = atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
@@ -155,7 +183,7 @@ static NOINLINE size_t held_below(struct reap *top)
 
 size_t reapHeldBytes(void **handle)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapHeldBytes");
+    HELD struct reap *reap = reap_hold_lightly(handle, "reapHeldBytes");
     size_t bytes = held_by(reap);
     return LIKELY(!reap_tree_has_children(reap)) ? bytes : bytes + held_below(reap);
 }

@@ -199,9 +199,42 @@ static void check_face(const struct reap *reap, struct sums *sums)
     const struct reap_face *face = reap_face(reap);
     HOLDS(sums, face->self == face && face->reap == reap && list_holds(&face->node));
     HOLDS(sums, !face->bump && !face->end && !face->freelists_used);
-    HOLDS(sums, (face->depth > 0) == (face->owner == &lock_depth));
+    HOLDS(sums, face->owner != &lock_depth || face->depth > 0);
     HOLDS(sums,
           (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->end_unit));
+}
+
+/* Checks the reap of a shard, which no thread is in. */
+static void check_shard(const struct reap_shard *shard, const struct reap *whole, bool gathered,
+                        struct sums *all)
+{
+    struct sums sums = {0};
+    const struct reap *reap = shard->reap;
+    HOLDS(&sums, shard->holder == (gathered ? (uint64_t)SHARD_TAKEN : 0) && !shard->stopped);
+    HOLDS(&sums, !gathered || !reap->remote);
+    for (unsigned i = 0; i < BOXES; i++) {
+        const struct outbox *box = &shard->boxes[i];
+        HOLDS(&sums, (box->count == 0) == (box->head == 0) && (box->count == 0 || !gathered));
+        HOLDS(&sums, box->count == 0 || (box->to != reap && reap_whole(box->to) == whole));
+    }
+    if (reap != whole) {
+        HOLDS(&sums, reap->self == reap && reap_is_shared(reap) && !reap->children && !reap->parent);
+        HOLDS(&sums, !gathered || (!reap->chunks && !reap->held));
+        if (!sums.wrong) check_hole(reap, &sums);
+        if (!sums.wrong) check_chunks(reap, &sums);
+        if (!sums.wrong) check_freelists(reap, &sums);
+        if (!sums.wrong) check_cache(reap, &sums);
+    }
+    if (!all->wrong) all->wrong = sums.wrong;
+}
+
+static void check_shards(const struct reap *reap, struct sums *sums)
+{
+    const struct shard_table *table = reap_face_table(reap_face(reap));
+    for (const struct reap_shard *shard = shard_first(table); shard && !sums->wrong; shard = shard->next) {
+        HOLDS(sums, table->of[shard->id] == shard && reap_whole(shard->reap) == reap);
+        check_shard(shard, reap, table->home->gathered, sums);
+    }
 }
 
 bool reap_is_valid(const struct reap *reap, const char **why)
@@ -217,6 +250,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     if (!sums.wrong) check_children(reap, &sums);
     HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
     if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
+    if (!sums.wrong && reap_is_shared(reap)) check_shards(reap, &sums);
     if (why) *why = sums.wrong;
     return !sums.wrong;
 }
@@ -226,7 +260,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
 bool reap_is_sound(const struct reap *reap)
 {
     struct sums sums = {0};
-    if (reap_is_shared(reap)) check_face(reap, &sums);
+    if (reap_is_shared(reap) && reap_first_chunk(reap)->size > 0) check_face(reap, &sums);
     if (!sums.wrong) check_hole(reap, &sums);
     if (!sums.wrong) check_chunks(reap, &sums);
     if (!sums.wrong) check_freelists(reap, &sums);

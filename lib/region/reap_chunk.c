@@ -334,10 +334,14 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
-    ASSERT(chunk->owner == from && from != to && chunk->kind == REAP_WHOLE && from->held >= chunk->size);
+    ASSERT(chunk->owner == from && from != to && from->held >= chunk->size && chunk != from->current);
+    ASSERT(chunk->kind == REAP_WHOLE || chunk->draining || !chunk->frees);
+    ASSERT(!list_holds(&chunk->to_sweep));
     reap_chunk_forget(from, chunk);
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
+    from->draining -= chunk->draining;
+    to->draining += chunk->draining;
     chunk->owner = to;
     chunk->shared = reap_is_shared(to);
     chunk->tag = reap_chunk_tag(chunk);

@@ -31,7 +31,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 /* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
-/* Moves a chunk with a large object to another reap. */
+/* Moves a chunk to another reap. It has a large object, or no free blocks in free lists. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
 
 /* Takes a chunk out of the chunk cache, so that its frees take the slow path. */

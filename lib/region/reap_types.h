@@ -10,6 +10,7 @@
  *
  * Children of one parent are alike (the requests of a connection). When a child has outgrown its first chunk,
  * the next child begins with a bigger one, up to 32 KiB; when half of it was enough, with a smaller one.
+ * Only children of today's size have a say: of many that live at once, most began before the last step.
  * Roots, and first children, begin with 8 KiB.
  *
  * Vocabulary
@@ -210,7 +211,8 @@ struct reap {
     /* for other threads, on cache lines to which the reap's own thread does not write */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
-    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD */
+    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD; in a shared
+                                                   reap the units that have come onto the remote list */
     uint32_t made_at;                           /* reap_seconds when it was made */
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
@@ -271,6 +273,13 @@ extern HIDDEN _Atomic(uint32_t) reap_seconds;
 static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
 {
     return (struct reap_chunk *)((char *)reap - REAP_HEADER);
+}
+
+/* The reap for which a shard's reap allocates; any other reap itself: see merge.h. */
+static inline struct reap *reap_whole(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    return UNLIKELY(first->size == 0) ? (struct reap *)(void *)first->prev : reap;
 }
 
 static inline uintptr_t reap_tag(const struct reap *reap)

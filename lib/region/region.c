@@ -104,6 +104,7 @@ void reap_region_learn_size(const struct reap *reap)
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
     unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    if (first->size != (size_t)REAP_FIRST_SIZE << log) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
     bool half = reap->current == first && reap_unit(first, reap->bump) < first->size / REAP_UNIT / 2;
     if (outgrown && log < REAP_FIRST_LOG)

@@ -69,8 +69,8 @@ START_TEST(a_large_object_that_cannot_move_stays)
 {
     bool clean;
     refuse_resizes = true;
-    char *object = large_alloc(10 * MIB, 1, false, &clean);
-    struct arena *arena = pagemap_find(object);
+    struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
+    char *object = arena->base;
     fill(object, 10 * MIB);
     size_t held = arena_held().now;
     refuse_moves = true;

@@ -12,7 +12,8 @@
 
 /* --- what records name ----------------------------------------------------------------------- */
 
-/* Small, up to 600, a page, a large one; at the edges of powers of two; and some that nobody has. */
+/* Small, up to 600, a page, a large one, a few of up to 34 MB; at the edges of powers of two; and some that
+ * nobody has. */
 size_t size_of(uint16_t value)
 {
     size_t low = value & 0xfff;
@@ -40,6 +41,7 @@ size_t size_of(uint16_t value)
         return ((size_t)1 << low % 19) + (low >> 5) % 35 - 17 * (low % 19 > 4);
     default:
         if (low % 64 == 0) return (low & 64 ? SIZE_MAX : PTRDIFF_MAX) - low / 128;
+        if (low % 64 == 32) return low * 8300;
         return low * 1024;
     }
 }

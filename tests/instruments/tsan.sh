@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The backend, and shared reaps on it, under ThreadSanitizer, on the locked path: it does not see what restartable sections write. Not as
-# malloc, which it has one of its own for. Figures (hoard_stats) are read without locks, and not asked for here.
+# The backend, and shared reaps on it, under ThreadSanitizer, on the locked path: it does not see what restartable
+# sections write. Not as malloc, which it has one of its own for. Figures (hoard_stats) are read without locks, and
+# not asked for here.
 srcdir=${srcdir:-.}
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT

@@ -99,7 +99,7 @@ static void look_at_heap(const struct heap *heap)
 {
     double live = 0, f = options.empty_fraction / 8.0, slack = options.slack, a = heap->superblocks;
     unsigned active = 0, share = 1;
-    for (unsigned class = 1; class < CLASSES; class ++) active += *heap_slot(heap, class) != NULL;
+    for (unsigned class = 1; class < CLASSES; class ++) active += *heap_slot(heap, class) != 0;
     look_at_bins(heap, &live, &share);
     double most = slack > f * a ? slack : f * a;
     double many = (live + active) / (1 - f - unseen(share));

@@ -9,6 +9,8 @@
 #include "vcpu.h"
 #include "watch.h"
 
+#include "reap.h"
+
 #include <stdio.h>
 
 static const unsigned counts[] = {2, 16, 256};
@@ -119,6 +121,54 @@ START_TEST(what_others_free_costs_little)
 }
 END_TEST
 
+/* --- shared reaps ------------------------------------------------------------------------------ */
+
+enum { TAKEN = 40, TURNS = 50 };
+
+static void *new_shared(void)
+{
+    void *shared = NULL;
+    struct reap_options shared_options = {.size = sizeof shared_options, .flags = REAP_SHARED};
+    ck_assert_int_eq(reapCreateWith(&shared, NULL, &shared_options), 0);
+    return shared;
+}
+
+/* Each processor takes objects, and frees those that the one `ahead` of it has taken. */
+static void take_and_free(void **shared, unsigned processors, unsigned ahead)
+{
+    static void *objects[VCPU_MAX][TAKEN];
+    for (unsigned id = 0; id < processors; id++) {
+        vcpu_be(id);
+        for (unsigned i = 0; i < TAKEN; i++) objects[id][i] = reapMalloc(shared, 48);
+    }
+    for (unsigned id = 0; id < processors; id++) {
+        vcpu_be((id + ahead) % processors);
+        for (unsigned i = 0; i < TAKEN; i++) reapFree(shared, objects[id][i]);
+    }
+}
+
+/* In a shared reap as well: on the fast path nothing, once each processor has its shard; with locks one for
+ * each. What others free costs one for many, whatever the number of processors. */
+START_TEST(shared_reaps_are_flat)
+{
+    unsigned processors = counts[_i % COUNTS], ahead = _i / COUNTS % 2;
+    enum vcpu_path path = _i / COUNTS / 2;
+    needs(vcpu_start(path, NULL), vcpu_lacks);
+    watch_start();
+    void *shared = new_shared();
+    for (unsigned turn = 0; turn < 4; turn++) take_and_free(&shared, processors, ahead);
+    watched = (struct watched){0};
+    for (unsigned turn = 0; turn < TURNS; turn++) take_and_free(&shared, processors, ahead);
+    double operations = 2.0 * TURNS * TAKEN * processors;
+    double locks = (double)watched.locks / operations, atomics = (double)watched.atomics / operations;
+    fprintf(stderr, "shared %s %u, %s: %.4f locks, %.4f atomic instructions each\n", vcpu_path_names[path],
+            processors, ahead ? "freed by others" : "freed by itself", locks, atomics);
+    ck_assert_double_le(locks, 0.01);
+    ck_assert_double_le(atomics, (path == VCPU_FAST ? 0 : 1.05) + (ahead ? 0.1 : 0));
+    reapDestroy(&shared);
+}
+END_TEST
+
 int main(void)
 {
     TCase *visits = new_case("visits", 60), *costs = new_case("costs", 60);
@@ -128,5 +178,6 @@ int main(void)
     tcase_add_loop_test(visits, steady_loads_visit_it_seldom, 0, 3 * all);
     tcase_add_loop_test(costs, local_operations_are_free_of_them, 0, COUNTS);
     tcase_add_loop_test(costs, what_others_free_costs_little, 0, all);
+    tcase_add_loop_test(costs, shared_reaps_are_flat, 0, 2 * all);
     return run_cases("visits", visits, costs, (TCase *)NULL);
 }

@@ -510,7 +510,7 @@ void stepper_start(void)
     hoard_start();
     hoard_start_late();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
-    cpu.id_at = cpu.now_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
+    rseq_id_at = cpu.now_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};

@@ -26,7 +26,7 @@ bool vcpu_start(enum vcpu_path path, const char *options)
     hoard_start();
     intptr_t at = (char *)&id_now - (char *)__builtin_thread_pointer();
     __asm__("" : "+r"(at)); /* in one vector store of both, ld 2.40 does not know the relocation */
-    cpu.id_at = cpu.now_at = at; /* the CPU's number as well: topology= speaks of processors */
+    rseq_id_at = cpu.now_at = at; /* the CPU's number as well: topology= speaks of processors */
     return (path == VCPU_FAST) == (cpu.ids != 0);
 }
 

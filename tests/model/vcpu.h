@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vcpu.h: one thread that acts as any of many processors.
  *
- * Which heap a thread uses is read in one place. Sections find the id at cpu.id_at from the thread pointer:
+ * Which heap a thread uses is read in one place. Sections find the id at rseq_id_at from the thread pointer:
  * here that leads to a thread-local variable of the test. The rseq area stays the kernel's, so sections are
  * restarted as ever; and as only this thread allocates, an id is exclusive to a running thread, which is all
  * that the kernel's ids promise. On the locked path heap_of_thread is that variable. So the code that runs is

@@ -7,6 +7,7 @@
 #include "os/pages.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 /* --- mappings -------------------------------------------------------------------------------- */
 
@@ -39,40 +40,67 @@ START_TEST(mappings_come_and_go)
             arena_unmap_large(arena);
             arena_purge(0);
             ck_assert_uint_eq(arena_held().now, before);
+            ck_assert_uint_eq(arenas.mapped, 0);
             for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(pagemap_find(base + at));
         }
 }
 END_TEST
 
-START_TEST(mappings_are_kept_for_the_next_object)
+static bool map_at(char *at, size_t size)
 {
-    bool clean;
-    size_t before = arena_held().now;
-    arena_unmap_large(arena_map_large(64 * MIB, 1, SLOT_SPAN, &clean)); /* below this peak they are kept */
-    struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
-    char *base = arena->base;
-    base[5] = 1;
-    arena_unmap_large(arena);
-    ck_assert_uint_eq(arena_held().now, before + 10 * MIB);
+    void *got = mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    ck_assert(got == MAP_FAILED || got == at);
+    return got == at;
+}
 
-    struct arena *small =
-        arena_map_large(7 * MIB, 1, SLOT_SPAN, &clean); /* a quarter of it would be wasted */
-    ck_assert(clean && small->base != base);
-    struct arena *aligned = arena_map_large(9 * MIB, 1024 * MIB, SLOT_SPAN, &clean);
-    ck_assert(aligned != arena || (uintptr_t)base % (1024 * MIB) == 0);
-    needs(aligned != arena, "the address is aligned by chance"); /* nothing more to be learned from it */
-    arena = arena_map_large(9 * MIB, 1, SLOT_SPAN, &clean);
-    ck_assert(!clean && arena->base == base && arena->mapping == 10 * MIB);
-    assert_mapped(arena, 10 * MIB, SLOT_SPAN);
+/* A mapping with nothing behind it up to the next 4 MiB: by chance there may be another one. */
+static struct arena *map_before_nothing(size_t size)
+{
+    struct arena *arena[50];
+    bool clean, found = false;
+    unsigned n = 0;
+    while (!found && n < 50) {
+        ck_assert_ptr_nonnull(arena[n] = arena_map_large(size, 1, SLOT_SPAN, &clean));
+        char *end = arena[n++]->base + size;
+        size_t rest = align_up(size, ARENA) - size;
+        found = map_at(end, rest);
+        if (found) munmap(end, rest);
+    }
+    ck_assert(found);
+    for (unsigned i = 0; i + 1 < n; i++) arena_unmap_large(arena[i]);
+    arena_purge(0);
+    return arena[n - 1];
+}
 
+/* The memory of a freed mapping serves spans of each size; where the addresses behind its end are taken, its
+ * last part goes. One beyond 32 MiB goes as a whole. */
+START_TEST(freed_mappings_become_slots)
+{
+    bool clean, is_blocked = _i == 1;
+    struct arena *arena = map_before_nothing(10 * MIB + 5 * PAGE);
+    char *base = arena->base, *end = base + arena->mapping;
+    if (is_blocked) ck_assert(map_at(end, PAGE));
+    memset(base, 1, arena->mapping);
     arena_unmap_large(arena);
-    arena_unmap_large(small);
-    arena_unmap_large(aligned);
-    struct arena *huge = arena_map_large(33 * MIB, 1, SLOT_SPAN, &clean); /* would drive out the others */
-    arena_unmap_large(huge);
-    ck_assert_uint_le(arena_held().now, before + 64 * MIB);
-    ck_assert_uint_gt(arena_purge(0), 0);
-    ck_assert_uint_eq(arena_held().now, before);
+    size_t unused = is_blocked ? 8 * MIB : 10 * MIB + SUPERBLOCK;
+    ck_assert_uint_eq(arena_held().unused, unused);
+    ck_assert_uint_eq(arena_held().now, unused);
+    ck_assert_uint_eq(arenas.mapped, is_blocked ? 8 * MIB : 12 * MIB);
+    struct superblock *three = arena_take(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, &clean);
+    struct superblock *five = arena_take(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, &clean);
+    for (size_t at = 0; at < 5 * MIB; at += PAGE) ck_assert_int_eq(slot_start(five)[at], 1);
+    ck_assert(!clean && slot_start(three) >= base && slot_start(three) < end);
+    ck_assert_uint_eq(arena_held().now, unused);
+    ck_assert_ptr_eq(pagemap_find(end), is_blocked ? NULL : pagemap_find(end - 1));
+    arena_give(three, 3 * MIB / SUPERBLOCK);
+    arena_give(five, 5 * MIB / SUPERBLOCK);
+    ck_assert_uint_eq(arena_purge(0), unused);
+    ck_assert_uint_eq(arenas.mapped, 0);
+
+    arena_unmap_large(arena_map_large(33 * MIB, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().now, 0);
+    ck_assert_uint_eq(arenas.mapped, 0);
+    if (is_blocked) munmap(end, PAGE);
 }
 END_TEST
 
@@ -128,7 +156,8 @@ static struct {
 
 static size_t random_large(uint64_t *random)
 {
-    size_t limit = random_below(random, 4) != 0 ? ARENA : 9 * MIB;
+    static const size_t limits[] = {ARENA, ARENA, ARENA, 9 * MIB, 9 * MIB, ARENA, ARENA, 40 * MIB};
+    size_t limit = limits[random_below(random, 8)];
     return CLASS_SIZE_MAX + 1 + random_next(random) % (limit - CLASS_SIZE_MAX);
 }
 
@@ -155,7 +184,7 @@ START_TEST(large_objects_agree_with_a_model)
             continue;
         } else if (large_resize(arena, at, size)) {
             ck_assert(is_filled(at, size < old ? size : old));
-        } else if ((arena->mapping != 0) & (size > ARENA)) {
+        } else if (arena->mapping != 0 ? size > ARENA : size > large_size(arena, at)) {
             at = large_move(arena, at, size);
             ck_assert_ptr_nonnull(at);
             ck_assert(is_filled(at, size < old ? size : old));
@@ -171,8 +200,7 @@ START_TEST(large_objects_agree_with_a_model)
         ck_assert(!large_starts_at(arena, at + 1));
         ck_assert(!large_starts_at(pagemap_find(at + size - 1), at + size - 1));
         ck_assert_uint_ge(large_size(arena, at), size);
-        size_t whole = align_up(size, PAGE); /* a kept mapping may be a quarter too large for that */
-        ck_assert_uint_lt(large_size(arena, at), whole + whole / 4 + SUPERBLOCK);
+        ck_assert_uint_lt(large_size(arena, at), size + SUPERBLOCK);
         fill(at, size);
         size_t sum = 0;
         for (unsigned j = 0; j < OBJECTS; j++)
@@ -209,7 +237,7 @@ int main(void)
     tcase_add_unchecked_fixture(mappings, start_arenas, NULL);
     tcase_add_unchecked_fixture(large, start_arenas, NULL);
     tcase_add_test(mappings, mappings_come_and_go);
-    tcase_add_test(mappings, mappings_are_kept_for_the_next_object);
+    tcase_add_loop_test(mappings, freed_mappings_become_slots, 0, 2);
     tcase_add_test(mappings, mappings_are_resized_and_keep_their_contents);
     tcase_add_test(large, large_objects_agree_with_a_model);
     tcase_add_test(large, impossible_large_objects_are_enomem);

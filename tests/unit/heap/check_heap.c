@@ -225,13 +225,14 @@ END_TEST
 
 /* --- a row that changes while another thread looks at it ---------------------------------------- */
 
-static struct superblock **row_slot, *row_active;
+static uint64_t *row_slot;
+static struct superblock *row_active;
 
 /* As threads of the heap that displace what is active, without the lock. */
 static void displace_or_not(void)
 {
     static uint64_t random = 1;
-    *row_slot = random_below(&random, 2) ? row_active : NULL;
+    *row_slot = heap_entry(random_below(&random, 2) ? row_active : NULL);
 }
 
 /* Who has displaced a superblock has it in hand, or on a list. No other may take it from the heap then. (The
@@ -242,7 +243,7 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
     struct superblock *sb = superblock_of(hoard_malloc(1000));
     struct heap *heap = heap_mine();
     row_slot = heap_slot(heap, sb->class);
-    row_active = *row_slot;
+    row_active = heap_active(heap, sb->class);
     ck_assert_ptr_eq(row_active, sb);
     sb->group = 1; /* as that of one that was in a bin before */
     bool steps = step_start();
@@ -254,7 +255,7 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
         if (steps) step_end();
         ck_assert_uint_eq(sb->role.heap, heap->id);
     }
-    *row_slot = sb;
+    *row_slot = heap_entry(sb);
     ck_assert(heap_is_valid());
 }
 END_TEST

@@ -39,7 +39,7 @@ static void start(int path, const char *options)
     use_path(path, options);
     hoard_free(hoard_malloc(1));
     cpu.now_at = from_thread(&acted_cpu);
-    cpu.id_at = from_thread(&acted_id);
+    rseq_id_at = from_thread(&acted_id);
     act(0, 0);
 }
 

@@ -175,7 +175,7 @@ static void set_owner(unsigned id, bool on)
 
 static void set_active(unsigned id, bool on)
 {
-    __atomic_store_n(&heap_rows[id].active[big_class()], on ? &sb : NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&heap_rows[id].active[big_class()], heap_entry(on ? &sb : NULL), __ATOMIC_RELEASE);
 }
 
 static void make_superblock(void)

@@ -98,6 +98,48 @@ static void *malloc_one(void *size)
     return hoard_malloc((uintptr_t)size);
 }
 
+/* Where malloc would carve next in the superblock of the first block. */
+static unsigned carve_of_first(void) { return word_carve(word_read(superblock_of(blocks[0]))); }
+
+/* Blocks of 256 bytes are carved four at a time, and two are worth half of that. */
+START_TEST(what_others_freed_serves_before_fresh_blocks)
+{
+    needs(setup(_i, 256, 2 * FULL), NO_SECOND);
+    struct superblock *sb = superblock_of(blocks[0]);
+    unsigned carved = carve_of_first();
+    ck_assert_uint_eq(word_first(word_read(sb)), 0);
+    needs(free_elsewhere(0, FULL + 1), NO_SECOND);
+    ck_assert_uint_eq(pending_of(blocks[0]), FULL);
+    for (unsigned i = 0; i < FULL; i++) {
+        blocks[i] = hoard_malloc(256);
+        ck_assert_ptr_eq(superblock_of(blocks[i]), sb);
+        ck_assert_uint_eq(carve_of_first(), carved);
+    }
+    heap_deliver_all();
+    ck_assert_uint_eq(pending_of(blocks[0]), 1);
+    blocks[FULL] = hoard_malloc(256);
+    ck_assert_uint_eq(carve_of_first(), carved + 4 * 256); /* one alone does not */
+    ck_assert_uint_eq(pending_of(blocks[0]), 1);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
+/* Nobody waits for the holder, and nobody goes elsewhere. */
+START_TEST(what_others_freed_waits_while_the_lock_is_held)
+{
+    needs(setup(_i, 256, 2 * FULL), NO_SECOND);
+    unsigned carved = carve_of_first();
+    needs(free_elsewhere(0, FULL + 1), NO_SECOND);
+    struct heap *heap = heap_mine();
+    lock_take(&heap->lock);
+    blocks[0] = hoard_malloc(256);
+    lock_give(&heap->lock);
+    ck_assert_uint_eq(word_carve(word_read(superblock_of(blocks[1]))), carved + 4 * 256);
+    ck_assert_uint_eq(pending_of(blocks[1]), FULL);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 /* By a thread on the same CPU, which has the same heap but for bad luck. */
 static void *malloc_elsewhere(size_t size)
 {
@@ -273,6 +315,8 @@ int main(void)
     TCase *tests = new_case("batch", 60);
     tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, BATCH_PATHS);
     tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, what_others_freed_serves_before_fresh_blocks, 0, BATCH_PATHS);
+    tcase_add_loop_test(tests, what_others_freed_waits_while_the_lock_is_held, 0, BATCH_PATHS);
     tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, BATCH_PATHS);
     tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, BATCH_PATHS);
     tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, BATCH_PATHS);

@@ -37,7 +37,7 @@ static void setup(void)
     use_path(2, NULL);
     hoard_start();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
-    cpu.id_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
+    rseq_id_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();
     act_as(ID);
@@ -52,7 +52,7 @@ static void make_superblock(void)
     memset(slot_start(sb), 0x5a, SUPERBLOCK);
     superblock_format(sb, CLASS);
     sb->role = (union superblock_role){.owner = ID, .heap = ID, .regroup_at = HEAP_NEVER};
-    heap_rows[ID].active[CLASS] = sb;
+    heap_rows[ID].active[CLASS] = heap_entry(sb);
 }
 
 static void setup_superblock(void)
@@ -134,7 +134,7 @@ START_TEST(pop_takes_the_latest_freed)
         ck_assert(superblock_is_valid(sb));
     }
     ck_assert_ptr_null(heap_pop(CLASS));
-    ck_assert_ptr_null(heap_rows[OTHER].active[CLASS]);
+    ck_assert_uint_eq(heap_rows[OTHER].active[CLASS], 0);
 }
 END_TEST
 

@@ -256,9 +256,9 @@ START_TEST(a_buffer_behind_a_large_object)
     void *large[TRIES], *buffer = MAP_FAILED;
     unsigned n = 0;
     while (n < TRIES && buffer == MAP_FAILED) {
-        large[n] = hoard_malloc(5 * MIB);
+        large[n] = hoard_malloc(33 * MIB);
         ck_assert_ptr_nonnull(large[n]);
-        buffer = mmap((char *)large[n++] + 6 * MIB, SIZE, PROT_READ | PROT_WRITE,
+        buffer = mmap((char *)large[n++] + 34 * MIB, SIZE, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     }
     ck_assert_ptr_ne(buffer, MAP_FAILED);

@@ -338,6 +338,22 @@ START_TEST(children_learn_from_each_other)
 }
 END_TEST
 
+/* Children that began before the last step say nothing about it: as many as are alive at once would take the
+ * size up to the greatest, and then down to the least. */
+START_TEST(children_that_live_together_learn_one_step)
+{
+    void *children[20];
+    for (int i = 0; i < 60; i++) {
+        void **child = &children[i % 20];
+        if (i >= 20) reapDestroy(child);
+        reapCreate(child, &reap);
+        if (i > 20) ck_assert_uint_eq(((const struct reap *)*child)->held, 16384);
+        for (int k = 0; k < 100; k++) ck_assert_ptr_nonnull(reapMalloc(child, 80));
+        ck_assert_uint_eq(((const struct reap *)*child)->held, 16384);
+    }
+}
+END_TEST
+
 /* One chunk of those that went is kept for the next child, and goes with the parent. */
 START_TEST(the_next_child_begins_where_the_last_one_did)
 {
@@ -506,6 +522,7 @@ int main(void)
     tcase_add_test(tests, a_deep_tree_needs_no_stack);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
+    tcase_add_test(tests, children_that_live_together_learn_one_step);
     tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
     tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
     tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);

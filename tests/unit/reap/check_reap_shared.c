@@ -7,6 +7,8 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
@@ -151,22 +153,41 @@ END_TEST
 static _Atomic(unsigned char *) slots[SLOTS];
 static _Atomic unsigned numbers;
 
-static unsigned char *fill(unsigned char *object, size_t size)
+/* NULL where there is no object. */
+static unsigned char *fill_if(unsigned char *object, size_t size)
 {
-    ck_assert_ptr_nonnull(object);
+    if (!object) return NULL;
     memset(object, (int)(size & 0xff), size);
     memcpy(object, &size, sizeof size);
     return object;
 }
 
-static size_t check_filled(const unsigned char *object)
+static unsigned char *fill(unsigned char *object, size_t size)
+{
+    ck_assert_ptr_nonnull(object);
+    return fill_if(object, size);
+}
+
+static size_t size_of(const unsigned char *object)
 {
     size_t size;
     memcpy(&size, object, sizeof size);
-    ck_assert_uint_eq(reapUsableSize(object), (size + 15) / 16 * 16);
-    for (size_t i = sizeof size; i < size; i += 61) ck_assert_uint_eq(object[i], size & 0xff);
-    ck_assert_uint_eq(object[size - 1], size > sizeof size ? size & 0xff : object[size - 1]);
     return size;
+}
+
+static bool is_filled(const unsigned char *object)
+{
+    size_t size = size_of(object);
+    if (reapUsableSize(object) != (size + 15) / 16 * 16) return false;
+    for (size_t i = sizeof size; i < size; i += 61)
+        if (object[i] != (size & 0xff)) return false;
+    return size <= sizeof size || object[size - 1] == (size & 0xff);
+}
+
+static size_t check_filled(const unsigned char *object)
+{
+    ck_assert(is_filled(object));
+    return size_of(object);
 }
 
 static unsigned char *make(void **reap, unsigned random)
@@ -341,6 +362,66 @@ START_TEST(objects_go_both_ways)
 }
 END_TEST
 
+/* --- forks ------------------------------------------------------------------------------------ */
+
+static _Atomic bool is_over;
+
+/* Most of the time a thread is in a shard. It asserts nothing: a child would find Check's own lock held. */
+static void *come_and_go(void *shared)
+{
+    unsigned char *mine[16] = {NULL};
+    for (unsigned step = 0; !is_over; step++) {
+        unsigned char **slot = &mine[step * 7 % 16], *others;
+        reapFree(&shared, *slot);
+        *slot = fill_if(reapMalloc(&shared, 8 + step % 300), 8 + step % 300);
+        others = atomic_exchange(&slots[step % SLOTS], fill_if(reapMalloc(&shared, 40), 40));
+        if (!*slot || (others && !is_filled(others))) abort();
+        reapFree(&shared, others);
+    }
+    for (unsigned i = 0; i < 16; i++) reapFree(&shared, mine[i]);
+    return NULL;
+}
+
+/* The child has none of the threads, and the reap is whole: no shard is entered, and all go on. */
+static void use_in_child(void *shared)
+{
+    struct reap_stats stats;
+    size_t count = 0;
+    if (!reap_is_valid(reap_behind(shared), NULL)) _exit(1);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        unsigned char *object = atomic_exchange(&slots[i], NULL);
+        if (object && !is_filled(object)) _exit(4);
+        reapFree(&shared, object);
+        if (!reapMalloc(&shared, i)) _exit(2);
+    }
+    reapWalk(&shared, count_one, &count);
+    if (reapStats(&shared, &stats) != 0 || stats.live_objects != count || count < SLOTS) _exit(3);
+    reapFreeAll(&shared);
+    reapDestroy(&shared);
+    _exit(0);
+}
+
+START_TEST(forks_find_no_thread_in_a_shard)
+{
+    pthread_t threads[THREADS];
+    void *shared = new_shared(NULL, 0);
+    is_over = false;
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, shared), 0);
+    for (unsigned i = 0; i < shorter(100, 40); i++) {
+        pid_t pid = fork();
+        if (pid == 0) use_in_child(shared);
+        int status;
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "a child ends with %x", status);
+    }
+    is_over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    empty_slots(shared);
+    reapDestroy(&shared);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("shared");
@@ -353,5 +434,6 @@ int main(void)
     tcase_add_test(tests, threads_below_a_limit);
     tcase_add_test(tests, threads_meet_a_limit);
     tcase_add_test(tests, objects_go_both_ways);
+    tcase_add_test(tests, forks_find_no_thread_in_a_shard);
     return run("reap_shared", tests);
 }

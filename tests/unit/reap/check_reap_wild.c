@@ -51,13 +51,23 @@ static int is_it(void *object, size_t size, void *pointer) { return size && obje
 
 static unsigned tried;
 
+/* May it be the start of a block of the backend's, beside what the reap itself has there? */
+static bool is_the_backends(const char *pointer)
+{
+    const struct reap *it = reap_behind(reap);
+    if (!reap_is_shared(it)) return pointer == (char *)it->big;
+    const struct shard_table *table = reap_face_table(reap_face(it));
+    uintptr_t slot = (uintptr_t)pointer / SUPERBLOCK;
+    return table && (slot == (uintptr_t)table / SUPERBLOCK || slot == (uintptr_t)table->home / SUPERBLOCK);
+}
+
 static void try_pointer(const char *kind, const char *pointer)
 {
     bool mine = reapWalk(&reap, is_it, (void *)(uintptr_t)pointer);
     bool others = reapWalk(&other, is_it, (void *)(uintptr_t)pointer);
     /* What is before an object apart is the start of a block perhaps, and of the backend's alone; as a reap's
-     * wider table is. */
-    unsigned n = guarded_on || pointer == (char *)reap_behind(reap)->big ? REAPS_USES : USES;
+     * wider table is, and what it has for shards. */
+    unsigned n = guarded_on || is_the_backends(pointer) ? REAPS_USES : USES;
     for (unsigned i = 0; i < n && pointer; i++) {
         if (mine || (others && uses[i].of_any)) continue;
         struct outcome outcome = run_child(uses[i].make, (void *)(uintptr_t)pointer);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena/arena_internal.h"
+#include "arena/huge_pages.h"
+#include "os/pages.h"
+
+#include <errno.h>
+
+/* An object beyond ARENA_SPAN_MAX has a mapping of its own, and so has one that grows and finds no slots
+ * behind its own: the OS moves pages faster than a copy.
+ *
+ * The mapping of a freed object of up to ARENA_SPAN_MAX bytes becomes arenas with dirty slots. So its memory
+ * serves objects of each size, and goes back to the OS as that of other slots does. A larger mapping is
+ * unmapped at once. */
+
+struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
+                            struct arena_room *room)
+{
+    ASSERT(size != 0 && is_power_of_two(alignment));
+    size = align_up(size, PAGE);
+    *clean = true;
+    if (!arena_has_room(size, room)) return NULL;
+    struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
+    if (arena == NULL) return NULL;
+    arena_advise_mapping(arena, size);
+    arena_set_mapping(arena, size);
+    arena_count_held(size, 0);
+    ASSERT((uintptr_t)arena->base % alignment == 0);
+    arena_slot_set(arena, 0, 1, kind);
+    return arena;
+}
+
+/* Makes claimed slots of a new arena free. The first `dirty` of them have memory. */
+static void begin_arena(struct arena *arena, unsigned dirty)
+{
+    ASSERT(dirty <= ARENA_SLOTS && atomic_load(&arena->used) == UINT64_MAX && arena->heads == 0);
+    arena->huge = arena->sparse = arena_mapping_may_be_huge();
+    atomic_store(&arena->dirty, dirty != 0 ? arena_slot_mask(0, dirty) : 0);
+    atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&arenas.dirty_slots, dirty, memory_order_relaxed);
+    arena_release(arena, UINT64_MAX);
+    atomic_store_explicit(&arenas.latest, arena, memory_order_relaxed);
+}
+
+/* Makes arenas of a mapping whose size is a multiple of ARENA, and of which the first `held` bytes have
+ * memory. Where there is no struct for an arena, its addresses are unmapped. */
+static void split(struct arena *first, size_t size, size_t held)
+{
+    char *base = first->base;
+    arena_set_mapping(first, 0);
+    for (size_t at = 0; at < size; at += ARENA) {
+        size_t bytes = held - at < ARENA ? held - at : ARENA;
+        struct arena *arena = at == 0 ? first : arena_create_at(base + at, ARENA);
+        if (at != 0) arena_count_mapped(0, ARENA); /* which arena_create_at has counted again */
+        if (arena != NULL) {
+            begin_arena(arena, (unsigned)(bytes / SUPERBLOCK));
+        } else {
+            pagemap_clear(base + at, ARENA);
+            pages_unmap(base + at, ARENA);
+            arena_count_held(0, bytes);
+        }
+    }
+}
+
+/* Makes the size of a mapping a multiple of ARENA: larger, or else smaller. Returns the size, or 0. */
+static size_t rounded(struct arena *arena)
+{
+    size_t size = arena->mapping, up = align_up(size, ARENA), down = align_down(size, ARENA);
+    size_t to = up == size || pages_resize(arena->base, size, up) ? up : down;
+    if (to < size) {
+        pagemap_clear(arena->base + to, size - to);
+        if (to == 0 || !pages_resize(arena->base, size, to)) return 0;
+    }
+    arena_count_mapped(to, size);
+    return to;
+}
+
+/* Unmaps a mapping. */
+static void unmap(struct arena *arena)
+{
+    size_t size = arena->mapping;
+    arena_destroy(arena, size);
+    arena_count_held(0, size);
+}
+
+/* It passes the gate before the mapping has no owner any more: otherwise a fork in between would leave it in
+ * the child without one. */
+void arena_unmap_large(struct arena *arena)
+{
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
+    gate_enter(&arenas.gate);
+    arena->slots[0].kind = SLOT_FREE;
+    size_t size = arena->mapping, to = size <= ARENA_SPAN_MAX ? rounded(arena) : 0;
+    if (to != 0) {
+        size_t held = to < size ? to : align_up(size, SUPERBLOCK);
+        arena_count_held(held, size);
+        split(arena, to, held);
+    } else {
+        unmap(arena);
+    }
+    gate_leave(&arenas.gate);
+}
+
+/* Resizes a mapping in place. It grows only within its last 4 MiB: the addresses behind may be another's.
+ * Addresses that it gives up leave the pagemap first: once they are unmapped, another thread may map and
+ * enter them. */
+static bool resize_in_place(struct arena *arena, size_t size)
+{
+    size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
+    ASSERT(arena->mapping != 0 && size != 0);
+    if (new > old) return false;
+    pagemap_clear(arena->base + new, old - new);
+    if (pages_resize(arena->base, arena->mapping, size)) return true;
+    pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the leaves are there */
+    return false;
+}
+
+static bool remap_elsewhere(struct arena *arena, size_t size)
+{
+    char *place = pages_map(size, ARENA);
+    if (place == NULL) return false;
+    if (!pagemap_enter(place, size, arena)) {
+        pages_unmap(place, size);
+        return false;
+    }
+    pagemap_clear(arena->base, arena->mapping);
+    if (!pages_move(arena->base, arena->mapping, place, size)) {
+        pagemap_enter(arena->base, arena->mapping, arena);
+        pagemap_clear_of(place, size, arena); /* the place may be unmapped, and mapped by another thread */
+        return false;
+    }
+    arena_set_base(arena, place);
+    ASSERT(pagemap_find(place) == arena && pagemap_find(place + size - 1) == arena);
+    return true;
+}
+
+bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct arena_room *room)
+{
+    ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
+    size = align_up(size, PAGE);
+    if (size > arena->mapping && !arena_has_room(size - arena->mapping, room)) return false;
+    gate_enter(&arenas.gate);
+    bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
+    if (done) {
+        arena_count_held(size, arena->mapping);
+        arena_count_mapped(size, arena->mapping);
+        arena_set_mapping(arena, size);
+        arena_slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
+    }
+    gate_leave(&arenas.gate);
+    return done;
+}

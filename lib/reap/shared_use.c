@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shared_use.c: objects of shared reaps, without the reap's lock. */
+#include "reap/shared_use.h"
+
+#include "reap/reap_alloc.h"
+
+/* The face of a handle whose memory was read before; NULL: it is none. */
+static ALWAYS_INLINE struct reap_face *face_known(void *handle)
+{
+    struct reap_face *face = handle;
+    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
+    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
+}
+
+/* A bare reap gets the chunk that stays before its first object. */
+static NOINLINE void *alloc_slow(void *with, size_t size)
+{
+    struct reap *reap = with;
+    if (reap_bare_needs_chunk(reap) && !reap_bare_begin_chunk(reap)) return NULL;
+    return reap_alloc(reap, size);
+}
+
+struct reap_use reap_use_face(struct reap_face *face)
+{
+    struct reap_use use;
+    use.shard = reap_shared_enter_slow(face, &use.reap);
+    if (use.shard && reap_bare_needs_chunk(use.reap)) reap_bare_begin_chunk(use.reap);
+    return use;
+}
+
+void *shared_malloc_any(void *handle, size_t size, const char *call)
+{
+    USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
+    return reap_alloc_any(use.reap, size);
+}
+
+static NOINLINE void *malloc_slow(void *handle, size_t size)
+{
+    return shared_malloc_any(handle, size, "reapMalloc");
+}
+
+/* Bumps in region mode; else it takes a free block, or the slow path. */
+static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size)
+{
+    char *object = reap->bump;
+    size_t last = size - 1;
+    if (UNLIKELY(last >= (size_t)(reap->end - object))) return reap_alloc_or(reap, size, alloc_slow, reap);
+    reap_mark_start(reap, object);
+    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
+    return object;
+}
+
+void *shared_malloc(void *handle, size_t size)
+{
+    struct reap_face *face = face_known(handle);
+    struct reap_shard *shard = LIKELY(face != NULL) ? shard_enter(reap_face_table(face)) : NULL;
+    if (UNLIKELY(!shard)) return malloc_slow(handle, size);
+    void *object = allocate(shard->reap, size);
+    shard_leave(shard);
+    return object;
+}
+
+struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object)
+{
+    struct reap_chunk *chunk = chunk_of(object, NULL);
+    if (!chunk || !reap_chunk_is_live(chunk) || !chunk->shared) return NULL;
+    if (!reap_is_object(chunk, object) || shared_is_pending(object)) return NULL;
+    struct reap *owner = chunk->owner;
+    bool is_same = owner == shard->reap || reap_whole(owner) == reap_whole(shard->reap);
+    return is_same ? chunk : NULL;
+}
+
+/* The units of an object of another shard, if one word of the bitmap tells them; other objects count as
+ * many. */
+static size_t units_of(const struct reap_chunk *chunk, const void *object)
+{
+    if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
+    size_t unit = reap_unit(chunk, object);
+    uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
+    return behind ? (size_t)__builtin_ctzll(behind) + 1 : REAP_EXACT_LISTS;
+}
+
+/* Frees an object in the shard, or sends it to another one. False: it may be no object. *due is the reap to
+ * be drained. */
+static NOINLINE bool free_any(struct reap_shard *shard, void *object, struct reap **due)
+{
+    struct reap_chunk *chunk = shared_chunk_of(shard, object);
+    if (!chunk) return false;
+    struct reap *reap = shard->reap;
+    if (chunk->owner != reap)
+        *due = shard_send(shard, chunk->owner, object, units_of(chunk, object));
+    else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
+        reap_alloc_free(reap, chunk, object);
+    return true;
+}
+
+/* Frees an object in a chunk that the shard's chunk cache has. The first test is that of reap_free_fast: such
+ * an address is aligned, and in the chunk. */
+static ALWAYS_INLINE bool free_cached(struct reap *reap, void *object)
+{
+    struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, object);
+    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
+    if (UNLIKELY(unit >= chunk->fast_free_end || shared_is_pending(object))) return false;
+    return reap_free_fast(reap, object);
+}
+
+/* True: the object was freed, and the shard left. */
+static ALWAYS_INLINE bool free_in(struct reap_shard *shard, struct reap_face *face, void *object)
+{
+    struct reap *due = NULL;
+    bool done = free_cached(shard->reap, object) || free_any(shard, object, &due);
+    shard_leave(shard);
+    if (UNLIKELY(due != NULL)) reap_shared_drain(face, due);
+    return done;
+}
+
+static void free_held(struct reap *reap, void *object, const char *call)
+{
+    if (!reap_free_fast(reap, object))
+        reap_alloc_free(reap, reap_chunk_of_object(reap, object, call), object);
+}
+
+void shared_free_any(void *handle, void *object, const char *call)
+{
+    struct reap_face *face = reap_shared_face(handle, call);
+    if (!object) return;
+    struct reap *held;
+    struct reap_shard *shard = reap_shared_enter_slow(face, &held);
+    if (shard && free_in(shard, face, object)) return;
+    HELD struct reap *reap = shard ? reap_shared_hold(handle, call) : held;
+    free_held(reap, object, call);
+}
+
+void shared_free(void *handle, void *object)
+{
+    struct reap_face *face = face_known(handle);
+    struct reap_shard *shard = LIKELY(face && object) ? shard_enter(reap_face_table(face)) : NULL;
+    if (UNLIKELY(!shard || !free_in(shard, face, object))) shared_free_any(handle, object, "reapFree");
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_shards.c: one thread as many processors in a shared reap, with and without sections: what each of
+ * them makes and frees, beside a model; misuse; and what goes back when no thread has an id any more.
+ * (check_reap_shared has several threads, check_visits counts atomic instructions.) */
+#include "support/check_reap.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "vcpu.h"
+
+enum { SLOTS = 400, STEPS = 30000, CHUNKS = 1 << 20 };
+
+static void *reap, *other;
+
+static bool begin(int i)
+{
+    if (!vcpu_start(i % VCPU_PATHS == VCPU_FAST ? VCPU_FAST : VCPU_LOCKED, NULL)) return false;
+    vcpu_be(0);
+    reap = new_shared(NULL, 0);
+    other = new_shared(NULL, 0);
+    return true;
+}
+
+static void end(void)
+{
+    assert_valid(reap);
+    reapDestroy(&reap);
+    reapDestroy(&other);
+}
+
+static struct shard_table *table_of(void *handle) { return reap_face_table(handle); }
+
+static unsigned count_shards(void *handle)
+{
+    unsigned n = 0;
+    for (const struct reap_shard *shard = shard_first(table_of(handle)); shard; shard = shard->next) n++;
+    return n;
+}
+
+/* --- a model --------------------------------------------------------------------------------- */
+
+static struct {
+    unsigned char *at;
+    size_t size;
+    unsigned char fill;
+} slots[SLOTS];
+static unsigned live;
+static size_t bytes_live;
+static unsigned seed;
+
+static unsigned any(unsigned n)
+{
+    seed = seed * 1103515245 + 12345;
+    return (seed >> 16) % n;
+}
+
+static size_t rounded(size_t size) { return size == 0 ? 16 : (size + 15) / 16 * 16; }
+
+static void fill(unsigned i, void *at, size_t size)
+{
+    ck_assert_ptr_nonnull(at);
+    slots[i].at = at;
+    slots[i].size = size;
+    slots[i].fill = (unsigned char)any(256);
+    memset(at, slots[i].fill, size);
+    live++;
+    bytes_live += rounded(size);
+}
+
+static void look_at(unsigned i)
+{
+    void *owner;
+    ck_assert_uint_eq(reapUsableSize(slots[i].at), rounded(slots[i].size));
+    for (size_t k = 0; k < slots[i].size; k += 1 + slots[i].size / 16)
+        ck_assert_uint_eq(slots[i].at[k], slots[i].fill);
+    if (any(8) > 0) return;
+    ck_assert_int_eq(reapOf(slots[i].at + any((unsigned)slots[i].size + 1) / 2, &owner), 0);
+    ck_assert_ptr_eq(owner, reap);
+}
+
+static void forget(unsigned i)
+{
+    live--;
+    bytes_live -= rounded(slots[i].size);
+    slots[i].at = NULL;
+}
+
+static size_t any_size(void)
+{
+    return any(200) == 0 ? 20000 + any(100000) : any(10) == 0 ? any(5000) : any(300);
+}
+
+static void make(unsigned i)
+{
+    size_t size = any_size();
+    switch (any(6)) {
+    case 0:
+        fill(i, reapCalloc(&reap, 1, size), size);
+        break;
+    case 1:
+        fill(i, reapAlignedAlloc(&reap, (size_t)16 << any(5), size), size);
+        break;
+    case 2:
+        fill(i, reapRealloc(&reap, NULL, size), size);
+        break;
+    default:
+        fill(i, reapMalloc(&reap, size), size);
+    }
+}
+
+static void remake(unsigned i)
+{
+    size_t size = any_size(), kept = size < slots[i].size ? size : slots[i].size;
+    bool by_reap = any(4) > 0;
+    if (size == 0 && !by_reap) size = 1;
+    unsigned char *at = by_reap ? reapRealloc(&reap, slots[i].at, size) : hoard_realloc(slots[i].at, size);
+    ck_assert_ptr_nonnull(at);
+    for (size_t k = 0; k < kept; k += 1 + kept / 16) ck_assert_uint_eq(at[k], slots[i].fill);
+    forget(i);
+    fill(i, at, size);
+}
+
+static void unmake(unsigned i)
+{
+    void *owner, *at = slots[i].at;
+    if (any(3))
+        reapFree(&reap, at);
+    else
+        hoard_free(at);
+    if (any(16) == 0) ck_assert_int_eq(reapOf(at, &owner), -1);
+    forget(i);
+}
+
+static void step(void)
+{
+    unsigned i = any(SLOTS);
+    if (!slots[i].at) {
+        make(i);
+        return;
+    }
+    look_at(i);
+    if (any(3) == 0)
+        remake(i);
+    else
+        unmake(i);
+}
+
+static int count_one(void *object, size_t size, void *sum)
+{
+    ck_assert_uint_eq(reapUsableSize(object), size);
+    *(size_t *)sum += size;
+    return 0;
+}
+
+static int free_one(void *object, size_t size, void *at)
+{
+    (void)size;
+    if (object == at) reapFree(&reap, object);
+    return 0;
+}
+
+static void nothing(void *arg) { (void)arg; }
+
+static void walk_and_free(void)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (!slots[i].at) continue;
+        ck_assert_int_eq(reapWalk(&reap, free_one, slots[i].at), 0);
+        forget(i);
+        return;
+    }
+}
+
+static void in_a_mark(void)
+{
+    reap_mark mark;
+    reapMark(&reap, &mark);
+    for (unsigned n = any(50); n > 0; n--) {
+        vcpu_be(any(4));
+        if (!reapMalloc(&reap, any(400))) abort();
+    }
+    for (unsigned i = 0; i < SLOTS; i += 50)
+        if (slots[i].at) unmake(i);
+    reapRewind(&reap, &mark);
+    reapUnmark(&reap, &mark);
+}
+
+static void below_a_limit(void)
+{
+    ck_assert_int_eq(reapSetLimit(&reap, bytes_live + 1000), 0);
+    vcpu_be(any(4));
+    ck_assert_ptr_null(reapMalloc(&reap, 2000));
+    void *object = reapMalloc(&reap, 100);
+    vcpu_be(any(4));
+    ck_assert_ptr_nonnull(object);
+    reapFree(&reap, object);
+    ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+}
+
+static void to_and_fro(void)
+{
+    for (unsigned i = any(SLOTS); i < SLOTS; i++) {
+        if (!slots[i].at) continue;
+        unsigned char *at = reapMove(slots[i].at, &reap, &other);
+        vcpu_be(any(4));
+        slots[i].at = reapMove(at, &other, &reap);
+        look_at(i);
+        return;
+    }
+}
+
+static void in_a_child(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (unsigned i = 0; i < 200; i++) {
+            vcpu_be(any(4));
+            step();
+        }
+        _exit(reap_is_valid(reap_behind(reap), NULL) ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+
+/* A call that needs the whole reap. */
+static void look_at_all(void)
+{
+    size_t sum = 0;
+    switch (any(9)) {
+    case 0:
+        ck_assert_int_eq(reapWalk(&reap, count_one, &sum), 0);
+        ck_assert_uint_eq(sum, bytes_live);
+        break;
+    case 1:
+        in_a_mark();
+        break;
+    case 2:
+        below_a_limit();
+        break;
+    case 3:
+        to_and_fro();
+        break;
+    case 4:
+        walk_and_free();
+        break;
+    case 5:
+        reapTrim(&reap, 0);
+        break;
+    case 6:
+        ck_assert_int_eq(reapOnDestroy(&reap, nothing, &sum), 0);
+        ck_assert_int_eq(reapCancelOnDestroy(&reap, nothing, &sum), 0);
+        break;
+    case 7:
+        if (any(20) == 0) in_a_child();
+        break;
+    default:
+        if (any(10) > 0) break;
+        reapFreeAll(&reap);
+        for (unsigned i = 0; i < SLOTS; i++)
+            if (slots[i].at) forget(i);
+    }
+    struct reap_stats stats = stats_of(reap);
+    ck_assert_uint_eq(stats.live_objects, live);
+    ck_assert_uint_eq(stats.live_bytes, bytes_live);
+    ck_assert_uint_eq(stats.chunk_bytes, reapHeldBytes(&reap));
+}
+
+START_TEST(random_calls)
+{
+    unsigned processors = _i / VCPU_PATHS % 2 ? 40 : 3;
+    needs(begin(_i), vcpu_lacks);
+    seed = (unsigned)_i + 1;
+    for (unsigned n = 0; n < steps_of(STEPS); n++) {
+        if (any(20) == 0) vcpu_be(any(processors));
+        if (any(300) == 0)
+            look_at_all();
+        else
+            step();
+        if (n % 500 == 0) assert_valid(reap);
+    }
+    ck_assert_uint_gt(count_shards(reap), 1);
+    end();
+}
+END_TEST
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+/* One processor costs what it did without shards, and a few hundred bytes; a second one makes a shard when it
+ * comes, and not before. */
+START_TEST(a_shard_comes_with_its_processor)
+{
+    needs(begin(_i), vcpu_lacks);
+    void *object = reapMalloc(&reap, 100);
+    ck_assert_uint_eq(count_shards(reap), 1);
+    ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 512);
+    vcpu_be(200);
+    reapFree(&reap, object);
+    ck_assert_uint_eq(count_shards(reap), 2);
+    ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 6 * 1024);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
+    ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 6 * 1024);
+    end();
+}
+END_TEST
+
+/* What other processors free goes back, although the one that allocated never comes again. */
+START_TEST(memory_goes_back_without_its_processor)
+{
+    enum { OBJECTS = 60000, SIZE = 200 };
+    static void *objects[OBJECTS];
+    needs(begin(_i), vcpu_lacks);
+    for (unsigned i = 0; i < OBJECTS; i++) {
+        vcpu_be(i % 2 ? 3 : 0);
+        objects[i] = reapMalloc(&reap, SIZE);
+    }
+    ck_assert_uint_gt(reapHeldBytes(&reap), (size_t)OBJECTS * SIZE);
+    vcpu_be(1);
+    for (unsigned i = 0; i < OBJECTS; i++) reapFree(&reap, objects[i]);
+    /* of each: a chunk with the hole, and one with the objects that wait */
+    ck_assert_uint_le(reapHeldBytes(&reap), 2 * (SHARD_PENDING + 32 * 1024 + 2 * (size_t)CHUNKS));
+    ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    ck_assert_uint_le(reapHeldBytes(&reap), 2 * (size_t)CHUNKS);
+    end();
+}
+END_TEST
+
+/* The whole reap has freed nothing, and so has no free lists yet, when chunks with free blocks come to it. */
+START_TEST(free_blocks_come_to_a_reap_without_lists)
+{
+    enum { OBJECTS = 1000 };
+    static char *objects[OBJECTS];
+    needs(begin(_i), vcpu_lacks);
+    memset((void *)(uintptr_t)&reap_behind(reap)->own, 0xa5, sizeof reap_behind(reap)->own);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 16));
+    vcpu_be(1);
+    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&reap, 64);
+    for (unsigned i = 0; i < OBJECTS; i += 2) reapFree(&reap, objects[i]);
+    ck_assert_uint_eq(stats_of(reap).live_objects, OBJECTS / 2 + 1);
+    vcpu_be(0);
+    for (unsigned i = 0; i < OBJECTS * 3; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 48));
+    ck_assert_uint_eq(stats_of(reap).live_objects, OBJECTS / 2 + 1 + OBJECTS * 3);
+    end();
+}
+END_TEST
+
+/* --- misuse ---------------------------------------------------------------------------------- */
+
+static void *handle;
+
+static void free_it(void *object) { reapFree(&handle, object); }
+static void free_it_elsewhere(void *object)
+{
+    vcpu_be(2);
+    reapFree(&handle, object);
+}
+static void hoard_free_it(void *object) { hoard_free(object); }
+static void resize_it(void *object)
+{
+    vcpu_be(2);
+    reapRealloc(&handle, object, 1000);
+}
+static void measure_it(void *object) { reapUsableSize(object); }
+
+static void assert_ends(void (*fn)(void *), const char *call, void *object, const char *what)
+{
+    struct outcome outcome = run_child(fn, object);
+    ck_assert_msg(is_misuse(&outcome, call, object, what), "%s: %s, %s", call, what, outcome.text);
+}
+
+static void assert_is_freed(void *object)
+{
+    for (unsigned id = 0; id < 3; id++) {
+        vcpu_be(id);
+        assert_ends(free_it, "reapFree", object, "freed twice");
+        assert_ends(free_it_elsewhere, "reapFree", object, "freed twice");
+        assert_ends(hoard_free_it, "hoard_free", object, "not a live object");
+        assert_ends(resize_it, "reapRealloc", object, "not a live object");
+        assert_ends(measure_it, "reapUsableSize", object, "not a live object");
+    }
+}
+
+/* At once: while the freed object waits in an outbox, on the list of its shard, and later. */
+START_TEST(freed_by_another_processor)
+{
+    static const size_t sizes[] = {16, 40, 1000, 3000};
+    void *objects[4], *more[100], *owner;
+    needs(begin(_i), vcpu_lacks);
+    handle = reap;
+    for (unsigned i = 0; i < 4; i++) objects[i] = reapMalloc(&reap, sizes[i]);
+    for (unsigned i = 0; i < 100; i++) {
+        more[i] = reapMalloc(&reap, 100);
+        if (i % 10 == 0) ck_assert_ptr_nonnull(reapMalloc(&reap, 100)); /* its chunk stays */
+    }
+    vcpu_be(1);
+    for (unsigned i = 0; i < 4; i++) {
+        reapFree(&reap, objects[i]);
+        ck_assert_int_eq(reapOf(objects[i], &owner), -1);
+        assert_is_freed(objects[i]);
+        vcpu_be(1);
+    }
+    for (unsigned i = 0; i < 100; i++) reapFree(&reap, more[i]);
+    assert_is_freed(more[0]);
+    assert_is_freed(more[99]);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 10);
+    assert_is_freed(more[50]);
+    end();
+}
+END_TEST
+
+START_TEST(no_objects_of_the_reap)
+{
+    needs(begin(_i), vcpu_lacks);
+    handle = reap;
+    char *object = reapMalloc(&reap, 100), *stranger = reapMalloc(&other, 100);
+    vcpu_be(1);
+    char *second = reapMalloc(&reap, 100), *third = reapMalloc(&other, 100);
+    for (unsigned id = 0; id < 3; id++) {
+        vcpu_be(id);
+        assert_ends(free_it, "reapFree", object + 16, "not the start of an object");
+        assert_ends(free_it, "reapFree", second + 16, "not the start of an object");
+        assert_ends(free_it, "reapFree", object + 1, "not the start of an object");
+        assert_ends(free_it, "reapFree", stranger, "an object of another reap");
+        assert_ends(free_it, "reapFree", third, "an object of another reap");
+        assert_ends(resize_it, "reapRealloc", third, "an object of another reap");
+        assert_ends(free_it, "reapFree", &object, "not a reap's object");
+    }
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *models = new_case("models", 120), *tests = new_case("tests", 60);
+    tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
+    tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, free_blocks_come_to_a_reap_without_lists, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
+    return run_cases("shards", models, tests, (TCase *)NULL);
+}
