@@ -49,8 +49,8 @@ struct heap {
     struct list empty;
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
-    struct bin bins[CLASSES];
     struct heap_counts counts;
+    struct bin bins[CLASSES]; /* last: a small process touches few of them */
 };
 
 static inline uint64_t *heap_slot(const struct heap *heap, unsigned class)
