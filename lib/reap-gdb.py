@@ -132,7 +132,7 @@ class Held:
             self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
-            self.held += 8192 << int(reap['child_log'])
+            self.held += 8192 << int(reap['child_votes']) % 4
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):

@@ -8,10 +8,10 @@
  *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
  *     large         | chunk header | one object                                                |
  *
- * Children of one parent are alike (the requests of a connection). When a child has outgrown its first chunk,
- * the next child begins with a bigger one, up to 32 KiB; when half of it was enough, with a smaller one.
- * Only children of today's size have a say: of many that live at once, most began before the last step.
- * Roots, and first children, begin with 8 KiB.
+ * Children of one parent are alike (the requests of a connection). When the first one of them has outgrown
+ * its first chunk, or later most of them do, the next child begins with a bigger one, up to 32 KiB; when half
+ * of it was enough for most, with a smaller one. Only children of today's size have a vote: of many that live
+ * at once, most began before the last step. Roots, and first children, begin with 8 KiB.
  *
  * Vocabulary
  *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
@@ -195,7 +195,7 @@ struct reap {
     _Atomic(uint32_t) lock;
     uint16_t born;              /* the parent's marks that were open when it was made, and still are */
     uint8_t flags;              /* enum reap_flag */
-    _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
+    _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: see below */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
@@ -370,10 +370,13 @@ static inline uint16_t reap_depth(const struct reap *reap)
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
-/* The bytes of the first chunk of the next child. */
+/* The bytes of the first chunk of the next child. The two low bits of child_votes say how often it doubles;
+ * the others are a signed number: the votes for more less those for less. */
+enum { REAP_VOTE = 4 };
 static inline size_t reap_child_size(const struct reap *parent)
 {
-    return (size_t)REAP_FIRST_SIZE << atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
+    return (size_t)REAP_FIRST_SIZE << (votes % REAP_VOTE);
 }
 
 /* Where the block that starts at unit ends. */
