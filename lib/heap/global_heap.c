@@ -21,7 +21,7 @@ struct level {
 };
 
 static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
-static struct level by_cache[TOPOLOGY_CACHES] = {
+static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     /* one for each cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 

@@ -50,8 +50,8 @@ struct heap {
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
     _Atomic uint32_t unseen;    /* superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
-    struct bin bins[CLASSES];
     struct heap_counts counts;
+    struct bin bins[CLASSES]; /* last: a small process touches few of them */
 };
 
 static inline uint64_t *heap_slot(const struct heap *heap, unsigned class)
