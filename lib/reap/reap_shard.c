@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "hoard.h"
 #include "reap/misuse.h"
@@ -35,6 +37,16 @@ struct reap_shard *shard_enter_locked(const struct shard_table *table)
     return NULL;
 }
 
+/* Sleeps. A thread that waits for a shard may hold the reap: so this must be no cancellation point, as libc's
+ * own call is. */
+static void nap(long ns)
+{
+    int saved = errno;
+    struct timespec time = {.tv_nsec = ns};
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+    errno = saved;
+}
+
 /* The holder may be a stopped thread, of lower priority too: so this ends in sleep. */
 void shard_wait(unsigned round)
 {
@@ -43,8 +55,7 @@ void shard_wait(unsigned round)
     } else if (round < 32) {
         sched_yield();
     } else {
-        struct timespec nap = {.tv_nsec = round < 64 ? 50 * 1000 : 1000 * 1000};
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        nap(round < 64 ? 50 * 1000 : 1000 * 1000);
     }
 }
 
@@ -65,7 +76,7 @@ static void take_stopped(struct reap_shard *shard)
         shard_wait(round);
         holder = 0;
     }
-    atomic_fetch_sub(&shard->stopped, 1);
+    lock_uncount(&shard->stopped);
 }
 
 /* Takes the shard of this thread's own id without stopping it. */
@@ -199,13 +210,14 @@ void shard_drain(struct shard_table *table, const struct reap *reap)
 
 /* --- gathering ------------------------------------------------------------------------------- */
 
-/* Gatherings that have begun and ended, in all reaps. */
-static _Atomic unsigned begun, ended;
+/* Gatherings that have begun, and those that go on, in all reaps. */
+static _Atomic unsigned begun;
+static _Atomic(uint32_t) going;
 
 bool shard_chunk_is_known(const struct reap_chunk *chunk, bool *is_live)
 {
     unsigned before = atomic_load(&begun);
-    bool all_ended = atomic_load(&ended) == before;
+    bool all_ended = atomic_load(&going) == 0;
     *is_live = reap_chunk_is_live(chunk);
     atomic_thread_fence(memory_order_acquire);
     return *is_live || (all_ended && atomic_load(&begun) == before);
@@ -223,6 +235,7 @@ bool shard_chunk_is_live(const struct reap_chunk *chunk)
 static void merge_all(struct shard_home *home)
 {
     struct reap *whole = home->main.reap;
+    atomic_fetch_add(&going, 1);
     atomic_fetch_add(&begun, 1);
     FOR_EACH_SHARD(shard, home) for (unsigned i = 0; i < BOXES; i++) deliver_all(&shard->boxes[i]);
     FOR_EACH_SHARD(shard, home)
@@ -230,7 +243,7 @@ static void merge_all(struct shard_home *home)
         drain(shard->reap);
         if (shard->reap != whole) reap_bare_merge(shard->reap, whole);
     }
-    atomic_fetch_add(&ended, 1);
+    lock_uncount(&going);
 }
 
 void shard_gather(struct shard_table *table)
@@ -348,7 +361,7 @@ void shard_end(struct shard_table *table)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-void shard_fork_child_begins(void) { ended = begun; }
+void shard_fork_child_begins(void) { going = 0; }
 
 bool shard_is_entered(const struct shard_table *table)
 {
@@ -380,17 +393,18 @@ void shard_go_on(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        if (shard->forks) atomic_fetch_sub(&shard->stopped, 1);
+        if (shard->forks) lock_uncount(&shard->stopped);
         shard->forks = false;
     }
 }
 
-void shard_fork_child(const struct shard_table *table)
+void shard_fork_child(const struct shard_table *table, bool held)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        uint64_t holder = table->home->gathered ? SHARD_TAKEN : 0;
-        if (atomic_load(&shard->holder) != shard_me()) atomic_store(&shard->holder, holder);
+        uint64_t holder = atomic_load(&shard->holder);
+        bool stays = holder == shard_me() || (held && holder == SHARD_TAKEN);
+        if (!stays) atomic_store(&shard->holder, table->home->gathered ? SHARD_TAKEN : 0);
         atomic_store(&shard->stopped, 0);
         shard->forks = false;
     }

@@ -181,10 +181,11 @@ void shard_fork_child_begins(void);
 bool shard_is_entered(const struct shard_table *table);
 
 /* Stops all shards (true); is no other thread in one, after the next fence? Lets them go on; in the child the
- * shards are free that threads had entered which it does not have. */
+ * shards are free that threads had entered, or taken, which it does not have (held: this thread holds the
+ * reap, and has taken them itself). */
 bool shard_stop_all(const struct shard_table *table);
 bool shard_all_are_free(const struct shard_table *table);
 void shard_go_on(const struct shard_table *table);
-void shard_fork_child(const struct shard_table *table);
+void shard_fork_child(const struct shard_table *table, bool held);
 
 #endif
