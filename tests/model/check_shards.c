@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reap/reap_stats.h"
 #include "vcpu.h"
 
 enum { SLOTS = 400, STEPS = 30000, CHUNKS = 1 << 20 };
@@ -348,6 +349,28 @@ START_TEST(free_blocks_come_to_a_reap_without_lists)
 }
 END_TEST
 
+/* A look from outside may find a shard in the midst of a change, and then leaves it out. */
+START_TEST(a_look_at_a_shard_that_changes)
+{
+    struct reap_stats stats;
+    needs(begin(_i), vcpu_lacks);
+    reapMalloc(&reap, 100);
+    vcpu_be(1);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
+    const struct reap *whole = reap_behind(reap);
+    struct reap *bare = shard_first(table_of(reap))->reap;
+    reap_stats_of_others(whole, &stats);
+    ck_assert_uint_eq(stats.chunks, 2);
+    ck_assert_uint_eq(stats.live_objects, 2);
+    bare->chunks->owner = NULL;
+    reap_stats_of_others(whole, &stats);
+    ck_assert_uint_eq(stats.chunks, 1);
+    ck_assert_uint_eq(stats.live_objects, 1);
+    bare->chunks->owner = bare;
+    end();
+}
+END_TEST
+
 /* --- misuse ---------------------------------------------------------------------------------- */
 
 static void *handle;
@@ -440,6 +463,7 @@ int main(void)
     tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, free_blocks_come_to_a_reap_without_lists, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_look_at_a_shard_that_changes, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
     return run_cases("shards", models, tests, (TCase *)NULL);
