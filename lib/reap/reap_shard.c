@@ -16,6 +16,9 @@
 enum {
     FIRST_IDS = 8,   /* of the first table */
     PATIENCE = 64,   /* calls that take the lock after other threads were interrupted */
+    DELAY = 1024, /* calls that take the lock while much of the memory is free */
+    DELAYS = 64, /* so often after a gathering */
+    SPARSE_MIN = 1024 * 1024, /* bytes; a smaller reap may have any part of them free */
     BOX = 32,        /* objects in an outbox */
     BOX_UNITS = 1024, /* units in an outbox */
     MANY_UNITS = 1 << 24 /* an object counts as so many at most */
@@ -251,6 +254,7 @@ void shard_gather(struct shard_table *table)
     struct shard_home *home = table->home;
     ASSERT(!home->gathered);
     home->patience = take_all(home) ? PATIENCE : 0;
+    home->delays = DELAYS;
     if (home->shards->next) merge_all(home);
     home->gathered = true;
 }
@@ -260,6 +264,25 @@ void shard_scatter(struct shard_table *table)
     ASSERT(table->home->gathered);
     table->home->gathered = false;
     FOR_EACH_SHARD(shard, table->home) let_go(shard);
+}
+
+/* Is more than half of the memory free? With one shard it is of no account: that uses it. */
+static bool is_sparse(const struct shard_home *home)
+{
+    const struct reap *whole = home->main.reap;
+    size_t held = whole->held - whole->spare_bytes;
+    return home->shards->next && held >= SPARSE_MIN && held / 2 > reap_chunk_live_bytes(whole);
+}
+
+void shard_try_scatter(struct shard_table *table)
+{
+    struct shard_home *home = table->home;
+    if (home->delays > 0 && is_sparse(home)) {
+        home->delays--;
+        home->patience = DELAY;
+    } else {
+        shard_scatter(table);
+    }
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */

@@ -330,6 +330,34 @@ START_TEST(memory_goes_back_without_its_processor)
 }
 END_TEST
 
+/* Objects are replaced at random, by four processors, and now and then a call needs the whole reap. What it
+ * has gathered is used before the shards take new chunks. */
+START_TEST(gathered_memory_is_used)
+{
+    enum { OBJECTS = 5000, ROUNDS = 100, EACH = 1000 };
+    static void *objects[OBJECTS];
+    size_t parts = 0, most = 0;
+    needs(begin(_i), vcpu_lacks);
+    seed = 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned n = 0; n < EACH; n++) {
+            unsigned i = any(OBJECTS);
+            vcpu_be(any(4));
+            reapFree(&reap, objects[i]);
+            objects[i] = reapMalloc(&reap, 16 + any(2000));
+        }
+        struct reap_stats stats = stats_of(reap);
+        size_t part = stats.chunk_bytes * 100 / stats.live_bytes;
+        if (round < ROUNDS / 4) continue;
+        parts += part;
+        if (part > most) most = part;
+    }
+    ck_assert_uint_le(parts / (ROUNDS - ROUNDS / 4), 230);
+    ck_assert_uint_le(most, 300);
+    end();
+}
+END_TEST
+
 /* The whole reap has freed nothing, and so has no free lists yet, when chunks with free blocks come to it. */
 START_TEST(free_blocks_come_to_a_reap_without_lists)
 {
@@ -462,6 +490,7 @@ int main(void)
     tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
     tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, gathered_memory_is_used, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, free_blocks_come_to_a_reap_without_lists, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, a_look_at_a_shard_that_changes, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
