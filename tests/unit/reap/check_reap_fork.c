@@ -42,7 +42,7 @@ static int in_child(int (*body)(void))
 static int clear_and_destroy(void)
 {
     reapFreeAll(&parent);
-    bool valid = reap_is_valid(parent, NULL) && stats_of(parent).children == 0;
+    bool valid = reap_is_valid(reap_behind(parent), NULL) && stats_of(parent).children == 0;
     valid = valid && reapMalloc(&parent, 1000);
     reapDestroy(&parent);
     return !valid;
@@ -619,12 +619,20 @@ START_TEST(a_handler_forks)
 }
 END_TEST
 
-int main(void)
+/* In one mode: an ordinary parent and reaps, or shared ones. */
+static TCase *case_in(enum reap_mode mode)
 {
-    TCase *tests = new_case("reap_fork", 60);
+    TCase *tests = case_of_mode("reap_fork", mode);
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, others_end_children);
     tcase_add_test(tests, others_allocate);
+    return tests;
+}
+
+int main(void)
+{
+    TCase *tests = case_in(MODE_ORDINARY);
     tcase_add_test(tests, one_was_being_destroyed);
     tcase_add_test(tests, others_are_in_reaps);
     tcase_add_test(tests, the_forking_thread_is_in_reaps);
@@ -635,5 +643,5 @@ int main(void)
     TCase *steps = new_case("reap_fork_stepped", 60);
     tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
     tcase_add_loop_test(steps, a_handler_forks, 0, SHARED_CALLS);
-    return run_cases("reap_fork", tests, steps, (TCase *)NULL);
+    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_SHARDS), steps, (TCase *)NULL);
 }
