@@ -55,6 +55,7 @@ void *reapCalloc(void **handle, size_t n, size_t size)
     }
     USED struct reap_use use = reap_use(handle, "reapCalloc");
     void *object = reap_alloc_zeroed(use.reap, bytes, &zeroed);
+    if (UNLIKELY(!object) && reap_use_whole(&use)) object = reap_alloc_zeroed(use.reap, bytes, &zeroed);
     return object && !zeroed ? memset(object, 0, bytes) : object;
 }
 
@@ -65,7 +66,8 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return reap_alloc_aligned(use.reap, alignment, size);
+    void *object = reap_alloc_aligned(use.reap, alignment, size);
+    return LIKELY(object || !reap_use_whole(&use)) ? object : reap_alloc_aligned(use.reap, alignment, size);
 }
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
@@ -77,7 +79,7 @@ static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
 static NOINLINE void *realloc_null(void **handle, size_t size)
 {
     USED struct reap_use use = reap_use(handle, "reapRealloc");
-    return reap_alloc_any(use.reap, size);
+    return reap_use_malloc(&use, size);
 }
 
 void *reapRealloc(void **handle, void *object, size_t size)

@@ -70,7 +70,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     }
     stats->live_bytes += live * REAP_UNIT;
     stats->live_objects += count_objects(&copy, top);
-    stats->chunks++;
+    stats->chunks += copy.size != 0; /* the first one of a shard is none */
     return true;
 }
 
@@ -106,7 +106,7 @@ static void count_shards(const struct reap *reap, struct reap_stats *stats)
     for (const struct reap_shard *shard = shard_first(reap_face_table(face)); shard; shard = shard->next) {
         if (shard->reap == reap) continue;
         count(shard->reap, count_others, &more);
-        stats->chunks += more.chunks - 1; /* the first one is none */
+        stats->chunks += more.chunks;
         stats->live_bytes += more.live_bytes;
         stats->live_objects += more.live_objects;
     }
