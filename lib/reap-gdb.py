@@ -132,12 +132,12 @@ class Held:
             self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
-            self.held += 8192 << int(reap['child_log'])
+            self.held += 8192 << int(reap['child_votes']) % 4
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
         limit, top = int(chunk['end_unit']), top_of(reap, chunk)
-        self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
+        self.bytes += (int(chunk['live_above']) + int(chunk['sweep_below']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
             return

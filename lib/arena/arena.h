@@ -39,7 +39,6 @@ enum {
 _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
 
 struct arena {
-    struct superblock slots[ARENA_SLOTS];
     char *base;                /* NULL: no memory */
     _Atomic uint64_t used;     /* a bit per slot: claimed. All are set in a struct that has no free slots */
     _Atomic uint64_t heads;    /* of the used slots, the first of each superblock and span */
@@ -53,6 +52,7 @@ struct arena {
     size_t mapping;      /* bytes, for a large object; 0: an arena of slots */
     struct arena_group *group;
     struct arena *next; /* the list of all structs, which only grows */
+    _Alignas(64) struct superblock slots[ARENA_SLOTS]; /* last: a small process touches few of them */
 };
 
 /* Guesses at descriptors, for the fast path of free. The guess for a pointer is its slot in the arena where a
@@ -61,7 +61,7 @@ struct arena {
  * `none`. */
 enum { ARENA_GUESSES = 1024 };
 struct arena_guesses {
-    struct arena none;
+    struct superblock none[ARENA_SLOTS];
     _Atomic intptr_t offset[ARENA_GUESSES];
 };
 extern HIDDEN struct arena_guesses arena_guesses;
@@ -72,13 +72,13 @@ static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
     uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
     intptr_t offset = atomic_load_explicit(
         &arena_guesses.offset[address >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
-    return (struct superblock *)((char *)&arena_guesses.none + offset + slot);
+    return (struct superblock *)((char *)arena_guesses.none + offset + slot);
 }
 
 static inline void arena_learn(struct arena *arena, const void *pointer)
 {
     atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)],
-                          (char *)arena - (char *)&arena_guesses.none, memory_order_relaxed);
+                          (char *)arena->slots - (char *)arena_guesses.none, memory_order_relaxed);
 }
 
 /* Returns the descriptor of the slot; for a mapping, one that has no blocks. */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sched.h>
 
-struct arena_guesses arena_guesses;
+SPARSE struct arena_guesses arena_guesses;
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 

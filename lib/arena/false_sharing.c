@@ -150,7 +150,7 @@ struct notes {
 
 /* Notes have numbers from 1. They lie in metadata, 32 together, and are used again, never given back. */
 enum { NOTES_TOGETHER = 32, NOTES_MAX = SHARING_NOTES_GLOBAL - 1 };
-static _Atomic(struct notes *) notes_table[NOTES_MAX / NOTES_TOGETHER + 1];
+static SPARSE _Atomic(struct notes *) notes_table[NOTES_MAX / NOTES_TOGETHER + 1];
 static _Atomic unsigned notes_made;
 static _Atomic uint64_t notes_unused; /* first number : 32 | changes : 32 */
 

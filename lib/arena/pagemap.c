@@ -5,7 +5,8 @@
 
 enum { STEP = 1 << PAGEMAP_SHIFT }; /* bytes */
 
-_Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
+/* Programs have their memory at the upper end of their addresses. */
+SPARSE_USED_AT_END _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
 /* Makes a leaf. Of two threads that make one at once, the first one's stays. */
 static struct pagemap_leaf *make_leaf(_Atomic(struct pagemap_leaf *) *root)

@@ -30,17 +30,23 @@ static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 
 
 enum { STEPS = 8 /* classes to a doubling */ };
 
+/* From 1 to 2 KiB. The first one is 1 KiB and a header of up to 16 bytes (SQLite's texts grow to 1032 bytes).
+ * The others are at most an eighth apart, in whole cache lines. */
+static const uint16_t above_1_kib[STEPS] = {1040, 1152, 1280, 1408, 1536, 1728, 1920, 2048};
+
 /* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. Above 2 KiB: the
  * sizes of which a superblock holds a number of blocks, but not sizes nearer to each other than an eighth. */
 static unsigned fill_sizes(void)
 {
     unsigned c = 0, size = 0, doubling = BLOCK_UNIT;
-    while (size < SUPERBLOCK / 32) {
+    while (size < KIB) {
         if (size >= 2 * doubling) doubling *= 2;
         unsigned least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
         size += doubling / STEPS > least ? doubling / STEPS : least;
         sizes[++c] = (uint16_t)size;
     }
+    for (unsigned i = 0; i < STEPS; i++) sizes[++c] = above_1_kib[i];
+    size = sizes[c];
     for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
         if (blocks > 2 && fitting(blocks - 1) * STEPS <= size * (STEPS + 1)) continue;
         if (untouched(blocks) != 0)

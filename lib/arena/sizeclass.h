@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sizeclass.h: from sizes to classes and back.
  *
- *     bytes   16 32 .. 128   160 .. 256   288 .. 512   576 .. 1024   1152 .. 2048   2304 .. 21824 32768
- *     steps        16            32           32           64           128       by blocks in a superblock
+ *     bytes   16 .. 128   160 .. 256   288 .. 512   576 .. 1024   1040 1152 .. 2048   2304 .. 21824 32768
+ *     steps       16           32           32           64          112 to 192     by blocks in a superblock
  *
  * Classes are 16 bytes apart up to 128 bytes and 32 up to 256. Above there are eight to a doubling, so that a
- * block is at most 9/8 of the requested size (ASPLOS 2000 has 1.2). Above 2 KiB a class is the largest size
- * of which a superblock holds a given number of blocks, in whole cache lines but for one class. These sizes
- * are about as far apart as smaller ones, and two more classes fill wide gaps. The last three classes are for
- * chunks of reaps. Class 0 is no class: tables that are still zero lead to the slow path.
+ * block is at most 9/8 of the requested size (ASPLOS 2000 has 1.2). One of them is 1 KiB and a header. Above
+ * 2 KiB a class is the largest size of which a superblock holds a given number of blocks, in whole cache
+ * lines but for one class. These sizes are about as far apart as smaller ones, and two more classes fill wide
+ * gaps. The last three classes are for chunks of reaps. Class 0 is no class: tables that are still zero lead
+ * to the slow path.
  */
 #ifndef SIZECLASS_H
 #define SIZECLASS_H

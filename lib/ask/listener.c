@@ -61,7 +61,7 @@ static pid_t owner;   /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
 static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
-static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
+static SPARSE char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
 static struct service service;

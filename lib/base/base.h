@@ -27,6 +27,20 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORT __attribute__((visibility("default")))
 
+/* For a large table of which most processes touch little, or nothing. The linker puts these behind all other
+ * variables (sparse.ld), which then lie together on a few pages. Three tables are touched in each process,
+ * one at its end and two at their start: these lie side by side, or beside the other variables, and share
+ * pages. In a debug build locks are not zero. */
+#ifdef REAP_DEBUG
+#define SPARSE_AT(place)
+#else
+#define SPARSE_AT(place) __attribute__((section(".bss.sparse" place)))
+#endif
+#define SPARSE SPARSE_AT("")
+#define SPARSE_FIRST SPARSE_AT(".first")                 /* used from its start */
+#define SPARSE_USED_AT_END SPARSE_AT(".used_at_end")     /* its end lies before ... */
+#define SPARSE_USED_AT_START SPARSE_AT(".used_at_start") /* ... the start of this one */
+
 #define KIB ((size_t)1024)
 #define MIB (KIB * KIB)
 

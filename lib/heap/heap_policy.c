@@ -51,7 +51,7 @@ static unsigned dealt_for(unsigned allocations)
  * has ever taken an id from `used` on. */
 enum { COMMON = 0 };
 
-static pthread_mutex_t owners[IDS_MAX];
+static SPARSE pthread_mutex_t owners[IDS_MAX];
 static _Atomic unsigned used;
 
 static void make_owners(unsigned end)

@@ -123,6 +123,21 @@ static bool show(char *at, size_t size)
     return true;
 }
 
+/* Between these two a tool lets this thread touch the zones, and no other thread hides them. */
+static void begin_zones(const struct apart *apart, size_t size)
+{
+    if (!watched) return;
+    guarded_map_hold();
+    each_zone(apart, size, show);
+}
+
+static void end_zones(const struct apart *apart, size_t size)
+{
+    if (!watched) return;
+    each_zone(apart, size, hide);
+    guarded_map_let_go();
+}
+
 static bool is_untouched(char *at, size_t size) { return is_filled(at, size, ZONE_BYTE); }
 
 void *guarded_alloc(size_t alignment, size_t size, void **object, size_t *held)
@@ -160,19 +175,21 @@ static void set_size(struct apart *apart, size_t size)
 void guarded_set_size(void *header, size_t size)
 {
     struct apart *apart = header;
-    if (watched) each_zone(apart, size, show);
+    begin_zones(apart, size);
     set_size(apart, size);
-    if (watched) each_zone(apart, size, hide);
+    end_zones(apart, size);
 }
 
 bool guarded_is_intact(const void *header)
 {
     const struct apart *apart = header;
     if (zone == 0) return true;
-    if (watched) each_zone(apart, apart->size, show);
-    bool intact = each_zone(apart, apart->size, is_untouched);
-    if (watched) each_zone(apart, apart->size, hide);
-    return intact;
+    size_t size = __atomic_load_n(&apart->size, __ATOMIC_ACQUIRE);
+    begin_zones(apart, size);
+    bool intact = each_zone(apart, size, is_untouched);
+    end_zones(apart, size);
+    if (LIKELY(intact) || size >= __atomic_load_n(&apart->size, __ATOMIC_ACQUIRE)) return intact;
+    return guarded_is_intact(header); /* another thread asked for its usable size meanwhile, and may use it */
 }
 
 /* --- a line about an object ------------------------------------------------------------------- */

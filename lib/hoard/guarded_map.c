@@ -149,6 +149,9 @@ bool guarded_map_is_kept(const void *pointer)
     return is_kept;
 }
 
+void guarded_map_hold(void) { lock_take(&map.lock); }
+void guarded_map_let_go(void) { lock_give(&map.lock); }
+
 void guarded_map_fork_prepare(void) { lock_for_fork(&map.lock); }
 void guarded_map_fork_parent(void) { lock_after_fork(&map.lock); }
 void guarded_map_fork_child(void) { lock_reset(&map.lock); }

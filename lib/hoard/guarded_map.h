@@ -41,6 +41,12 @@ void *guarded_map_find_dead(const void *pointer);
 /* Does a dead piece that held the pointer still keep its memory? Then no other object is there. */
 bool guarded_map_is_kept(const void *pointer);
 
+/* Between these two no other thread uses the map. They also serve for what threads do one after the other
+ * with the zones of objects: a tool that is told that they may be touched must not be told otherwise before
+ * they were. */
+void guarded_map_hold(void);
+void guarded_map_let_go(void);
+
 void guarded_map_fork_prepare(void);
 void guarded_map_fork_parent(void);
 void guarded_map_fork_child(void);

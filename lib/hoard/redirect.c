@@ -19,7 +19,7 @@ enum { TEXTS = 128 }; /* for a text that has no room here, ld.so is asked each t
 
 /* libc's texts come first, then others in the order of their first call of malloc. The text of an unloaded
  * library stays. If libc later loads a module at its place, the module counts as the program's. */
-static struct text {
+static SPARSE struct text {
     uintptr_t start, end;
     bool is_system;
 } texts[TEXTS];

@@ -15,7 +15,7 @@
 #include "base/report.h"
 #include "base/small_file.h"
 
-static char given[1024]; /* the file's name, as the user gave it */
+static SPARSE char given[1024]; /* the file's name, as the user gave it */
 
 /* The report goes out in one write, so that processes which add to one file do not mix their lines. */
 struct page {

@@ -16,7 +16,7 @@ struct run {
     _Atomic uintptr_t piece, piece_end;
 };
 
-static struct {
+static SPARSE struct {
     struct lock lock;
     _Atomic unsigned count; /* runs */
     unsigned pieces;

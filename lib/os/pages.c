@@ -21,7 +21,7 @@ static void *map(void *hint, size_t size)
 enum { STUCK_MAX = 256 };
 enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_THERE };
 
-static struct piece {
+static SPARSE struct piece {
     _Atomic enum piece_state state;
     bool is_dirty; /* it may not read as zero */
     char *start;

@@ -16,8 +16,8 @@ unsigned topology_caches = 1;
 const char *topology_root = "/sys/devices/system/cpu";
 
 /* These stay untouched zero pages where there is one cache and cores do not matter. */
-static uint16_t core_of[TOPOLOGY_CPUS]; /* core number plus one; 0: the CPU is a core of its own */
-static uint8_t cache_of[TOPOLOGY_CPUS];
+static SPARSE uint16_t core_of[TOPOLOGY_CPUS]; /* core number plus one; 0: the CPU is a core of its own */
+static SPARSE uint8_t cache_of[TOPOLOGY_CPUS];
 
 unsigned topology_core(unsigned cpu)
 {

@@ -28,7 +28,7 @@ __thread struct reap_quota_notice *reap_quota_notice;
 #define notice reap_quota_notice
 
 enum { NOTICES = 256 }; /* functions that run at once */
-static struct reap_quota_notice notices[NOTICES];
+static SPARSE struct reap_quota_notice notices[NOTICES];
 
 static struct reap_quota_notice *take_notice(void)
 {

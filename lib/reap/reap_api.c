@@ -28,17 +28,16 @@ static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
 
-static NOINLINE void *malloc_checked(void *handle, size_t size)
+static NOINLINE void *malloc_checked(void *reap, size_t size)
 {
-    struct reap *reap = *(void **)handle;
     return reap_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap)) return malloc_checked(handle, size);
-    return reap_alloc_or(reap, size, malloc_checked, handle);
+    if (UNLIKELY(!reap)) return malloc_checked(reap, size);
+    return reap_alloc_or(reap, size, malloc_checked, reap);
 }
 
 void *reapCalloc(void **handle, size_t n, size_t size)

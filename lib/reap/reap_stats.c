@@ -60,7 +60,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     struct reap_chunk copy;
     if (!chunk_is_readable(chunk, sizeof copy)) return false;
     memcpy(&copy, chunk, sizeof copy);
-    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = copy.live_units;
+    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = reap_chunk_live(&copy);
     if (copy.owner != reap) return false;
     if (copy.kind != REAP_WHOLE) {
         size_t bytes = (top / 64 + 1) * sizeof(uint64_t);

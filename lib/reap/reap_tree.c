@@ -65,7 +65,7 @@ size_t reap_tree_count(struct reap *parent)
 
 /* --- adopting -------------------------------------------------------------------------------- */
 
-static struct reap adopters; /* no reap: adopting threads take its lock */
+static SPARSE struct reap adopters; /* no reap: adopting threads take its lock */
 
 void reap_tree_adopt_begin(void) { reap_tree_lock(&adopters); }
 void reap_tree_adopt_end(void) { reap_tree_unlock(&adopters); }

@@ -13,11 +13,11 @@ enum {
 };
 static_assert(STORE / ALIGN <= TABLE / 2, "searches of the table must end soon");
 
-static _Alignas(64) char store[STORE];
+static SPARSE _Alignas(64) char store[STORE];
 static _Atomic(uint32_t) used; /* bytes of the store */
-static _Atomic(struct reap_name *) table[TABLE];
-static _Atomic(struct reap_name *) cache[CACHE];
-static _Atomic(uint32_t) seen[CACHE]; /* the hash of the last text here that was not found */
+static SPARSE _Atomic(struct reap_name *) table[TABLE];
+static SPARSE _Atomic(struct reap_name *) cache[CACHE];
+static SPARSE _Atomic(uint32_t) seen[CACHE]; /* the hash of the last text here that was not found */
 
 static uint32_t hash(const char *text, size_t size)
 {

@@ -12,7 +12,7 @@ enum {
 
 bool kept_chunks_on;
 
-static _Atomic(struct reap_chunk *) kept[KEPT];
+static SPARSE _Atomic(struct reap_chunk *) kept[KEPT];
 static _Atomic unsigned turn;
 static _Atomic size_t bytes;
 

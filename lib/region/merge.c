@@ -42,7 +42,7 @@ bool reap_bare_begin_chunk(struct reap *reap)
 static void pass_on(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
     chunk->pinned = 0;
-    if (chunk->live_units == 0) {
+    if (reap_chunk_live(chunk) == 0) {
         reap_chunk_release(from, chunk);
         return;
     }

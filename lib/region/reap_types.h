@@ -8,10 +8,10 @@
  *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
  *     large         | chunk header | one object                                                |
  *
- * Children of one parent are alike (the requests of a connection). When a child has outgrown its first chunk,
- * the next child begins with a bigger one, up to 32 KiB; when half of it was enough, with a smaller one.
- * Only children of today's size have a say: of many that live at once, most began before the last step.
- * Roots, and first children, begin with 8 KiB.
+ * Children of one parent are alike (the requests of a connection). When the first one of them has outgrown
+ * its first chunk, or later most of them do, the next child begins with a bigger one, up to 32 KiB; when half
+ * of it was enough for most, with a smaller one. Only children of today's size have a vote: of many that live
+ * at once, most began before the last step. Roots, and first children, begin with 8 KiB.
  *
  * Vocabulary
  *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
@@ -37,7 +37,7 @@
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block or in the hole
  *     - each free block is on exactly the free list of its size; a block of a draining chunk is on none
- *     - live_units is a chunk's units without those of its free blocks
+ *     - reap_chunk_live is a chunk's units without those of its free blocks
  *     - the block before the hole is live: freeing it moves the bump pointer over all free blocks before it
  *     - each chunk has a live object, except for the first, the current one, spares and those with records
  *     - the sweep list has chunks of the reap, and exactly those whose node says so
@@ -125,8 +125,9 @@ struct reap_chunk {
     uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
     size_t end_unit;   /* unit past the last object; records lie beyond */
-    size_t live_units; /* end_unit - first - the units in free blocks: the hole counts as live */
-    size_t sweep_below; /* a free calls reap_free_rest when live_units falls below it */
+    ptrdiff_t live_above;  /* the chunk's live units (reap_chunk_live) less sweep_below: so a free counts and
+                              compares at once */
+    ptrdiff_t sweep_below; /* a free calls reap_free_rest when the live units fall below it */
     size_t fast_free_end; /* fast paths free blocks that start below this unit; 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
     struct list_node to_sweep;  /* on the sweep list */
@@ -195,7 +196,7 @@ struct reap {
     _Atomic(uint32_t) lock;
     uint16_t born;              /* the parent's marks that were open when it was made, and still are */
     uint8_t flags;              /* enum reap_flag */
-    _Atomic(uint8_t) child_log; /* doublings of REAP_FIRST_SIZE that children begin with */
+    _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: see below */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
@@ -330,11 +331,24 @@ static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_c
     return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->end_unit;
 }
 
+/* A chunk's units without those in free blocks: the hole counts as live. */
+static inline size_t reap_chunk_live(const struct reap_chunk *chunk)
+{
+    return (size_t)(chunk->live_above + chunk->sweep_below);
+}
+
 /* The units of a chunk's live objects, without the hole. */
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    ASSERT(chunk->live_units >= chunk->end_unit - reap_chunk_top(reap, chunk));
-    return chunk->live_units - (chunk->end_unit - reap_chunk_top(reap, chunk));
+    ASSERT(reap_chunk_live(chunk) >= chunk->end_unit - reap_chunk_top(reap, chunk));
+    return reap_chunk_live(chunk) - (chunk->end_unit - reap_chunk_top(reap, chunk));
+}
+
+/* Sets below how many live units a free calls reap_free_rest. With all units of the chunk, each free does. */
+static inline void reap_chunk_sweep_below(struct reap_chunk *chunk, ptrdiff_t units)
+{
+    chunk->live_above += chunk->sweep_below - units;
+    chunk->sweep_below = units;
 }
 
 /* The unit of a chunk's last mark. */
@@ -370,10 +384,13 @@ static inline uint16_t reap_depth(const struct reap *reap)
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
-/* The bytes of the first chunk of the next child. */
+/* The bytes of the first chunk of the next child. The two low bits of child_votes say how often it doubles;
+ * the others are a signed number: the votes for more less those for less. */
+enum { REAP_VOTE = 4 };
 static inline size_t reap_child_size(const struct reap *parent)
 {
-    return (size_t)REAP_FIRST_SIZE << atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
+    return (size_t)REAP_FIRST_SIZE << (votes % REAP_VOTE);
 }
 
 /* Where the block that starts at unit ends. */

@@ -103,14 +103,24 @@ void reap_region_learn_size(const struct reap *reap)
     ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
-    unsigned log = atomic_load_explicit(&parent->child_log, memory_order_relaxed);
+    uint8_t state = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
+    unsigned log = state % REAP_VOTE;
+    int votes = (int8_t)(state - log) / REAP_VOTE;
     if (first->size != (size_t)REAP_FIRST_SIZE << log) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
     bool half = reap->current == first && reap_unit(first, reap->bump) < first->size / REAP_UNIT / 2;
-    if (outgrown && log < REAP_FIRST_LOG)
-        atomic_store_explicit(&parent->child_log, (uint8_t)(log + 1), memory_order_relaxed);
-    else if (!outgrown && half && log > 0)
-        atomic_store_explicit(&parent->child_log, (uint8_t)(log - 1), memory_order_relaxed);
+    votes += outgrown || (log > 0 && !half) ? 1 : -1;
+    if (votes > 0) {
+        if (outgrown && log < REAP_FIRST_LOG) log++;
+        votes = 0;
+    } else if (log > 0 && votes <= REAP_VOTES_SHRINK) {
+        log--;
+    } else if (votes < REAP_VOTES_MIN) {
+        votes = REAP_VOTES_MIN;
+    }
+    ASSERT(log <= REAP_FIRST_LOG && votes <= 0 && votes >= REAP_VOTES_MIN);
+    state = (uint8_t)(votes * REAP_VOTE + (int)log);
+    atomic_store_explicit(&parent->child_votes, state, memory_order_relaxed);
 }
 
 /* Clears the tag of a chunk that is on no list, and gives it back. */

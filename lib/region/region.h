@@ -16,13 +16,19 @@ struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *ch
  * chunk lies in it, and size is the buffer's, at least REAP_BUFFER_MIN. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create_from(const struct chunk_source *backing, size_t size);
 
-/* Tells the parent of a reap that ends how big the next child's first chunk should be. */
+enum {
+    REAP_VOTES_MIN = -8,   /* so many small children count, however many there were */
+    REAP_VOTES_SHRINK = -4 /* at which the first chunk of the next child is halved, if it was doubled */
+};
+
+/* Votes, for a reap that ends, on how big its parent's next child's first chunk should be. */
 void reap_region_learn_size(const struct reap *reap);
 static inline void reap_region_learn(const struct reap *reap)
 {
+    enum { SETTLED = (uint8_t)(REAP_VOTES_MIN * REAP_VOTE) }; /* on 8 KiB: a small child changes nothing */
     bool outgrown = reap->peak > reap_first_chunk(reap)->size;
-    if (outgrown || atomic_load_explicit(&reap->parent->child_log, memory_order_relaxed) > 0)
-        reap_region_learn_size(reap);
+    uint8_t votes = atomic_load_explicit(&reap->parent->child_votes, memory_order_relaxed);
+    if (outgrown || votes != SETTLED) reap_region_learn_size(reap);
 }
 
 /* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead. */

@@ -582,8 +582,8 @@ static void change_cpus(void *seconds)
     for (time_t end = time(NULL) + (time_t)(intptr_t)seconds; time(NULL) < end; usleep(1000)) {
         cpu_set_t set;
         CPU_ZERO(&set);
-        for (unsigned cpu = 0; cpu < n; cpu++)
-            if (random_below(&chance, 2)) CPU_SET(cpu, &set);
+        for (unsigned i = 0; i < n; i++)
+            if (random_below(&chance, 2)) CPU_SET(i, &set);
         pthread_setaffinity_np(threads[random_below(&chance, 4)], sizeof set, &set);
     }
     over = true;

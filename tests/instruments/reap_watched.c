@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_instrumented.sh and
  * reap_asan.sh, one mistake at a time. */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/expect.h"
 #include "reap.h"
@@ -39,6 +42,26 @@ static void all_that_is_usable(void)
     reapDestroy(&child);
 }
 
+/* For a fifth of a second. */
+static void *ask_often(void *object)
+{
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 5; clock() < end;)
+        for (int i = 0; i < 100; i++)
+            if (reapUsableSize(object) < 5) abort();
+    return NULL;
+}
+
+/* Any thread may ask for the usable size; with redzones each answer is written behind the object. */
+static void asked_by_two_threads(void)
+{
+    pthread_t thread;
+    char *object = reapMalloc(&reap, 5);
+    if (pthread_create(&thread, NULL, ask_often, object)) abort();
+    ask_often(object);
+    pthread_join(thread, NULL);
+    reapFree(&reap, object);
+}
+
 /* What it gives back is chunks of other reaps then. */
 static void a_large_one_that_becomes_small(void)
 {
@@ -56,6 +79,7 @@ static void a_large_one_that_becomes_small(void)
 static void nothing_wrong(void)
 {
     a_large_one_that_becomes_small();
+    asked_by_two_threads();
     for (int round = 0; round < 3; round++) {
         char *objects[300];
         for (int i = 0; i < 300; i++) memset(objects[i] = reapMalloc(&reap, (size_t)i * 7), i, (size_t)i * 7);

@@ -129,6 +129,22 @@ START_TEST(pages_of_sqlite_fill_a_superblock)
 }
 END_TEST
 
+/* Its strings grow to 1 KiB and a header. */
+START_TEST(a_kib_with_a_header_takes_no_more_than_that)
+{
+    enum { ASKED = 1032, USABLE = 1040, BLOCKS = SUPERBLOCK / USABLE };
+    use_path(_i, NULL);
+    pin_to(0);
+    const struct superblock *first = superblock_of(hoard_malloc(ASKED));
+    for (unsigned i = 1; i < BLOCKS; i++) {
+        void *block = hoard_malloc(ASKED);
+        ck_assert_ptr_eq(superblock_of(block), first);
+        ck_assert_uint_eq(hoard_usable_size(block), USABLE);
+    }
+    ck_assert_uint_eq(hoard_usable_size(hoard_malloc(KIB)), KIB);
+}
+END_TEST
+
 /* Beyond 32 MiB the kernel moves pages: nothing is copied, so nothing is touched for the first time. */
 START_TEST(a_mapping_moves_without_a_copy)
 {
@@ -162,6 +178,7 @@ int main(void)
     tcase_add_loop_test(waste, blocks_are_at_most_a_quarter_too_large_on_average, 0, MIXES * PATHS);
     tcase_add_loop_test(waste, what_is_held_is_at_most_a_quarter_too_much, 0, MIXES * PATHS);
     tcase_add_loop_test(waste, pages_of_sqlite_fill_a_superblock, 0, PATHS);
+    tcase_add_loop_test(waste, a_kib_with_a_header_takes_no_more_than_that, 0, PATHS);
     tcase_add_loop_test(resizing, a_block_stays_within_its_class_and_down_to_half_of_it, 0, PATHS);
     tcase_add_loop_test(resizing, a_span_grows_and_shrinks_in_place, 0, PATHS);
     tcase_add_loop_test(resizing, a_mapping_moves_without_a_copy, 0, PATHS);

@@ -266,7 +266,7 @@ START_TEST(a_chunk_of_records_alone)
     while (it->bump_max - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
     ck_assert_ptr_eq(it->bump_max, (char *)reap_address(chunk, chunk->first));
     while (it->current == chunk) reapOnDestroy(&reap, ignore, NULL);
-    ck_assert(chunk->live_units == 0 && !chunk->frees);
+    ck_assert(reap_chunk_live(chunk) == 0 && !chunk->frees);
     reapUnmark(&reap, &inner);
     reapUnmark(&reap, &outer);
     assert_valid(reap);

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What the library itself costs a small process in memory that no other process shares: the pages that it has written
+# to, of its data, its tables and its descriptors, and one page of each size class in use.
+. "${srcdir:-.}/tests/support/preload-lib.sh"
+need readelf
+
+readelf -S "$preload" >"$tmp/sections"
+grep -q '\.bss\.sparse' "$tmp/sections" || {
+    echo "skipped: the tables lie between the variables (a debug build, or a linker that does not take lib/sparse.ld)"
+    exit 77
+}
+
+# The least of some runs: where the stack begins is by chance.
+least() {
+    best=
+    for _ in 1 2 3 4 5; do
+        figure=$("$@" "$top_builddir/tests/preload/small") || {
+            status=$?
+            [ $status -ne 77 ] || echo "skipped: no /proc/self/smaps_rollup"
+            exit $status
+        }
+        [ -n "$best" ] && [ "$best" -le "$figure" ] || best=$figure
+    done
+    echo "$best"
+}
+bad=0
+without=$(least env) || { echo "$without"; exit 77; }
+for path in $paths; do
+    options=$(options_of "$path")
+    with=$(least env REAP_OPTIONS="$options" LD_PRELOAD="$preload") || { echo "$path: $with"; bad=1; continue; }
+    echo "$path: $with KiB, $without without the library"
+    [ $((with - without)) -le 60 ] || bad=1
+done
+exit $bad
