@@ -38,7 +38,7 @@ void must_die(const char *call, const void *pointer, void (*mistake)(void *arg),
 
 /* threads.c */
 op_fn do_send, do_receive, do_loose_alloc, do_loose_build, do_loose_free, do_loose_resize, do_loose_move;
-op_fn do_loose_look;
+op_fn do_loose_look, do_loose_whole;
 op_fn do_quiet_mark, do_public_child, do_busy_marks;
 void threads_begin(struct world *worlds, const struct program *program);
 void threads_end(struct world *worlds);

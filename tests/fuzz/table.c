@@ -80,6 +80,7 @@ const struct op ops[] = {
     {"reapMove, shared", OTHERS, 3, TOGETHER, do_loose_move, NULL},
     {"a look at what is shared", OTHERS, 2, TOGETHER, do_loose_look, NULL},
     {"a builder, shared", OTHERS, 4, TOGETHER, do_loose_build, NULL},
+    {"the whole of what is shared", OTHERS, 2, TOGETHER, do_loose_whole, NULL},
     {"reapAppend", BUILD, 14, NESTED, do_append, check_touched},
     {"reapAppendString", BUILD, 6, NESTED, do_append_string, NULL},
     {"reapAppendf", BUILD, 8, NESTED, do_appendf, check_touched},

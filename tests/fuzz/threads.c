@@ -16,6 +16,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #if FUZZ_SANITIZED
 #define free hoard_free
@@ -438,6 +440,78 @@ static int count_bytes(void *object, size_t size, void *sum)
     CHECK(reapUsableSize(object) == size, "reapWalk in a shared reap shows another size");
     *(size_t *)sum += size;
     return 0;
+}
+
+/* One thread at a time, since marks nest. Nothing is rewound: the objects that came meanwhile are others'. */
+static void mark_for_a_while(void **handle, unsigned which, unsigned size)
+{
+    static _Atomic(int) marked[SHARED];
+    reap_mark outer, inner;
+    if (atomic_exchange(&marked[which], 1)) return;
+    reapMark(handle, &outer);
+    void *object = reapMalloc(handle, size);
+    reapMark(handle, &inner);
+    reapFree(handle, object);
+    reapUnmark(handle, &outer);
+    atomic_store(&marked[which], 0);
+}
+
+static void no_function(void *arg) { (void)arg; }
+
+/* The child finds the shared reaps whole, whatever other threads do in them. */
+static void fork_and_use(unsigned size)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        size_t sum = 0;
+        struct reap_stats stats;
+        for (unsigned i = 0; i < SHARED; i++) {
+            reapFree(&shared[i], reapMalloc(&shared[i], size));
+            sum = 0;
+            if (reapWalk(&shared[i], count_bytes, &sum) != 0 || reapStats(&shared[i], &stats) != 0) _exit(1);
+            if (stats.live_bytes != sum) _exit(2);
+            reapDestroy(&shared[i]);
+        }
+        _exit(0);
+    }
+    CHECK(pid < 0 || (waitpid(pid, &status, 0) == pid && status == 0),
+          "the child of a fork beside shared reaps ends with %x", (unsigned)status);
+}
+
+/* Calls that need the whole of a shared reap. */
+void do_loose_whole(const struct record *rec)
+{
+    void **handle = spelled(&shared[rec->slot % SHARED]);
+    if (me->nest) return;
+    SAY("whole(&shared[%u], %u);", rec->slot % (unsigned)SHARED, rec->extra % 16u);
+    switch (rec->extra % 16) {
+    case 0:
+        fork_and_use(rec->size % 5000u);
+        break;
+    case 1:
+    case 2:
+        reapTrim(handle, rec->size);
+        break;
+    case 3:
+    case 4:
+        CHECK(reapOnDestroy(handle, no_function, me) == 0 || errno == ENOMEM, "reapOnDestroy, shared");
+        reapCancelOnDestroy(handle, no_function, me);
+        break;
+    case 5:
+    case 6:
+        if (reapEntered()) break; /* perhaps another shared one */
+        reapEnterQuietly(handle);
+        reapLeave();
+        break;
+    case 7:
+    case 8:
+        CHECK(reapHeldBytes(handle) >= 8192, "reapHeldBytes, shared");
+        break;
+    default:
+        mark_for_a_while(handle, rec->slot % (unsigned)SHARED, rec->size % 5000u);
+    }
 }
 
 void do_loose_look(const struct record *rec)
