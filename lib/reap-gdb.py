@@ -137,7 +137,7 @@ class Held:
 
     def add(self, reap, chunk):
         limit, top = int(chunk['end_unit']), top_of(reap, chunk)
-        self.bytes += (int(chunk['live_units']) - (limit - top)) * UNIT
+        self.bytes += (int(chunk['live_above']) + int(chunk['sweep_below']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
             return

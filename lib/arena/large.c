@@ -80,7 +80,10 @@ bool large_resize(struct arena *arena, void *object, size_t size)
     if (size > ARENA_SPAN_MAX || size <= CLASS_SIZE_MAX) return false;
     struct superblock *first = arena_slot(arena, object);
     unsigned n = arena_span(first), want = slots_for(size);
-    return want == n || arena_resize(first, n, (int)want - (int)n);
+    if (want == n) return true;
+    bool done = arena_resize(first, n, (int)want - (int)n);
+    if (want < n) arena_purge_after_free();
+    return done;
 }
 
 /* A place for an object that has outgrown its span, and that may grow again. Beyond 4 MiB that is a mapping,

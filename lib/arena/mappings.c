@@ -66,9 +66,10 @@ static size_t rounded(struct arena *arena)
 {
     size_t size = arena->mapping, up = align_up(size, ARENA), down = align_down(size, ARENA);
     size_t to = up == size || pages_resize(arena->base, size, up) ? up : down;
+    if (to == 0) return 0;
     if (to < size) {
         pagemap_clear(arena->base + to, size - to);
-        if (to == 0 || !pages_resize(arena->base, size, to)) return 0;
+        if (!pages_resize(arena->base, size, to)) return 0;
     }
     arena_count_mapped(to, size);
     return to;

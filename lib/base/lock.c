@@ -221,24 +221,21 @@ void lock_give_on(struct lock *lock)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-enum {
-    CAUGHT = 1 << 30, /* in lock_depth: the present fork interrupted this thread within a lock */
-    PATIENCE = 50     /* yields of the CPU to the holder of a lock */
-};
+enum { PATIENCE = 50 }; /* yields of the CPU to the holder of a lock */
 
 __thread unsigned lock_depth;
 
 void lock_fork_begin(void)
 {
     begin_ranks_of_fork();
-    if (lock_depth != 0) lock_depth |= CAUGHT;
+    if (lock_depth != 0) lock_depth |= LOCK_CAUGHT;
 }
 
-void lock_fork_end(void) { lock_depth &= ~(unsigned)CAUGHT; }
+void lock_fork_end(void) { lock_depth &= ~(unsigned)LOCK_CAUGHT; }
 
 void lock_for_fork(struct lock *lock)
 {
-    if ((lock_depth & CAUGHT) == 0) {
+    if ((lock_depth & LOCK_CAUGHT) == 0) {
         lock_take(lock);
     } else {
         unsigned left = PATIENCE;
@@ -323,7 +320,7 @@ void gate_open(struct gate *gate)
 
 void gate_close_for_fork(struct gate *gate)
 {
-    if ((lock_depth & CAUGHT) == 0) {
+    if ((lock_depth & LOCK_CAUGHT) == 0) {
         gate_close(gate);
         note_taken_by_fork(&gate->closers);
         gate->closers.forker = &lock_depth;

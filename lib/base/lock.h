@@ -186,6 +186,9 @@ static inline void lock_take(struct lock *lock)
 /* Each gate that the thread passes adds this to lock_depth. */
 enum { LOCK_GATE = 1 << 16 };
 
+/* A bit of lock_depth: the present fork interrupted this thread within a lock. */
+enum { LOCK_CAUGHT = 1 << 30 };
+
 /* The number of locks that this thread holds or is about to take. Gates do not count. */
 static inline unsigned lock_held(void) { return lock_depth & (LOCK_GATE - 1); }
 

@@ -26,6 +26,7 @@ static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
 _Atomic(struct superblock *) global_heap_queued;
+_Atomic uint32_t global_heap_unseen;
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 
@@ -284,8 +285,9 @@ static bool refile_soon(struct superblock *sb)
 
 /* While a superblock was queued here, no thread could queue it to the heap that it has gone to since.
  * `forward` does this now. */
-static void take_queued(void (*forward)(struct superblock *sb))
+void global_heap_take_queued(void (*forward)(struct superblock *sb))
 {
+    atomic_store_explicit(&global_heap_unseen, 0, memory_order_relaxed);
     struct superblock *next, *sb = superblock_take_queued(&global_heap_queued);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
@@ -317,7 +319,7 @@ void global_heap_settle(void)
 
 struct superblock *global_heap_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
 {
-    take_queued(forward);
+    global_heap_take_queued(forward);
     struct level *here = level_here();
     struct superblock *sb = take(here, class, id);
     if (sb == NULL && here != &top) sb = take(&top, class, id);
@@ -333,15 +335,17 @@ bool global_heap_free(struct superblock *sb, void *block)
     struct level *level = lock_level_of(sb);
     bool here = is_on(level, sb);
     ASSERT(!here || sb->role.owner == OWNER_NONE);
-    if (here && superblock_free_unowned(sb, block)) refile(level, sb);
+    bool due = here && superblock_free_unowned(sb, block);
+    if (due) refile(level, sb);
     unlock(level);
+    if (due) arena_purge_after_free(); /* it may have been the last block in it */
     if (!here) settle_all();
     return here;
 }
 
 void global_heap_collect(void (*forward)(struct superblock *sb))
 {
-    take_queued(forward);
+    global_heap_take_queued(forward);
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
     lock_take(&top.lock);

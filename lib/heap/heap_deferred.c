@@ -18,7 +18,7 @@ bool heap_collect_queued(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
     bool mine = true;
-    struct superblock *next, *sb = superblock_take_queued(&heap->queued);
+    struct superblock *next, *sb = heap_take_queued(heap);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
         if (!is_on(heap, sb))

@@ -32,13 +32,8 @@ static void free_locked(struct superblock *sb, void *block)
     }
 }
 
-void heap_free_slow(struct superblock *sb, void *block)
+static void free_of_other(struct superblock *sb, void *block)
 {
-    ASSERT(superblock_has_number(sb, block_number(sb, block)));
-    if (heap_path_is_locked()) {
-        free_locked(sb, block);
-        return;
-    }
     PROBE(remote_free, block, sb);
     struct heap *mine = heap_mine();
     if (mine != NULL) {
@@ -47,6 +42,17 @@ void heap_free_slow(struct superblock *sb, void *block)
     }
     struct chain chain = chain_of_block(sb, block);
     heap_make_pending(sb, &chain);
+}
+
+void heap_free_slow(struct superblock *sb, void *block)
+{
+    ASSERT(superblock_has_number(sb, block_number(sb, block)));
+    if (heap_path_is_locked()) {
+        free_locked(sb, block);
+        return;
+    }
+    free_of_other(sb, block);
+    if (UNLIKELY(atomic_load_explicit(&heap_queues_are_long, memory_order_relaxed))) heap_empty_queues();
 }
 
 /* Is the block free? The heap is locked, and visited. The superblock has no owner and is not active for the

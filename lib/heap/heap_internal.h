@@ -48,6 +48,7 @@ struct heap {
     _Atomic(struct superblock *) queued;
     struct list empty;
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
+    _Atomic uint32_t unseen;    /* superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
     struct bin bins[CLASSES]; /* last: a small process touches few of them */
@@ -197,6 +198,13 @@ void heap_enqueue(struct superblock *sb);
 /* Queues a superblock again to the heap where it is now, if it has pending blocks. */
 void heap_enqueue_onward(struct superblock *sb);
 
+/* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
+struct superblock *heap_take_queued(struct heap *heap);
+
+/* A queue of so many superblocks is long. Set when a queue becomes long, or longer by as many. */
+enum { HEAP_UNSEEN = 16 };
+extern HIDDEN _Atomic bool heap_queues_are_long;
+
 /* In a forked child: queues the queued superblocks again, with a new mark. So superblocks that a thread of
  * the parent had only marked can be queued. */
 void heap_queue_fork_child(void);
@@ -211,5 +219,8 @@ void heap_visit_ends(struct heap *heap);
 /* Gives idle superblocks of other heaps to the global heap, before the arenas ask the OS for memory. True: it
  * gave some. In transit, without a lock. */
 bool heap_scavenge(const struct heap *mine);
+
+/* Empties long queues, whose heaps seem to do nothing any more. For a thread that frees, without a lock. */
+void heap_empty_queues(void);
 
 #endif

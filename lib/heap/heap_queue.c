@@ -6,6 +6,22 @@
  * the parent may have marked a superblock without having put it on the list. */
 static volatile uint8_t heap_queue_mark = 1;
 
+/* A heap looks at its queue when its threads need memory. Threads that sleep, or have ended, never do. So the
+ * thread that makes a queue long empties it itself after its free. */
+_Atomic bool heap_queues_are_long;
+
+struct superblock *heap_take_queued(struct heap *heap)
+{
+    atomic_store_explicit(&heap->unseen, 0, memory_order_relaxed);
+    return superblock_take_queued(&heap->queued);
+}
+
+static void count_unseen(_Atomic uint32_t *unseen)
+{
+    uint32_t before = atomic_fetch_add_explicit(unseen, 1, memory_order_relaxed);
+    if (before % HEAP_UNSEEN == HEAP_UNSEEN - 1) atomic_store(&heap_queues_are_long, true);
+}
+
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
     ASSERT(sb->queued != 0);
@@ -20,8 +36,10 @@ void heap_enqueue(struct superblock *sb)
     uint8_t mark = heap_queue_mark;
     if (atomic_load(&sb->queued) == mark || atomic_exchange(&sb->queued, mark) == mark) return;
     unsigned id = superblock_role(sb).heap;
-    ASSERT(id >= HEAP_NONE || heap_get(id) != NULL);
-    push(id < HEAP_NONE ? &heap_get(id)->queued : &global_heap_queued, sb);
+    struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
+    ASSERT(id >= HEAP_NONE || heap != NULL);
+    push(heap != NULL ? &heap->queued : &global_heap_queued, sb);
+    count_unseen(heap != NULL ? &heap->unseen : &global_heap_unseen);
     if (heap_queue_mark != mark)
         atomic_store(&sb->queued, heap_queue_mark); /* a signal's handler has forked meanwhile */
 }

@@ -103,7 +103,7 @@ static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock));
     bool left = false;
-    struct superblock *next, *sb = superblock_take_queued(&heap->queued);
+    struct superblock *next, *sb = heap_take_queued(heap);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
         if (superblock_role(sb).heap != heap->id)
@@ -157,6 +157,19 @@ bool heap_scavenge(const struct heap *mine)
         n += heap->orphan ? give_all(heap) : give_queued(heap);
     }
     return n != 0;
+}
+
+COLD void heap_empty_queues(void)
+{
+    if (!atomic_exchange(&heap_queues_are_long, false)) return;
+    gate_enter(&heap_transit);
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+        if (atomic_load_explicit(&heap->unseen, memory_order_relaxed) >= HEAP_UNSEEN) give_queued(heap);
+    if (atomic_load_explicit(&global_heap_unseen, memory_order_relaxed) >= HEAP_UNSEEN)
+        global_heap_take_queued(heap_enqueue);
+    gate_leave(&heap_transit);
+    arena_purge_after_free();
 }
 
 void heap_give_idle(void)

@@ -376,13 +376,25 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 
 /* --- setting --------------------------------------------------------------------------------- */
 
-/* Gives back the rooms and extras of all reaps of a tree. Returns the live bytes of the tree. */
+/* Hold all shared reaps of a tree, and let them go. In between other threads may call free() for an object of
+ * theirs, which would otherwise change the bytes that live. */
+static void hold_tree(struct reap *top)
+{
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap))
+        if (reap_is_shared(reap)) reap_shared_hold_alone(reap);
+}
+
+static void let_go_tree(struct reap *top)
+{
+    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap))
+        if (reap_is_shared(reap)) reap_shared_let_go(reap);
+}
+
+/* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
-        HELD struct reap *held = reap_is_shared(reap) ? reap_shared_hold_alone(reap) : NULL;
-        (void)held;
         reap_chunk_adopt(reap);
         if (reap->flags & REAP_LIMITED) {
             reap_quota_open(reap);
@@ -402,13 +414,12 @@ static void leave(struct reap *reap)
     reap->flags &= (uint8_t)~REAP_LIMITED;
 }
 
-/* Puts those reaps of a tree that were directly below one limiter directly below another one. NULL: none. */
+/* Puts those reaps of a held tree that were directly below one limiter directly below another one. NULL:
+ * none. */
 static void relink(struct reap *top, struct reap *from, struct reap *to)
 {
     for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
         struct reap_share *share = &reap->share;
-        HELD struct reap *held = reap_is_shared(reap) ? reap_shared_hold_alone(reap) : NULL;
-        (void)held;
         bool limited = reap->flags & REAP_LIMITED;
         if (limited && share->bytes && share->above == from && reap != to) share->above = to;
         if ((limited ? share->limiter : NULL) != from) continue;
@@ -445,10 +456,8 @@ static void remove_own(struct reap *reap)
     relink(reap, reap, above);
 }
 
-bool reap_quota_set(struct reap *reap, size_t bytes)
+static bool set(struct reap *reap, size_t bytes)
 {
-    ASSERT_SOUND(reap);
-    see_jump(__builtin_frame_address(0));
     size_t live = squeeze(reap);
     if (!bytes) {
         remove_own(reap);
@@ -462,6 +471,16 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
     reap->share.bytes = bytes;
     set_account(reap, live);
     return true;
+}
+
+bool reap_quota_set(struct reap *reap, size_t bytes)
+{
+    ASSERT_SOUND(reap);
+    see_jump(__builtin_frame_address(0));
+    hold_tree(reap);
+    bool done = set(reap, bytes);
+    let_go_tree(reap);
+    return done;
 }
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
@@ -518,11 +537,9 @@ void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes)
     reap_quota_passed(to, from, bytes);
 }
 
-bool reap_quota_adopt(struct reap *top, const struct reap *parent)
+/* Draws for a held tree on the limiters of `to`, and gives its bytes back to those of `from`. */
+static bool pass_tree(struct reap *top, struct reap *from, struct reap *to)
 {
-    struct reap *from = reap_quota_of(top) ? top->share.above : first_limiter(top);
-    struct reap *to = first_limiter(parent);
-    if (from == to) return true;
     struct reap *shared = common(to, from);
     size_t live = squeeze(top);
     if (draw(to, shared, false, live)) {
@@ -532,4 +549,15 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent)
     undraw(from, shared, false, live);
     relink(top, from, to);
     return true;
+}
+
+bool reap_quota_adopt(struct reap *top, const struct reap *parent)
+{
+    struct reap *from = reap_quota_of(top) ? top->share.above : first_limiter(top);
+    struct reap *to = first_limiter(parent);
+    if (from == to) return true;
+    hold_tree(top);
+    bool done = pass_tree(top, from, to);
+    let_go_tree(top);
+    return done;
 }

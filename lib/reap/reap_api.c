@@ -28,17 +28,16 @@ static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &
                   offsetof(struct reap, starts) == offsetof(struct reap_front, starts) && REAP_UNIT == 16,
               "reap_bump in reap.h takes objects as reapMalloc does");
 
-static NOINLINE void *malloc_checked(void *handle, size_t size)
+static NOINLINE void *malloc_checked(void *reap, size_t size)
 {
-    struct reap *reap = *(void **)handle;
     return reap_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap)) return malloc_checked(handle, size);
-    return reap_alloc_or(reap, size, malloc_checked, handle);
+    if (UNLIKELY(!reap)) return malloc_checked(reap, size);
+    return reap_alloc_or(reap, size, malloc_checked, reap);
 }
 
 void *reapCalloc(void **handle, size_t n, size_t size)
@@ -56,6 +55,7 @@ void *reapCalloc(void **handle, size_t n, size_t size)
     }
     USED struct reap_use use = reap_use(handle, "reapCalloc");
     void *object = reap_alloc_zeroed(use.reap, bytes, &zeroed);
+    if (UNLIKELY(!object) && reap_use_whole(&use)) object = reap_alloc_zeroed(use.reap, bytes, &zeroed);
     return object && !zeroed ? memset(object, 0, bytes) : object;
 }
 
@@ -66,7 +66,8 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return reap_alloc_aligned(use.reap, alignment, size);
+    void *object = reap_alloc_aligned(use.reap, alignment, size);
+    return LIKELY(object || !reap_use_whole(&use)) ? object : reap_alloc_aligned(use.reap, alignment, size);
 }
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
@@ -78,7 +79,7 @@ static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
 static NOINLINE void *realloc_null(void **handle, size_t size)
 {
     USED struct reap_use use = reap_use(handle, "reapRealloc");
-    return reap_alloc_any(use.reap, size);
+    return reap_use_malloc(&use, size);
 }
 
 void *reapRealloc(void **handle, void *object, size_t size)

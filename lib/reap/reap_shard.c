@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "hoard.h"
 #include "reap/misuse.h"
@@ -14,6 +16,9 @@
 enum {
     FIRST_IDS = 8,   /* of the first table */
     PATIENCE = 64,   /* calls that take the lock after other threads were interrupted */
+    DELAY = 1024, /* calls that take the lock while much of the memory is free */
+    DELAYS = 64, /* so often after a gathering */
+    SPARSE_MIN = 1024 * 1024, /* bytes; a smaller reap may have any part of them free */
     BOX = 32,        /* objects in an outbox */
     BOX_UNITS = 1024, /* units in an outbox */
     MANY_UNITS = 1 << 24 /* an object counts as so many at most */
@@ -35,6 +40,16 @@ struct reap_shard *shard_enter_locked(const struct shard_table *table)
     return NULL;
 }
 
+/* Sleeps. A thread that waits for a shard may hold the reap: so this must be no cancellation point, as libc's
+ * own call is. */
+static void nap(long ns)
+{
+    int saved = errno;
+    struct timespec time = {.tv_nsec = ns};
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+    errno = saved;
+}
+
 /* The holder may be a stopped thread, of lower priority too: so this ends in sleep. */
 void shard_wait(unsigned round)
 {
@@ -43,8 +58,7 @@ void shard_wait(unsigned round)
     } else if (round < 32) {
         sched_yield();
     } else {
-        struct timespec nap = {.tv_nsec = round < 64 ? 50 * 1000 : 1000 * 1000};
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+        nap(round < 64 ? 50 * 1000 : 1000 * 1000);
     }
 }
 
@@ -65,7 +79,7 @@ static void take_stopped(struct reap_shard *shard)
         shard_wait(round);
         holder = 0;
     }
-    atomic_fetch_sub(&shard->stopped, 1);
+    lock_uncount(&shard->stopped);
 }
 
 /* Takes the shard of this thread's own id without stopping it. */
@@ -199,13 +213,14 @@ void shard_drain(struct shard_table *table, const struct reap *reap)
 
 /* --- gathering ------------------------------------------------------------------------------- */
 
-/* Gatherings that have begun and ended, in all reaps. */
-static _Atomic unsigned begun, ended;
+/* Gatherings that have begun, and those that go on, in all reaps. */
+static _Atomic unsigned begun;
+static _Atomic(uint32_t) going;
 
 bool shard_chunk_is_known(const struct reap_chunk *chunk, bool *is_live)
 {
     unsigned before = atomic_load(&begun);
-    bool all_ended = atomic_load(&ended) == before;
+    bool all_ended = atomic_load(&going) == 0;
     *is_live = reap_chunk_is_live(chunk);
     atomic_thread_fence(memory_order_acquire);
     return *is_live || (all_ended && atomic_load(&begun) == before);
@@ -223,6 +238,7 @@ bool shard_chunk_is_live(const struct reap_chunk *chunk)
 static void merge_all(struct shard_home *home)
 {
     struct reap *whole = home->main.reap;
+    atomic_fetch_add(&going, 1);
     atomic_fetch_add(&begun, 1);
     FOR_EACH_SHARD(shard, home) for (unsigned i = 0; i < BOXES; i++) deliver_all(&shard->boxes[i]);
     FOR_EACH_SHARD(shard, home)
@@ -230,7 +246,7 @@ static void merge_all(struct shard_home *home)
         drain(shard->reap);
         if (shard->reap != whole) reap_bare_merge(shard->reap, whole);
     }
-    atomic_fetch_add(&ended, 1);
+    lock_uncount(&going);
 }
 
 void shard_gather(struct shard_table *table)
@@ -238,6 +254,7 @@ void shard_gather(struct shard_table *table)
     struct shard_home *home = table->home;
     ASSERT(!home->gathered);
     home->patience = take_all(home) ? PATIENCE : 0;
+    home->delays = DELAYS;
     if (home->shards->next) merge_all(home);
     home->gathered = true;
 }
@@ -247,6 +264,25 @@ void shard_scatter(struct shard_table *table)
     ASSERT(table->home->gathered);
     table->home->gathered = false;
     FOR_EACH_SHARD(shard, table->home) let_go(shard);
+}
+
+/* Is more than half of the memory free? With one shard it is of no account: that uses it. */
+static bool is_sparse(const struct shard_home *home)
+{
+    const struct reap *whole = home->main.reap;
+    size_t held = whole->held - whole->spare_bytes;
+    return home->shards->next && held >= SPARSE_MIN && held / 2 > reap_chunk_live_bytes(whole);
+}
+
+void shard_try_scatter(struct shard_table *table)
+{
+    struct shard_home *home = table->home;
+    if (home->delays > 0 && is_sparse(home)) {
+        home->delays--;
+        home->patience = DELAY;
+    } else {
+        shard_scatter(table);
+    }
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
@@ -348,7 +384,7 @@ void shard_end(struct shard_table *table)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-void shard_fork_child_begins(void) { ended = begun; }
+void shard_fork_child_begins(void) { going = 0; }
 
 bool shard_is_entered(const struct shard_table *table)
 {
@@ -380,17 +416,18 @@ void shard_go_on(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        if (shard->forks) atomic_fetch_sub(&shard->stopped, 1);
+        if (shard->forks) lock_uncount(&shard->stopped);
         shard->forks = false;
     }
 }
 
-void shard_fork_child(const struct shard_table *table)
+void shard_fork_child(const struct shard_table *table, bool held)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        uint64_t holder = table->home->gathered ? SHARD_TAKEN : 0;
-        if (atomic_load(&shard->holder) != shard_me()) atomic_store(&shard->holder, holder);
+        uint64_t holder = atomic_load(&shard->holder);
+        bool stays = holder == shard_me() || (held && holder == SHARD_TAKEN);
+        if (!stays) atomic_store(&shard->holder, table->home->gathered ? SHARD_TAKEN : 0);
         atomic_store(&shard->stopped, 0);
         shard->forks = false;
     }

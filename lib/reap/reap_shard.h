@@ -25,7 +25,9 @@
  * reap is as a reap without shards is, and the code for marks, walks and limits knows nothing of shards.
  * Where the call ends, the reap *scatters*: the shards are free again. It does not while it has a limit or a
  * mark, or while it is watched; then each call takes the lock. It waits for some calls too if the gathering
- * has interrupted other threads: so calls that gather cost each call beside them a small part of that.
+ * has interrupted other threads: so calls that gather cost each call beside them a small part of that. It
+ * also waits while more than half of its memory is free: for what a scattered reap allocates, all shards but
+ * one take new chunks, and objects in the chunks that were gathered only die.
  *
  * Vocabulary
  *     holder    the thread that has entered the shard, as the address of its lock_depth; or SHARD_TAKEN
@@ -90,6 +92,7 @@ struct shard_home {
     struct shard_table *table;
     size_t bytes;      /* of memory, with tables and shards */
     unsigned patience; /* calls until the reap scatters */
+    unsigned delays;   /* how often it may still wait, for free memory to be used */
     bool gathered;
     _Alignas(64) struct reap_shard main; /* of the whole reap */
 };
@@ -153,6 +156,9 @@ static inline bool shard_is_gathered(const struct shard_table *table)
 void shard_gather(struct shard_table *table);
 void shard_scatter(struct shard_table *table);
 
+/* Scatters, or waits for free memory to be used. */
+void shard_try_scatter(struct shard_table *table);
+
 /* Where a call ends, while the reap is gathered: scatters, if it may. */
 static inline void shard_call_ends(struct shard_table *table, const struct reap *whole)
 {
@@ -160,7 +166,7 @@ static inline void shard_call_ends(struct shard_table *table, const struct reap 
     if (table->home->patience > 0)
         table->home->patience--;
     else
-        shard_scatter(table);
+        shard_try_scatter(table);
 }
 
 /* Frees the pending objects of one shard's reap. */
@@ -181,10 +187,11 @@ void shard_fork_child_begins(void);
 bool shard_is_entered(const struct shard_table *table);
 
 /* Stops all shards (true); is no other thread in one, after the next fence? Lets them go on; in the child the
- * shards are free that threads had entered which it does not have. */
+ * shards are free that threads had entered, or taken, which it does not have (held: this thread holds the
+ * reap, and has taken them itself). */
 bool shard_stop_all(const struct shard_table *table);
 bool shard_all_are_free(const struct shard_table *table);
 void shard_go_on(const struct shard_table *table);
-void shard_fork_child(const struct shard_table *table);
+void shard_fork_child(const struct shard_table *table, bool held);
 
 #endif

@@ -52,24 +52,28 @@ static void give(struct reap_face *face)
 
 static void hold(struct reap_face *face);
 
-/* Another thread may hold the reap for a moment, to look at it. */
-static void end_shards(struct reap_face *face)
+/* Gathers a reap that ends, and returns its shards, which no thread looks at any more: a fork does so within
+ * the list's lock. Another thread may hold the reap for a moment, to look at it. */
+static struct shard_table *take_shards(struct reap_face *face)
 {
     bool held = is_held(face);
     if (!held) hold(face);
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
-    shard_end(reap_face_table(face));
+    struct shard_table *table = reap_face_table(face);
+    if (!shard_is_gathered(table)) shard_gather(table);
+    lock_take(&faces.lock);
     atomic_store_explicit(&face->table, NULL, memory_order_relaxed);
-    if (held) return;
+    lock_give(&faces.lock);
+    if (held) return table;
     face->depth = 0;
     give(face);
+    return table;
 }
 
 void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
     ASSERT(face->tag == reap_face_tag(face) && face->reap == reap);
-    if (reap_face_table(face)) end_shards(face);
+    if (reap_face_table(face)) shard_end(take_shards(face));
     lock_take(&faces.lock);
     list_remove(&face->node);
     lock_give(&faces.lock);
@@ -260,11 +264,20 @@ static bool is_in_shard(void)
     return false;
 }
 
-/* Waits until no other thread is in a shard; for a while only, if this thread holds what others may wait
- * for. */
-static void stop_shards(bool patient)
+/* Does this thread hold no lock but those of reaps, and the list's? A thread in a shard waits for none of
+ * them. */
+static bool holds_only_reaps(void)
 {
-    bool any = false;
+    unsigned held = 1;
+    FOR_EACH_FACE(face) held += is_held(face);
+    return (lock_depth & ~(unsigned)LOCK_CAUGHT) == held;
+}
+
+/* Waits until no other thread is in a shard; for a while only, if this thread holds what others may wait
+ * for: then a handler forks that has interrupted it. */
+static void stop_shards(void)
+{
+    bool any = false, patient = holds_only_reaps() && !is_in_shard();
     FOR_EACH_FACE(face) if (reap_face_table(face)) any = shard_stop_all(reap_face_table(face));
     if (!any) return;
     heap_path_fence();
@@ -287,12 +300,12 @@ void reap_shared_fork_prepare(void)
         lock_for_fork(&faces.lock);
         bool have = faces.lock.forker == &lock_depth;
         if (!have) return;
-        patient = patient && !is_in_shard();
+        patient = patient && !is_in_shard(); /* a thread that gathers would wait for this one */
         if (pass_all() || (!patient && round == PATIENCE)) break;
         lock_after_fork(&faces.lock);
         sched_yield();
     }
-    stop_shards(patient);
+    stop_shards();
 }
 
 void reap_shared_fork_parent(void)
@@ -307,7 +320,7 @@ void reap_shared_fork_child(void)
     shard_fork_child_begins();
     FOR_EACH_FACE(face)
     {
-        if (reap_face_table(face)) shard_fork_child(reap_face_table(face));
+        if (reap_face_table(face)) shard_fork_child(reap_face_table(face), is_held(face));
         if (is_held(face)) continue;
         lock_reset(&face->lock);
         atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);

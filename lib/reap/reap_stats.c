@@ -60,7 +60,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     struct reap_chunk copy;
     if (!chunk_is_readable(chunk, sizeof copy)) return false;
     memcpy(&copy, chunk, sizeof copy);
-    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = copy.live_units;
+    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = reap_chunk_live(&copy);
     if (copy.owner != reap) return false;
     if (copy.kind != REAP_WHOLE) {
         size_t bytes = (top / 64 + 1) * sizeof(uint64_t);
@@ -70,7 +70,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     }
     stats->live_bytes += live * REAP_UNIT;
     stats->live_objects += count_objects(&copy, top);
-    stats->chunks++;
+    stats->chunks += copy.size != 0; /* the first one of a shard is none */
     return true;
 }
 
@@ -106,7 +106,7 @@ static void count_shards(const struct reap *reap, struct reap_stats *stats)
     for (const struct reap_shard *shard = shard_first(reap_face_table(face)); shard; shard = shard->next) {
         if (shard->reap == reap) continue;
         count(shard->reap, count_others, &more);
-        stats->chunks += more.chunks - 1; /* the first one is none */
+        stats->chunks += more.chunks;
         stats->live_bytes += more.live_bytes;
         stats->live_objects += more.live_objects;
     }

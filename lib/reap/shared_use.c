@@ -28,10 +28,25 @@ struct reap_use reap_use_face(struct reap_face *face)
     return use;
 }
 
+void *reap_use_malloc(struct reap_use *use, size_t size)
+{
+    void *object = reap_alloc_any(use->reap, size);
+    return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_any(use->reap, size);
+}
+
+bool reap_use_whole(struct reap_use *use)
+{
+    if (!use->shard) return false;
+    struct reap *whole = reap_whole(use->reap);
+    shard_leave(use->shard);
+    *use = (struct reap_use){reap_shared_hold_again(whole), NULL};
+    return true;
+}
+
 void *shared_malloc_any(void *handle, size_t size, const char *call)
 {
     USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
-    return reap_alloc_any(use.reap, size);
+    return reap_use_malloc(&use, size);
 }
 
 static NOINLINE void *malloc_slow(void *handle, size_t size)
@@ -57,7 +72,7 @@ void *shared_malloc(void *handle, size_t size)
     if (UNLIKELY(!shard)) return malloc_slow(handle, size);
     void *object = allocate(shard->reap, size);
     shard_leave(shard);
-    return object;
+    return LIKELY(object != NULL) ? object : malloc_slow(handle, size);
 }
 
 struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object)

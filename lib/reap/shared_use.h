@@ -41,6 +41,13 @@ static inline struct reap_use reap_use(void **handle, const char *call)
     return reap_use_face(reap_shared_face(reap, call));
 }
 
+/* An object of size bytes. NULL: no memory, in the whole reap. */
+void *reap_use_malloc(struct reap_use *use, size_t size);
+
+/* After an allocation that found no memory: if it was in a shard, holds the whole reap instead, which has the
+ * free memory of all shards, and returns true. */
+bool reap_use_whole(struct reap_use *use);
+
 /* reapMalloc and reapFree of a shared reap, whose handle's memory was read before. They abort when the
  * handle is none, or the object. */
 void *shared_malloc(void *handle, size_t size);

@@ -40,10 +40,10 @@ static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk
     }
     for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
         HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
-    HOLDS(sums, chunk->live_units == chunk->end_unit - chunk->first - free_units);
+    HOLDS(sums, reap_chunk_live(chunk) == chunk->end_unit - chunk->first - free_units);
     HOLDS(sums, chunk != reap->current || !last_is_free || top == reap_chunk_floor(chunk));
     HOLDS(sums, reap_chunk_floor(chunk) >= chunk->first && reap_chunk_floor(chunk) <= top);
-    HOLDS(sums, chunk->live_units > 0 || chunk == reap->current || chunk->pinned ||
+    HOLDS(sums, reap_chunk_live(chunk) > 0 || chunk == reap->current || chunk->pinned ||
                     chunk == reap_first_chunk(reap));
 }
 

@@ -16,19 +16,19 @@ static size_t hole_in(const struct reap *reap, const struct reap_chunk *chunk)
 /* A chunk's free units, the hole among them. */
 static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    ASSERT(chunk->kind == REAP_REGULAR && chunk->live_units <= chunk->end_unit - chunk->first);
-    return chunk->end_unit - chunk->first - chunk->live_units + hole_in(reap, chunk);
+    ASSERT(chunk->kind == REAP_REGULAR && reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
+    return chunk->end_unit - chunk->first - reap_chunk_live(chunk) + hole_in(reap, chunk);
 }
 
 /* Have the other chunks in use room for the live objects of this chunk and of draining ones, and for an
  * eighth of their own besides? */
 static bool others_have_room(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    size_t have = 0, need = chunk->live_units - hole_in(reap, chunk), live = 0;
+    size_t have = 0, need = reap_chunk_live(chunk) - hole_in(reap, chunk), live = 0;
     for (const struct reap_chunk *c = reap_chunk_begin(reap); c; c = reap_chunk_after(reap, c)) {
         if (c == chunk || c->kind != REAP_REGULAR) continue;
         if (c->draining) {
-            need += c->live_units;
+            need += reap_chunk_live(c);
         } else {
             have += free_units(reap, c);
             live += c->end_unit - c->first - free_units(reap, c);
@@ -53,7 +53,7 @@ static void drain_unlisted(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(chunk->owner == reap && !chunk->draining && chunk->frees);
     reap_chunk_forget_sweep(chunk);
     chunk->draining = true;
-    chunk->sweep_below = 1;
+    reap_chunk_sweep_below(chunk, 1);
     reap->draining++;
 }
 
@@ -92,7 +92,7 @@ void reap_drain_end(struct reap *reap, struct reap_chunk *chunk)
     }
     chunk->draining = false;
     reap->draining--;
-    chunk->sweep_below = reap_freelists_next_sweep(chunk);
+    reap_chunk_sweep_below(chunk, reap_freelists_next_sweep(chunk));
 }
 
 bool reap_drain_end_one(struct reap *reap)

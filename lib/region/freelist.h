@@ -65,7 +65,7 @@ static inline void reap_freelist_push(struct reap *reap, struct reap_chunk *chun
 }
 
 /* Notes that the free list for a size has become empty, and returns `block`, its last block. */
-void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t size)
+void *reap_freelist_emptied(struct reap *reap, struct reap_block *block, size_t units)
     __attribute__((returns_nonnull));
 
 static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *block, size_t units)
@@ -76,7 +76,7 @@ static inline void reap_freelists_unlink(struct reap *reap, struct reap_block *b
     ASSERT(list < REAP_EXACT_LISTS || block->units == units);
     if (tables->freelists[list] == block) {
         tables->freelists[list] = block->next;
-        if (!block->next) reap_freelist_emptied(reap, block, units * REAP_UNIT);
+        if (!block->next) reap_freelist_emptied(reap, block, units);
         return;
     }
     assert(block->prev->next == block);
@@ -92,8 +92,8 @@ static inline void reap_freelists_dissolve(struct reap *reap, struct reap_chunk 
     if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
     bitmap_clear(chunk->frees, unit);
     bitmap_clear(chunk->starts, unit);
-    chunk->live_units += end - unit;
-    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
+    chunk->live_above += (ptrdiff_t)(end - unit);
+    ASSERT(reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
 }
 
 /* --- runs of free blocks --- */
@@ -112,11 +112,11 @@ static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *c
 
 /* The `sweep_below` of a chunk that has just been swept. A small chunk is due with the next free, a big one
  * when a sixteenth of it was freed: so the frees before a sweep pay for it. */
-static inline size_t reap_freelists_next_sweep(const struct reap_chunk *chunk)
+static inline ptrdiff_t reap_freelists_next_sweep(const struct reap_chunk *chunk)
 {
-    size_t step = chunk->size / REAP_UNIT / 16;
-    if (chunk->size <= REAP_SMALL_SWEEP) return SIZE_MAX;
-    return chunk->live_units > step ? chunk->live_units - step : 1;
+    size_t step = chunk->size / REAP_UNIT / 16, live = reap_chunk_live(chunk);
+    if (chunk->size <= REAP_SMALL_SWEEP) return (ptrdiff_t)(chunk->end_unit - chunk->first);
+    return live > step ? (ptrdiff_t)(live - step) : 1;
 }
 
 /* --- the sweep list --- */

@@ -42,7 +42,7 @@ bool reap_bare_begin_chunk(struct reap *reap)
 static void pass_on(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
     chunk->pinned = 0;
-    if (chunk->live_units == 0) {
+    if (reap_chunk_live(chunk) == 0) {
         reap_chunk_release(from, chunk);
         return;
     }
@@ -50,7 +50,8 @@ static void pass_on(struct reap *from, struct reap *to, struct reap_chunk *chunk
     reap_chunk_move(from, to, chunk);
 }
 
-/* The peaks need not have been at the same time: so the sum is the most that there can have been. */
+/* The bare reap need not have held the most while the whole one held what it holds now: so the sum is an
+ * estimate. The sum of both peaks would grow with each gathering. */
 void reap_bare_merge(struct reap *bare, struct reap *whole)
 {
     ASSERT(reap_whole(bare) == whole && whole != bare && !(whole->flags & REAP_MARKED));

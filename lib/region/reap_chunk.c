@@ -205,11 +205,11 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 static size_t carved_bytes(const struct reap *reap, size_t enough)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
-    size_t bytes = first->live_units * REAP_UNIT + first->size / 16;
+    size_t bytes = reap_chunk_live(first) * REAP_UNIT + first->size / 16;
     unsigned looks = 0;
     for (const struct reap_chunk *chunk = reap->chunks; chunk && bytes < enough; chunk = chunk->next) {
         if (looks++ == LOOKS) return reap->held - reap->spare_bytes;
-        if (chunk->kind == REAP_REGULAR) bytes += chunk->live_units * REAP_UNIT + chunk->size / 16;
+        if (chunk->kind == REAP_REGULAR) bytes += reap_chunk_live(chunk) * REAP_UNIT + chunk->size / 16;
     }
     return bytes;
 }
@@ -290,7 +290,7 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     chunk->size = size;
     chunk->first = reap_unit(chunk, object);
     chunk->end_unit = chunk->first + units;
-    chunk->live_units = units;
+    chunk->live_above = (ptrdiff_t)units;
     chunk->tag = reap_chunk_tag(chunk);
     ASSERT(reap_address(chunk, chunk->first) == object);
     return chunk;
@@ -318,7 +318,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     chunk->is_users = lent;
     chunk->shared = reap_is_shared(reap);
     chunk->end_unit = chunk->first + units;
-    chunk->live_units = units;
+    chunk->live_above = (ptrdiff_t)units;
     chunk->tag = reap_chunk_tag(chunk);
     if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
     ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 &&
@@ -369,7 +369,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     if (!done) return false;
     ASSERT(reap_chunk_is_apart(chunk) || (chunk->first + units) * REAP_UNIT <= size);
     chunk->end_unit = chunk->first + units;
-    chunk->live_units = units;
+    chunk->live_above = (ptrdiff_t)units;
     return true;
 }
 
@@ -380,7 +380,7 @@ void reap_chunk_adopt_all(struct reap *reap)
         struct reap_chunk *next = chunk->next;
         ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
         reap_chunk_hold(reap, chunk);
-        if (reap->flags & REAP_LIMITED) reap->share.drawn += chunk->live_units * REAP_UNIT;
+        if (reap->flags & REAP_LIMITED) reap->share.drawn += reap_chunk_live(chunk) * REAP_UNIT;
         chunk = next;
     }
 }
@@ -400,11 +400,11 @@ void *reap_chunk_record(struct reap *reap, size_t size)
 {
     size = (size + REAP_UNIT - 1) & -(size_t)REAP_UNIT;
     if ((size_t)(reap->bump_max - reap->bump) < size) return NULL;
-    ASSERT(reap->current->live_units >= size / REAP_UNIT);
+    ASSERT(reap_chunk_live(reap->current) >= size / REAP_UNIT);
     bool region = reap->end == reap->bump_max;
     reap->bump_max -= size;
     reap->current->end_unit -= size / REAP_UNIT;
-    reap->current->live_units -= size / REAP_UNIT;
+    reap->current->live_above -= (ptrdiff_t)(size / REAP_UNIT);
     reap->current->pinned |= REAP_PIN_RECORDS;
     if (region) reap->end = reap->bump_max;
     if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->bump_max, size);

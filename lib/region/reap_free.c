@@ -43,7 +43,7 @@ static void join_at(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
     size_t end = reap_freelists_join(reap, chunk, unit, top);
     ASSERT(start >= chunk->first && reap_is_free(chunk, start) && end > unit);
     reap_freelists_unlink(reap, reap_address(chunk, start), unit - start);
-    chunk->live_units -= end - unit;
+    chunk->live_above -= (ptrdiff_t)(end - unit);
     reap_freelist_push(reap, chunk, start, end - start);
 }
 
@@ -65,7 +65,7 @@ static NOINLINE void sweep(struct reap *reap, struct reap_chunk *chunk)
             join_at(reap, chunk, i * 64 + (size_t)__builtin_ctzll(touching), top);
     }
     if (chunk == reap->current) bump_back(reap, chunk, top);
-    chunk->sweep_below = reap_freelists_next_sweep(chunk);
+    reap_chunk_sweep_below(chunk, reap_freelists_next_sweep(chunk));
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
@@ -151,15 +151,25 @@ static size_t more(const struct reap *reap, size_t units, size_t rest)
 }
 
 /* Cuts n free blocks off a block's end, which is at `end`. They come first on their list, in order of
- * address. */
+ * address. All that is the same for each of them happens once. */
 static void cut_free(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t units, size_t n)
 {
+    ASSERT(n != 0 && units <= REAP_EXACT_LISTS && end <= chunk->end_unit);
+    struct reap_block **list = &reap_tables_of(reap)->freelists[reap_freelist(units)], *head = *list;
+    uint64_t *starts = chunk->starts, *frees = chunk->frees;
     for (size_t unit = end - units; n > 0; n--, unit -= units) {
-        bitmap_set(chunk->starts, unit);
-        bitmap_set(chunk->frees, unit);
-        ASSERT(unit >= chunk->first && unit + units <= chunk->end_unit);
-        reap_freelist_push(reap, chunk, unit, units);
+        struct reap_block *block = reap_address(chunk, unit);
+        uint64_t bit = (uint64_t)1 << unit % 64;
+        ASSERT(unit >= chunk->first && bitmap_next(starts, unit, unit + units) == unit + units);
+        starts[unit / 64] |= bit;
+        frees[unit / 64] |= bit;
+        block->next = head;
+        if (head) head->prev = block;
+        head = block;
     }
+    *list = head;
+    reap->freelists_used |= (uint64_t)1 << reap_freelist(units);
+    reap_heap_mode(reap);
 }
 
 /* Makes an object of the end of a free block, together with free blocks of its size behind it. So the block's
@@ -181,10 +191,10 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
         else
             bitmap_clear(chunk->frees, unit);
     }
-    cut_free(reap, chunk, unit + have, units, n);
+    if (n > 0) cut_free(reap, chunk, unit + have, units, n);
     bitmap_set(chunk->starts, unit + rest);
-    chunk->live_units += units;
-    ASSERT(!reap_is_free(chunk, unit + rest) && chunk->live_units <= chunk->end_unit - chunk->first);
+    chunk->live_above += (ptrdiff_t)units;
+    ASSERT(!reap_is_free(chunk, unit + rest) && reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
     return reap_address(chunk, unit + rest);
 }
 
@@ -246,7 +256,7 @@ void *reap_free_take_last(struct reap *reap, size_t units)
 static bool rest_is_free(const struct reap *reap)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
-    return reap->chunks == reap->current && !reap->current->next && first->live_units == 0;
+    return reap->chunks == reap->current && !reap->current->next && reap_chunk_live(first) == 0;
 }
 
 /* An empty current chunk stays while the other chunks are at least half as big: otherwise each object that
@@ -256,7 +266,7 @@ void reap_free_settle(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
     if (reap->bump != reap_address(chunk, chunk->first)) return;
-    ASSERT(chunk->live_units == chunk->end_unit - chunk->first);
+    ASSERT(reap_chunk_live(chunk) == chunk->end_unit - chunk->first);
     size_t others = reap->held - reap->spare_bytes - chunk->size;
     if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
     reap_chunk_forget_sweep(chunk);
@@ -269,7 +279,7 @@ static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)
         drain_all(reap);
         return;
     }
-    chunk->sweep_below = 0; /* the free by reap_free_leave_hole must not call reap_free_rest */
+    reap_chunk_sweep_below(chunk, 0); /* the free by reap_free_leave_hole must not call reap_free_rest */
     if (chunk == reap->current) reap_free_leave_hole(reap);
     ASSERT(chunk != reap->current && !chunk->pinned);
     reap_drain_begin(reap, chunk);
@@ -280,9 +290,13 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && chunk->frees);
     size_t step = chunk->size / REAP_UNIT / 16;
     if (!reap_chunk_is_to_sweep(chunk) && !chunk->draining) list_push(&reap->to_sweep, &chunk->to_sweep);
-    if (chunk->live_units > 0 && !chunk->draining && reap_drain_is_due(reap, chunk)) drain_chunk(reap, chunk);
-    chunk->sweep_below = !chunk->draining && chunk->live_units > step ? chunk->live_units - step : 1;
-    if (chunk->live_units > 0 || chunk == reap->current) return;
+    size_t live = reap_chunk_live(chunk);
+    if (live > 0 && !chunk->draining && reap_drain_is_due(reap, chunk)) {
+        drain_chunk(reap, chunk);
+        live = reap_chunk_live(chunk);
+    }
+    reap_chunk_sweep_below(chunk, !chunk->draining && live > step ? (ptrdiff_t)(live - step) : 1);
+    if (live > 0 || chunk == reap->current) return;
     if (chunk != reap_first_chunk(reap) && !chunk->pinned) {
         reap_freelists_join(reap, chunk, chunk->first, chunk->end_unit);
         reap_chunk_forget_sweep(chunk);
@@ -360,7 +374,7 @@ void reap_free_leave_hole(struct reap *reap)
         bitmap_set(chunk->starts, unit);
     } else {
         chunk->end_unit = unit;
-        chunk->live_units -= units;
+        chunk->live_above -= (ptrdiff_t)units;
     }
     reap->current = NULL;
     reap->bump = reap->end = reap->bump_max = NULL;
@@ -378,8 +392,8 @@ size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from
     while (chunk->frees && (unit = bitmap_next(chunk->frees, unit, top)) < top) {
         size_t end = reap_block_end(reap, chunk, unit);
         if (!chunk->draining) reap_freelists_unlink(reap, reap_address(chunk, unit), end - unit);
-        chunk->live_units += end - unit;
-        ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
+        chunk->live_above += (ptrdiff_t)(end - unit);
+        ASSERT(reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
         unit = end;
     }
     return top;
@@ -413,6 +427,6 @@ void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk)
     bool is_records = !chunk->frees; /* all of it, if nothing lives */
     if (chunk == reap->current)
         bump_back(reap, chunk, reap_chunk_top(reap, chunk));
-    else if (chunk->kind == REAP_REGULAR && chunk->live_units == 0 && !is_records)
+    else if (chunk->kind == REAP_REGULAR && reap_chunk_live(chunk) == 0 && !is_records)
         reap_free_rest(reap, chunk);
 }

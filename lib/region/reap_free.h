@@ -56,11 +56,11 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
     ASSERT(chunk->owner == reap && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
     struct reap_block *next = block->next;
     tables->freelists[list] = next;
-    chunk->live_units += list + 1;
-    ASSERT(chunk->live_units <= chunk->end_unit - chunk->first);
+    chunk->live_above += (ptrdiff_t)list + 1;
+    ASSERT(reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
     bitmap_half *frees = bitmap_half_of(chunk->frees, unit);
     *frees = bitmap_half_clear(*frees, unit);
-    return LIKELY(next != NULL) ? block : reap_freelist_emptied(reap, block, size);
+    return LIKELY(next != NULL) ? block : reap_freelist_emptied(reap, block, list + 1);
 }
 
 /* Grows the object that ends at `end` by extra units, into the hole or the free blocks behind it. False:
@@ -80,8 +80,8 @@ void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
  * pointer, and its free does not come here: so this empties other chunks only. */
 static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
-    ASSERT(chunk->live_units >= units && units != 0);
-    if (UNLIKELY((chunk->live_units -= units) < chunk->sweep_below)) reap_free_rest(reap, chunk);
+    ASSERT(reap_chunk_live(chunk) >= units && units != 0);
+    if (UNLIKELY((chunk->live_above -= (ptrdiff_t)units) < 0)) reap_free_rest(reap, chunk);
 }
 
 /* Checks and frees most objects in one go: a small block in a chunk that the chunk cache has, and with
@@ -96,11 +96,11 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     if (UNLIKELY(unit >= chunk->fast_free_end)) return false;
     uint64_t window = bitmap_window(chunk->starts, unit);
     bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
-    uint32_t behind = (uint32_t)(window >> 1);
-    if (UNLIKELY(!(window & 1) || frees >> unit % 32 & 1 || !behind)) return false;
+    if (UNLIKELY(!bitmap_shift_out(&window) || !(uint32_t)window)) return false;
+    if (UNLIKELY(bitmap_half_test_and_set(&frees, unit))) return false;
     ASSERT(chunk->owner == reap && unit >= chunk->first && chunk->kind == REAP_REGULAR);
-    *half = bitmap_half_set(frees, unit);
-    unsigned list = (unsigned)__builtin_ctz(behind);
+    *half = frees;
+    size_t list = bitmap_first((uint32_t)window);
     ASSERT(unit + list + 1 <= reap_chunk_top(reap, chunk));
     if (LIKELY(!chunk->draining)) reap_freelist_link(reap, tables, object, list); /* else it is on no list */
     reap_free_count(reap, chunk, list + 1);

@@ -33,11 +33,11 @@ static ALWAYS_INLINE void reap_lay_out(struct reap_chunk *chunk, struct reap *ow
     chunk->size = size;
     chunk->first = reap_units(starts + reap_guarded_size(size) + reap_bitmap_size(size));
     chunk->end_unit = size / REAP_UNIT;
-    chunk->live_units = chunk->end_unit - chunk->first;
+    chunk->live_above = 0;
+    chunk->sweep_below = (ptrdiff_t)(chunk->end_unit - chunk->first);
     ASSERT(chunk->first < chunk->end_unit);
     chunk->high_water = 0;
     chunk->floor_high = 0;
-    chunk->sweep_below = SIZE_MAX;
     chunk->to_sweep = (struct list_node){NULL, NULL};
     chunk->draining = false;
     chunk->pinned = 0;

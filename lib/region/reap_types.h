@@ -37,7 +37,7 @@
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block or in the hole
  *     - each free block is on exactly the free list of its size; a block of a draining chunk is on none
- *     - live_units is a chunk's units without those of its free blocks
+ *     - reap_chunk_live is a chunk's units without those of its free blocks
  *     - the block before the hole is live: freeing it moves the bump pointer over all free blocks before it
  *     - each chunk has a live object, except for the first, the current one, spares and those with records
  *     - the sweep list has chunks of the reap, and exactly those whose node says so
@@ -125,8 +125,9 @@ struct reap_chunk {
     uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
     size_t end_unit;   /* unit past the last object; records lie beyond */
-    size_t live_units; /* end_unit - first - the units in free blocks: the hole counts as live */
-    size_t sweep_below; /* a free calls reap_free_rest when live_units falls below it */
+    ptrdiff_t live_above;  /* the chunk's live units (reap_chunk_live) less sweep_below: so a free counts and
+                              compares at once */
+    ptrdiff_t sweep_below; /* a free calls reap_free_rest when the live units fall below it */
     size_t fast_free_end; /* fast paths free blocks that start below this unit; 0 without the second bitmap */
     size_t size;       /* bytes held of the backend */
     struct list_node to_sweep;  /* on the sweep list */
@@ -330,11 +331,24 @@ static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_c
     return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->end_unit;
 }
 
+/* A chunk's units without those in free blocks: the hole counts as live. */
+static inline size_t reap_chunk_live(const struct reap_chunk *chunk)
+{
+    return (size_t)(chunk->live_above + chunk->sweep_below);
+}
+
 /* The units of a chunk's live objects, without the hole. */
 static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    ASSERT(chunk->live_units >= chunk->end_unit - reap_chunk_top(reap, chunk));
-    return chunk->live_units - (chunk->end_unit - reap_chunk_top(reap, chunk));
+    ASSERT(reap_chunk_live(chunk) >= chunk->end_unit - reap_chunk_top(reap, chunk));
+    return reap_chunk_live(chunk) - (chunk->end_unit - reap_chunk_top(reap, chunk));
+}
+
+/* Sets below how many live units a free calls reap_free_rest. With all units of the chunk, each free does. */
+static inline void reap_chunk_sweep_below(struct reap_chunk *chunk, ptrdiff_t units)
+{
+    chunk->live_above += chunk->sweep_below - units;
+    chunk->sweep_below = units;
 }
 
 /* The unit of a chunk's last mark. */

@@ -9,6 +9,7 @@
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,50 @@ static void reaps(void)
     reapDestroy(&reap);
 }
 
+/* --- a thread that gathers, and waits for one that stands still in a shard --------------------- */
+
+static void *between;
+static _Atomic int other; /* 1: the other thread runs; 2: it is to end; 3: it does */
+
+static void stand_still(int signal)
+{
+    (void)signal;
+    usleep(3000);
+}
+
+static void *come_and_go(void *unused)
+{
+    void *objects[8];
+    for (other = 1; other == 1;) {
+        for (int i = 0; i < 8; i++) objects[i] = reapMalloc(&between, 40);
+        for (int i = 0; i < 8; i++) reapFree(&between, objects[i]);
+    }
+    other = 3;
+    return unused;
+}
+
+static int nothing(void *object, size_t size, void *arg) { return (void)object, (void)size, (void)arg, 0; }
+
+static void gather(void)
+{
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    pthread_t thread;
+    signal(SIGUSR1, stand_still);
+    EXPECT(reapCreateWith(&between, NULL, &options) == 0);
+    EXPECT(pthread_create(&thread, NULL, come_and_go, NULL) == 0);
+    pthread_detach(thread); /* a join would end this thread */
+    while (other != 1) sched_yield();
+    for (int i = 0; i < 20; i++) {
+        pthread_kill(thread, SIGUSR1);
+        for (int k = 0; k < 1000; k++) reapFree(&between, reapMalloc(&between, 100));
+        EXPECT(reapWalk(&between, nothing, NULL) == 0);
+    }
+    for (other = 2; other != 3;) sched_yield();
+    reapDestroy(&between);
+}
+
 /* Each in a thread of its own: first uses are where files are read. */
-static void (*const works[])(void) = {reaps, storm, storm, reaps};
+static void (*const works[])(void) = {reaps, storm, gather, storm, reaps};
 static pthread_barrier_t barrier;
 
 static void *cancelled(void *arg)

@@ -111,10 +111,16 @@ struct phase {
     unsigned weights[256], sum, reaps, first, kinds, length, slots;
 };
 
-static unsigned kind_of_sizes(uint64_t *state)
+enum { FEW_SLOTS = 64 };
+
+static bool has_few(const struct program *program) { return program->slots == FEW_SLOTS; }
+
+static unsigned kind_of_sizes(uint64_t *state, const struct program *program)
 {
     static const unsigned masks[] = {0x7f,   0x7f,   0x7f,   0x7f,   0x3ff,  0x3ff, 0xfff,
                                      0x3fff, 0x7fff, 0xffff, 0x4000, 0x1000, 0x380, 0x407f};
+    static const unsigned of_few[] = {0x8000, 0xc07f, 0xffff, 0x3fff, 0x7f};
+    if (has_few(program)) return of_few[below(state, sizeof of_few / sizeof of_few[0])];
     return masks[below(state, sizeof masks / sizeof masks[0])];
 }
 
@@ -174,7 +180,7 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
     }
     phase->reaps = 1 + below(state, below(state, 2) ? 3 : program->reaps);
     phase->first = below(state, 2) ? 0 : below(state, program->reaps);
-    phase->kinds = kind_of_sizes(state);
+    phase->kinds = kind_of_sizes(state, program);
     phase->length = 50 + below(state, 3000);
     phase->slots = below(state, 3) ? program->slots : 1 + below(state, program->slots);
 }
@@ -186,18 +192,20 @@ static uint8_t choose_op(uint64_t *state, const struct phase *phase)
     return (uint8_t)op;
 }
 
-static uint16_t choose_size(uint64_t *state, const struct phase *phase)
+/* Large ones are rare, but not in programs of few objects: there half of the largest have up to 34 MB. */
+static uint16_t choose_size(uint64_t *state, const struct program *program, const struct phase *phase)
 {
     unsigned value = below(state, 65536);
     while (!(phase->kinds >> (value >> 12) & 1)) value = below(state, 65536);
-    if (value >> 12 >= 13 && below(state, 16)) value &= 0x1fff; /* large ones are rare */
+    if (value >> 12 >= 13 && below(state, has_few(program) ? 4 : 16)) value &= 0x1fff;
+    if (has_few(program) && value >> 12 == 15 && below(state, 2)) value = (value & 0xffc0) | 32;
     return (uint16_t)value;
 }
 
 void generate(uint64_t seed, unsigned threads, unsigned count, struct program *program)
 {
     static const uint8_t reaps[] = {1, 1, 2, 3, 4, 8, 16, REAPS};
-    static const uint16_t slots[] = {64, 500, 1500, SLOTS, SLOTS};
+    static const uint16_t slots[] = {FEW_SLOTS, 500, 1500, SLOTS, SLOTS};
     uint64_t state = seed * UINT64_C(0x2545f4914f6cdd1d) + threads;
     struct phase phase[THREADS];
     program->threads = (uint8_t)threads;
@@ -216,6 +224,6 @@ void generate(uint64_t seed, unsigned threads, unsigned count, struct program *p
         rec->op = choose_op(&state, p);
         rec->reap = (uint8_t)((p->first + below(&state, p->reaps)) % program->reaps);
         rec->slot = (uint16_t)below(&state, p->slots);
-        rec->size = choose_size(&state, p);
+        rec->size = choose_size(&state, program, p);
     }
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reap/reap_stats.h"
 #include "vcpu.h"
 
 enum { SLOTS = 400, STEPS = 30000, CHUNKS = 1 << 20 };
@@ -329,6 +330,34 @@ START_TEST(memory_goes_back_without_its_processor)
 }
 END_TEST
 
+/* Objects are replaced at random, by four processors, and now and then a call needs the whole reap. What it
+ * has gathered is used before the shards take new chunks. */
+START_TEST(gathered_memory_is_used)
+{
+    enum { OBJECTS = 5000, ROUNDS = 100, EACH = 1000 };
+    static void *objects[OBJECTS];
+    size_t parts = 0, most = 0;
+    needs(begin(_i), vcpu_lacks);
+    seed = 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned n = 0; n < EACH; n++) {
+            unsigned i = any(OBJECTS);
+            vcpu_be(any(4));
+            reapFree(&reap, objects[i]);
+            objects[i] = reapMalloc(&reap, 16 + any(2000));
+        }
+        struct reap_stats stats = stats_of(reap);
+        size_t part = stats.chunk_bytes * 100 / stats.live_bytes;
+        if (round < ROUNDS / 4) continue;
+        parts += part;
+        if (part > most) most = part;
+    }
+    ck_assert_uint_le(parts / (ROUNDS - ROUNDS / 4), 230);
+    ck_assert_uint_le(most, 300);
+    end();
+}
+END_TEST
+
 /* The whole reap has freed nothing, and so has no free lists yet, when chunks with free blocks come to it. */
 START_TEST(free_blocks_come_to_a_reap_without_lists)
 {
@@ -344,6 +373,28 @@ START_TEST(free_blocks_come_to_a_reap_without_lists)
     vcpu_be(0);
     for (unsigned i = 0; i < OBJECTS * 3; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 48));
     ck_assert_uint_eq(stats_of(reap).live_objects, OBJECTS / 2 + 1 + OBJECTS * 3);
+    end();
+}
+END_TEST
+
+/* A look from outside may find a shard in the midst of a change, and then leaves it out. */
+START_TEST(a_look_at_a_shard_that_changes)
+{
+    struct reap_stats stats;
+    needs(begin(_i), vcpu_lacks);
+    reapMalloc(&reap, 100);
+    vcpu_be(1);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
+    const struct reap *whole = reap_behind(reap);
+    struct reap *bare = shard_first(table_of(reap))->reap;
+    reap_stats_of_others(whole, &stats);
+    ck_assert_uint_eq(stats.chunks, 2);
+    ck_assert_uint_eq(stats.live_objects, 2);
+    bare->chunks->owner = NULL;
+    reap_stats_of_others(whole, &stats);
+    ck_assert_uint_eq(stats.chunks, 1);
+    ck_assert_uint_eq(stats.live_objects, 1);
+    bare->chunks->owner = bare;
     end();
 }
 END_TEST
@@ -439,7 +490,9 @@ int main(void)
     tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
     tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, gathered_memory_is_used, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, free_blocks_come_to_a_reap_without_lists, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_look_at_a_shard_that_changes, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
     return run_cases("shards", models, tests, (TCase *)NULL);

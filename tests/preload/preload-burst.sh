@@ -16,7 +16,7 @@ try() {
     fi
 }
 # With purge_ms=1000 nothing goes back by its age while the phases run. With heaps=cpu a migration makes blocks
-# remote: some wait for a heap that does nothing any more.
+# remote, of a heap that does nothing any more.
 program=$top_builddir/tests/preload
 for path in default locked; do
     options=$(options_of "$path")
@@ -26,6 +26,10 @@ for path in default locked; do
     done
     wait
 done
+for size in 1000 20000; do
+    try "heaps=cpu: $size" env REAP_OPTIONS=heaps=cpu,purge_ms=1000 LD_PRELOAD="$preload" "$program/burst" $size &
+done
+wait
 for size in 50 1000 20000 100000 3000000 20000000; do
     try "reaps: $size" env REAP_OPTIONS=purge_ms=1000 "$program/burst_reaps" $size &
 done

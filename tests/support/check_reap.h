@@ -41,6 +41,37 @@ static inline void *new_shared(void **parent, size_t limit)
     return shared;
 }
 
+/* What reapCreate makes in a test: an ordinary reap; a shared one; or a shared one whose objects come from
+ * several shards in turn, as if many threads made them. */
+enum reap_mode { MODE_ORDINARY, MODE_SHARED, MODE_SHARDS, MODES };
+static enum reap_mode reap_mode;
+
+static inline void be_shared(void) { reap_mode = MODE_SHARED; }
+static inline void be_in_shards(void)
+{
+    use_path(PATHS - 1, "heaps=roundrobin");
+    reap_mode = MODE_SHARDS;
+}
+
+static inline void create_in_mode(void **handle, void **parent)
+{
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    if (reap_mode == MODE_ORDINARY)
+        reapCreate(handle, parent);
+    else
+        reapCreateWith(handle, parent, &options);
+}
+#define reapCreate(handle, parent) create_in_mode(handle, parent)
+
+/* A case whose tests run in a mode. */
+static inline TCase *case_of_mode(const char *name, enum reap_mode mode)
+{
+    static void (*const begins[MODES])(void) = {NULL, be_shared, be_in_shards};
+    TCase *tests = tcase_create(name);
+    if (begins[mode]) tcase_add_checked_fixture(tests, begins[mode], NULL);
+    return tests;
+}
+
 /* Several threads at once, 16 at most, to their end. */
 static inline void in_threads(int count, void *(*body)(void *), void *arg)
 {

@@ -43,12 +43,27 @@ static struct reap_stats stats(void)
     } while (0)
 
 /* A case whose tests have that reap. */
-static TCase *case_create(const char *name)
+static TCase *case_in(const char *name, enum reap_mode mode)
 {
-    TCase *tests = tcase_create(name);
+    TCase *tests = case_of_mode(name, mode);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 30);
     return tests;
+}
+
+static inline TCase *case_create(const char *name) { return case_in(name, MODE_ORDINARY); }
+
+/* Runs the tests of a program in each mode. `add` gives a case those that hold in a mode: not in all of them
+ * do addresses follow each other, and numbers of bytes repeat. */
+static inline int run_in_modes(const char *name, void (*add)(TCase *tests, enum reap_mode mode))
+{
+    static const char *const names[MODES] = {"ordinary", "shared", "in shards"};
+    TCase *cases[MODES];
+    for (unsigned mode = 0; mode < MODES; mode++) {
+        cases[mode] = case_in(names[mode], (enum reap_mode)mode);
+        add(cases[mode], (enum reap_mode)mode);
+    }
+    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], (TCase *)NULL);
 }
 
 #endif

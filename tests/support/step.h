@@ -14,15 +14,22 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <ucontext.h>
 
 static void (*step_look)(void); /* called after each instruction; may call what only reads */
 static volatile unsigned long step_count;
+static volatile bool step_is_last; /* set by step_look: the rest of the call runs without steps */
 
-static void step_taken(int signal)
+static void step_taken(int signal, siginfo_t *info, void *context)
 {
-    (void)signal;
+    (void)signal, (void)info;
     step_count++;
     step_look();
+#if defined(__x86_64__)
+    if (step_is_last) ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)0x100;
+#else
+    (void)context;
+#endif
 }
 
 #if defined(__x86_64__)
@@ -44,7 +51,7 @@ static void step_nothing(void) {}
 /* Are there steps here? Not on all processors, nor in tools that run a program by themselves. */
 static bool step_start(void)
 {
-    struct sigaction action = {.sa_handler = step_taken};
+    struct sigaction action = {.sa_sigaction = step_taken, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTRAP, &action, NULL);
     step_look = step_nothing;

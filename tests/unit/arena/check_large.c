@@ -4,6 +4,7 @@
 
 #include "arena/arena_internal.h"
 #include "arena/large.h"
+#include "base/options.h"
 #include "os/pages.h"
 
 #include <errno.h>
@@ -98,6 +99,25 @@ START_TEST(freed_mappings_become_slots)
     ck_assert_uint_eq(arenas.mapped, 0);
 
     arena_unmap_large(arena_map_large(33 * MIB, 1, SLOT_SPAN, &clean));
+    ck_assert_uint_eq(arena_held().now, 0);
+    ck_assert_uint_eq(arenas.mapped, 0);
+    if (is_blocked) munmap(end, PAGE);
+}
+END_TEST
+
+/* One of less than 4 MiB, as great alignments bring, becomes an arena, or goes if it cannot grow to one. */
+START_TEST(small_mappings_go)
+{
+    bool clean, is_blocked = _i == 1;
+    struct arena *arena = map_before_nothing(100 * PAGE);
+    char *base = arena->base, *end = base + arena->mapping;
+    if (is_blocked) ck_assert(map_at(end, PAGE));
+    arena_unmap_large(arena);
+    ck_assert_uint_eq(arena_held().now, is_blocked ? 0 : align_up(100 * PAGE, SUPERBLOCK));
+    ck_assert_uint_eq(arenas.mapped, is_blocked ? 0 : ARENA);
+    ck_assert((pagemap_find(base) == NULL) == is_blocked);
+    arena_unmap_large(arena_map_large(PAGE, 2 * ARENA, SLOT_SPAN, &clean));
+    arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
     ck_assert_uint_eq(arenas.mapped, 0);
     if (is_blocked) munmap(end, PAGE);
@@ -210,6 +230,23 @@ START_TEST(large_objects_agree_with_a_model)
 }
 END_TEST
 
+/* A program may shrink what it has, and then do nothing more. */
+START_TEST(what_is_shrunk_in_one_burst_goes_back)
+{
+    enum { MANY = 5 };
+    char *at[MANY];
+    unsigned purge_ms = options.purge_ms;
+    options.purge_ms = 1000;
+    size_t before = arena_held().now;
+    for (unsigned i = 0; i < MANY; i++)
+        ck_assert_ptr_nonnull(at[i] = memset(large_alloc(20 * MIB, BLOCK_UNIT, false, NULL), 1, 20 * MIB));
+    for (unsigned i = 0; i < MANY; i++) ck_assert(large_resize(pagemap_find(at[i]), at[i], MIB));
+    ck_assert_uint_le(arena_held().now, before + 4 * MANY * MIB + 4 * MIB);
+    for (unsigned i = 0; i < MANY; i++) large_free(pagemap_find(at[i]), at[i]);
+    options.purge_ms = purge_ms;
+}
+END_TEST
+
 START_TEST(impossible_large_objects_are_enomem)
 {
     static const struct {
@@ -238,8 +275,10 @@ int main(void)
     tcase_add_unchecked_fixture(large, start_arenas, NULL);
     tcase_add_test(mappings, mappings_come_and_go);
     tcase_add_loop_test(mappings, freed_mappings_become_slots, 0, 2);
+    tcase_add_loop_test(mappings, small_mappings_go, 0, 2);
     tcase_add_test(mappings, mappings_are_resized_and_keep_their_contents);
     tcase_add_test(large, large_objects_agree_with_a_model);
+    tcase_add_test(large, what_is_shrunk_in_one_burst_goes_back);
     tcase_add_test(large, impossible_large_objects_are_enomem);
     return run_cases("large", mappings, large, (TCase *)NULL);
 }

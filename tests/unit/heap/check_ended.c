@@ -74,6 +74,21 @@ START_TEST(what_is_wholly_free_is_noticed)
 }
 END_TEST
 
+/* Nobody allocates any more, and so nobody's heap looks at what others have freed: the frees do so. In the
+ * second half of the runs each superblock loses half of its blocks first, and goes to the global heap. */
+START_TEST(what_is_freed_in_one_burst_goes_back)
+{
+    unsigned step = _i < POLICIES ? 1 : 2;
+    use_path(_i % POLICIES, NULL);
+    let_another(leave_behind, LEFT_SIZE);
+    ck_assert_uint_ge(arena_held().now, LEFT_BYTES);
+    for (unsigned first = 0; first < step; first++)
+        for (unsigned i = first; i < LEFT; i += step) hoard_free(left[i]);
+    ck_assert_uint_le(arena_held().now, 12 * MIB);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 /* One superblock of each class, all of them active when their thread ended. */
 static void *leave_each_class(void *arg)
 {
@@ -159,6 +174,7 @@ int main(void)
     TCase *tests = new_case("ended", 60);
     tcase_add_loop_test(tests, memory_of_an_ended_thread_serves_others, 0, POLICIES);
     tcase_add_loop_test(tests, what_is_wholly_free_is_noticed, 0, POLICIES);
+    tcase_add_loop_test(tests, what_is_freed_in_one_burst_goes_back, 0, 2 * POLICIES);
     tcase_add_loop_test(tests, active_superblocks_of_an_ended_thread_come_back, 0, PATHS + 2);
     tcase_add_loop_test(tests, trimming_takes_all_that_is_free_everywhere, 0, POLICIES);
     tcase_add_loop_test(tests, short_threads_leave_nothing, 0, POLICIES);

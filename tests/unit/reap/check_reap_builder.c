@@ -287,9 +287,9 @@ START_TEST(across_a_mark)
 }
 END_TEST
 
-int main(void)
+static TCase *case_with(enum reap_mode mode)
 {
-    TCase *tests = tcase_create("builder");
+    TCase *tests = case_of_mode("builder", mode);
     tcase_add_loop_test(tests, bytes_as_in_an_array, 0, KINDS);
     tcase_add_loop_test(tests, the_last_object_grows_in_its_place, 0, KINDS);
     tcase_add_loop_test(tests, others_move_seldom, 0, KINDS);
@@ -301,5 +301,11 @@ int main(void)
     tcase_add_test(tests, a_buffer_that_is_full);
     tcase_add_loop_test(tests, across_a_mark, 0, KINDS);
     tcase_set_timeout(tests, 60);
-    return run("reap_builder", tests);
+    return tests;
+}
+
+/* Its kinds of reaps have shared ones among them: the mode says where their objects come from. */
+int main(void)
+{
+    return run_cases("reap_builder", case_with(MODE_ORDINARY), case_with(MODE_SHARDS), (TCase *)NULL);
 }

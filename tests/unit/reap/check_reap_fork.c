@@ -42,7 +42,7 @@ static int in_child(int (*body)(void))
 static int clear_and_destroy(void)
 {
     reapFreeAll(&parent);
-    bool valid = reap_is_valid(parent, NULL) && stats_of(parent).children == 0;
+    bool valid = reap_is_valid(reap_behind(parent), NULL) && stats_of(parent).children == 0;
     valid = valid && reapMalloc(&parent, 1000);
     reapDestroy(&parent);
     return !valid;
@@ -434,18 +434,214 @@ START_TEST(a_fork_in_a_function)
 }
 END_TEST
 
-int main(void)
+/* --- in shards ------------------------------------------------------------------------------- */
+
+static int destroy_parent(void)
 {
-    TCase *tests = new_case("reap_fork", 60);
+    reapDestroy(&parent);
+    return 0;
+}
+
+static void *make_and_end_shared(void *unused)
+{
+    while (!over) {
+        void *reap = new_shared(NULL, 0);
+        for (size_t i = 0; i < 4; i++) reapMalloc(&reap, 100 * i);
+        reapDestroy(&reap);
+    }
+    return unused;
+}
+
+/* A fork looks at the shards of all shared reaps, and others end some. */
+START_TEST(others_end_shards)
+{
+    pthread_t threads[THREADS];
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end_shared, NULL);
+    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(destroy_parent), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
+static atomic_bool stands, stands_in_shard;
+
+static void stand_for_long(int signal)
+{
+    (void)signal;
+    stands_in_shard = shard_is_entered(reap_face_table(both[1]));
+    stands = true;
+    usleep(10000);
+    stands_in_shard = stands = false;
+}
+
+static void *come_and_go(void *unused)
+{
+    while (!over) reapFree(&both[1], reapMalloc(&both[1], 100));
+    return unused;
+}
+
+static int nobody_stands_there(void) { return stands_in_shard; }
+
+static int forks_without_anybody(void *object, size_t size, void *arg)
+{
+    (void)object, (void)size, (void)arg;
+    return in_child(nobody_stands_there);
+}
+
+/* A function of one shared reap forks, while the kernel does not run a thread that is in a shard of another.
+ * The fork waits for it, since such a thread waits for nobody's reap. */
+START_TEST(a_fork_in_a_function_waits_for_shards)
+{
+    pthread_t thread;
+    unsigned stood = 0;
+    for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
+    reapMalloc(&both[0], 100);
+    over = false;
+    reapMalloc(&both[1], 100);
+    signal(SIGUSR1, stand_for_long);
+    ck_assert_int_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
+    for (unsigned i = 0; i < 200 && stood < 5; i++) {
+        while (stands) usleep(1000);
+        usleep(300); /* the thread goes on */
+        pthread_kill(thread, SIGUSR1);
+        while (!stands) sched_yield();
+        if (!stands_in_shard) continue;
+        stood++;
+        ck_assert_int_eq(reapWalk(&both[0], forks_without_anybody, NULL), 0);
+    }
+    over = true;
+    pthread_join(thread, NULL);
+    if (stood == 0) skip_test("the thread was never stopped in a shard");
+    for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
+}
+END_TEST
+
+/* --- in the midst of a call that goes on ------------------------------------------------------ */
+
+enum { PIECES = 24 };
+
+static void *pieces[PIECES]; /* in several shards */
+static bool is_child;
+
+static void fork_and_go_on(void)
+{
+    if (bad_status != 0 || is_child || step_count % shorter(7, 61) != 0) return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        is_child = step_is_last = true;
+        alarm(60);
+        return;
+    }
+    forks++;
+    waitpid(pid, &bad_status, 0);
+}
+
+static int count_one(void *object, size_t size, void *sum)
+{
+    (void)object, (void)size;
+    ++*(size_t *)sum;
+    return 0;
+}
+
+static bool has(size_t objects)
+{
+    struct reap_stats stats;
+    size_t count = 0;
+    reapWalk(&shared, count_one, &count);
+    return reapStats(&shared, &stats) == 0 && stats.live_objects == count && count == objects &&
+           reap_is_valid(reap_behind(shared), NULL);
+}
+
+/* Is a mark one of the whole reap, are dead objects known, and can all shards be entered again? */
+static bool serves(size_t objects)
+{
+    reap_mark mark;
+    void *dead, *its, *owner;
+    reapCreate(&dead, NULL);
+    its = reapMalloc(&dead, 100);
+    reapDestroy(&dead);
+    if (!has(objects) || reapOf(its, &owner) == 0) return false;
+    reapMark(&shared, &mark);
+    for (size_t i = 0; i < 20; i++) reapMalloc(&shared, 100 + i);
+    reapRewind(&shared, &mark);
+    reapUnmark(&shared, &mark);
+    if (!has(objects)) return false;
+    for (unsigned i = 0; i < 200; i++) reapFree(&shared, reapMalloc(&shared, 40));
+    for (const struct reap_shard *shard = shard_first(reap_face_table(shared)); shard; shard = shard->next)
+        if (shard->holder != 0 || shard->stopped != 0) return false;
+    return true;
+}
+
+static void allocate_shared(void) { pieces[0] = reapMalloc(&shared, 2000); }
+static void resize_shared(void) { pieces[1] = reapRealloc(&shared, pieces[1], 700); }
+static void free_some_shared(void)
+{
+    for (int i = 0; i < 4; i++) reapFree(&shared, pieces[i]); /* in their own shards, or from others */
+}
+static void walk_shared(void)
+{
+    size_t count = 0;
+    reapWalk(&shared, count_one, &count);
+}
+
+static const struct {
+    const char *name;
+    void (*does)(void);
+    int more; /* objects afterwards */
+} shared_calls[] = {{"reapMalloc", allocate_shared, 1},
+                    {"reapRealloc", resize_shared, 0},
+                    {"reapFree", free_some_shared, -4},
+                    {"reapWalk", walk_shared, 0}};
+enum { SHARED_CALLS = sizeof shared_calls / sizeof *shared_calls };
+
+/* A handler forks that has interrupted a call of a shared reap, in a shard or in the midst of a gathering. In
+ * the child the call goes on, and the reap is as good as before. */
+START_TEST(a_handler_forks)
+{
+    use_path(PATHS - 1, "heaps=roundrobin");
+    needs(step_start(), "no single steps here");
+    shared = new_shared(NULL, 0);
+    for (size_t i = 0; i < PIECES; i++) pieces[i] = reapMalloc(&shared, 50 * i);
+    for (int i = 0; i < PIECES; i += 5) reapFree(&shared, pieces[i]), pieces[i] = reapMalloc(&shared, 300);
+    forks = 0;
+    step_look = fork_and_go_on;
+    step_begin();
+    shared_calls[_i].does();
+    step_end();
+    step_look = step_nothing;
+    bool good = serves((size_t)(PIECES + shared_calls[_i].more));
+    if (is_child) _exit(!good);
+    ck_assert_msg(bad_status == 0 && good, "%s, fork %u: the child's status is %x", shared_calls[_i].name,
+                  forks, (unsigned)bad_status);
+    ck_assert_uint_gt(forks, 0);
+    reapDestroy(&shared);
+}
+END_TEST
+
+/* In one mode: an ordinary parent and reaps, or shared ones. */
+static TCase *case_in(enum reap_mode mode)
+{
+    TCase *tests = case_of_mode("reap_fork", mode);
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, others_end_children);
     tcase_add_test(tests, others_allocate);
+    return tests;
+}
+
+int main(void)
+{
+    TCase *tests = case_in(MODE_ORDINARY);
     tcase_add_test(tests, one_was_being_destroyed);
     tcase_add_test(tests, others_are_in_reaps);
     tcase_add_test(tests, the_forking_thread_is_in_reaps);
     tcase_add_test(tests, a_fork_finds_them_whole);
     tcase_add_test(tests, a_fork_in_a_function);
+    tcase_add_test(tests, others_end_shards);
+    tcase_add_test(tests, a_fork_in_a_function_waits_for_shards);
     TCase *steps = new_case("reap_fork_stepped", 60);
     tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
-    return run_cases("reap_fork", tests, steps, (TCase *)NULL);
+    tcase_add_loop_test(steps, a_handler_forks, 0, SHARED_CALLS);
+    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_SHARDS), steps, (TCase *)NULL);
 }

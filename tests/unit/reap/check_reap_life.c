@@ -524,31 +524,41 @@ START_TEST(destroying_nothing)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap_life");
     tcase_add_test(tests, every_pointer_knows_its_owner);
     tcase_add_test(tests, names);
     tcase_add_test(tests, names_take_no_more_than_the_longest);
-    tcase_add_test(tests, names_that_come_again);
     tcase_add_test(tests, more_names_than_room);
-    tcase_add_test(tests, trim);
     tcase_add_test(tests, usable_size_of_null);
     tcase_add_test(tests, the_version_is_the_headers);
     tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
     tcase_add_test(tests, functions_may_use_the_reap);
     tcase_add_test(tests, functions_cost_no_objects);
     tcase_add_test(tests, a_deep_tree_needs_no_stack);
+    tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
+    tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);
+    tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
+    tcase_add_test(tests, destroying_nothing);
+    if (mode != MODE_ORDINARY) return;
+    tcase_add_test(tests, names_that_come_again);
+    tcase_add_test(tests, trim);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
     tcase_add_test(tests, children_that_live_together_learn_one_step);
     tcase_add_test(tests, a_few_great_children_do_not_change_the_size_of_all);
     tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
-    tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
-    tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);
-    tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
-    tcase_add_test(tests, destroying_nothing);
+}
+
+int main(void)
+{
+    TCase *cases[MODES];
+    for (unsigned mode = 0; mode < MODES; mode++) {
+        cases[mode] = case_in("reap_life", (enum reap_mode)mode);
+        add(cases[mode], (enum reap_mode)mode);
+    }
     TCase *apart = new_case("reap_life_apart", 30);
     tcase_add_loop_test(apart, a_handle_apart, 0, 3);
-    return run_cases("reap_life", tests, apart, (TCase *)NULL);
+    return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], apart,
+                     (TCase *)NULL);
 }

@@ -399,9 +399,8 @@ START_TEST(validity_notices_each_broken_equation)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap_limit");
     tcase_add_test(tests, a_limit_is_met_exactly);
     tcase_add_test(tests, each_call_is_limited);
     tcase_add_test(tests, a_limit_below_what_lives);
@@ -410,10 +409,12 @@ int main(void)
     tcase_add_test(tests, limits_nest);
     tcase_add_test(tests, a_limit_counts_what_was_there);
     tcase_add_test(tests, the_function_is_called_and_the_call_tried_again);
-    tcase_add_test(tests, the_function_leaves_by_longjmp);
-    tcase_add_test(tests, the_function_leaves_a_move_by_longjmp);
     tcase_add_test(tests, the_function_clears_the_reap);
     tcase_add_test(tests, threads_share_a_limit);
     tcase_add_test(tests, validity_notices_each_broken_equation);
-    return run("reap_limit", tests);
+    if (mode != MODE_ORDINARY) return;
+    tcase_add_test(tests, the_function_leaves_by_longjmp);
+    tcase_add_test(tests, the_function_leaves_a_move_by_longjmp);
 }
+
+int main(void) { return run_in_modes("reap_limit", add); }

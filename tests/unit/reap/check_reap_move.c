@@ -192,9 +192,8 @@ START_TEST(threads_adopt)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap_move");
     tcase_add_test(tests, an_object_moves);
     tcase_add_test(tests, a_large_object_moves_with_its_chunk);
     tcase_add_test(tests, a_move_below_one_limit_costs_nothing);
@@ -203,5 +202,7 @@ int main(void)
     tcase_add_test(tests, who_was_adopted_last_is_the_newest);
     tcase_add_test(tests, limits_move_along);
     tcase_add_test(tests, threads_adopt);
-    return run("reap_move", tests);
+    (void)mode;
 }
+
+int main(void) { return run_in_modes("reap_move", add); }

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/step.h"
+
 enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
 /* --- as one thread sees it ------------------------------------------------------------------- */
@@ -328,6 +330,46 @@ START_TEST(threads_meet_a_limit)
 }
 END_TEST
 
+static void *top, *middle, *below;
+static unsigned held; /* how often the reap below came to be held */
+static bool was_held;
+
+static void look_whether_held(void)
+{
+    bool is_held = ((struct reap_face *)below)->owner != NULL;
+    if (is_held && !was_held) held++;
+    was_held = is_held;
+}
+
+static void set_limit(void) { reapSetLimit(&top, 1 << 20); }
+static void set_another(void) { reapSetLimit(&top, 2 << 20); }
+static void adopt(void) { reapAdopt(&middle, &top); }
+static void set_none(void) { reapSetLimit(&top, 0); }
+
+/* Any thread may call free() while a limit comes, changes or goes. So a shared reap below is held all the
+ * time: else the bytes that live are others than those that were counted. */
+START_TEST(held_while_a_limit_is_set)
+{
+    void (*const calls[])(void) = {set_limit, adopt, set_another, set_none};
+    use_path(PATHS - 1, NULL);
+    needs(step_start(), "no single steps here");
+    reapCreate(&top, NULL);
+    reapCreate(&middle, _i == 1 ? NULL : &top);
+    below = new_shared(&middle, 0);
+    reapMalloc(&below, 100);
+    if (_i > 0) set_limit();
+    held = 0;
+    step_look = look_whether_held;
+    step_begin();
+    calls[_i]();
+    step_end();
+    step_look = step_nothing;
+    ck_assert_uint_eq(held, 1);
+    assert_valid(top);
+    reapDestroy(&top);
+}
+END_TEST
+
 /* --- two reaps at once ----------------------------------------------------------------------- */
 
 struct pair {
@@ -433,6 +475,7 @@ int main(void)
     tcase_add_test(tests, threads_use_one_reap);
     tcase_add_test(tests, threads_below_a_limit);
     tcase_add_test(tests, threads_meet_a_limit);
+    tcase_add_loop_test(tests, held_while_a_limit_is_set, 0, 4);
     tcase_add_test(tests, objects_go_both_ways);
     tcase_add_test(tests, forks_find_no_thread_in_a_shard);
     return run("reap_shared", tests);

@@ -154,13 +154,14 @@ START_TEST(the_report_of_a_deep_tree_is_not_wide)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap_stats");
     tcase_add_test(tests, a_walk_sees_each_object_once);
+    tcase_add_test(tests, the_report_of_a_deep_tree_is_not_wide);
+    if (mode != MODE_ORDINARY) return;
     tcase_add_test(tests, a_walk_is_left_by_longjmp);
     tcase_add_test(tests, stats_add_up);
     tcase_add_test(tests, the_report_is_a_tree);
-    tcase_add_test(tests, the_report_of_a_deep_tree_is_not_wide);
-    return run("reap_stats", tests);
 }
+
+int main(void) { return run_in_modes("reap_stats", add); }

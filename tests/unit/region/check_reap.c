@@ -242,19 +242,21 @@ START_TEST(free_neighbours_join_in_the_first_of_several_chunks)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap");
     tcase_add_test(tests, objects_are_aligned_and_apart);
-    tcase_add_test(tests, no_size_is_too_big_to_refuse);
-    tcase_add_test(tests, the_bigger_hole_stays);
     tcase_add_test(tests, calloc_zeroes_used_memory);
     tcase_add_test(tests, aligned_objects);
     tcase_add_test(tests, realloc_grows_in_place);
     tcase_add_test(tests, realloc_shrinks_in_place);
-    tcase_add_test(tests, large_objects_have_chunks_of_their_own);
     tcase_add_test(tests, strings);
+    if (mode == MODE_SHARDS) return;
+    tcase_add_test(tests, the_bigger_hole_stays);
+    if (mode != MODE_ORDINARY) return;
+    tcase_add_test(tests, no_size_is_too_big_to_refuse);
+    tcase_add_test(tests, large_objects_have_chunks_of_their_own);
     tcase_add_test(tests, free_neighbours_join_in_the_first_chunk);
     tcase_add_test(tests, free_neighbours_join_in_the_first_of_several_chunks);
-    return run("reap", tests);
 }
+
+int main(void) { return run_in_modes("reap", add); }

@@ -202,7 +202,7 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(bitmap_set(first->frees, free_unit + 1), bitmap_clear(first->frees, free_unit + 1));
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
     BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
-    BREAKS(first->live_units++, first->live_units--);
+    BREAKS(first->live_above++, first->live_above--);
     BREAKS(first->fast_free_end = 0, first->fast_free_end = first->size / REAP_UNIT);
     struct reap_chunk **cached = reap_cached_chunk(r->tables, first), *other = reap_first_chunk(child);
     if (!reap_instrumented) BREAKS(*cached = other, *cached = first);
