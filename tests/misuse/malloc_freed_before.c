@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object is freed by free() and then by reapFree: seen when the reap takes in what free() was given; at once
- * if it is shared. */
+/* An object is freed by free() and then by reapFree: seen when the reap takes in what free() was given; if it
+ * is shared, at once. */
 #include "misuse.h"
 
 int main(void)

@@ -6,9 +6,9 @@
 #include <setjmp.h>
 #include <string.h>
 
-#include "support/check_reap.h"
 #include "hoard/reap_hooks.h"
 #include "region/reap_chunk.h"
+#include "support/check_reap.h"
 
 enum { NODES = 20, OBJECTS = 60, STEPS = 40000, BUFFER = 64 * 1024 };
 
@@ -103,7 +103,8 @@ static void create(void)
     if (kind == 2) options.buffer = buffers[node - nodes], options.buffer_size = BUFFER;
     void *handle;
     ck_assert_int_eq(reapCreateWith(&handle, parent ? &parent->handle : NULL, &options), 0);
-    *node = (struct node){.handle = handle, .parent = parent, .limit = options.limit, .shared = options.flags != 0};
+    *node = (struct node){
+        .handle = handle, .parent = parent, .limit = options.limit, .shared = options.flags != 0};
     if (below(4)) reapOnLimit(&node->handle, on_limit, node);
 }
 

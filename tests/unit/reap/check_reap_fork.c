@@ -262,10 +262,11 @@ static void in_a_thread_that_stands(void *(*body)(void *), int (*child)(void), i
     pthread_join(thread, NULL);
 }
 
+/* An ordinary child, for which no fork waits. */
 static void *end_slowly(void *clears)
 {
     void *reap;
-    reapCreate(&reap, &parent);
+    (reapCreate)(&reap, &parent);
     reapOnDestroy(&reap, count, NULL);
     reapOnDestroy(&reap, stand_still, NULL);
     reapDestroy(&reap);
@@ -287,10 +288,11 @@ END_TEST
 
 static void *shared;
 
+/* An ordinary one, since a thread that is in a shared reap may enter no other. */
 static void *stand_in(void *unused)
 {
     void *reap;
-    reapCreate(&reap, &parent);
+    (reapCreate)(&reap, &parent);
     reapEnter(&reap);
     reapEnter(&reap);
     reapEnter(&shared);
@@ -337,7 +339,7 @@ static int destroy_all(void)
 START_TEST(the_forking_thread_is_in_reaps)
 {
     shared = new_shared(&parent, 0);
-    reapCreate(&mine, &parent);
+    (reapCreate)(&mine, &parent);
     reapEnter(&mine);
     reapEnter(&shared);
     in_a_thread_that_stands(stand_in, leave_and_destroy, 0);
@@ -627,15 +629,15 @@ static TCase *case_in(enum reap_mode mode)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, others_end_children);
     tcase_add_test(tests, others_allocate);
+    tcase_add_test(tests, one_was_being_destroyed);
+    tcase_add_test(tests, others_are_in_reaps);
+    tcase_add_test(tests, the_forking_thread_is_in_reaps);
     return tests;
 }
 
 int main(void)
 {
     TCase *tests = case_in(MODE_ORDINARY);
-    tcase_add_test(tests, one_was_being_destroyed);
-    tcase_add_test(tests, others_are_in_reaps);
-    tcase_add_test(tests, the_forking_thread_is_in_reaps);
     tcase_add_test(tests, a_fork_finds_them_whole);
     tcase_add_test(tests, a_fork_in_a_function);
     tcase_add_test(tests, others_end_shards);
