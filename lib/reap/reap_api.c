@@ -122,9 +122,11 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable_checked(chunk_of(object, NULL), object, "reapUsableSize");
 }
 
-/* Is the object of a shared reap pending? Its memory need not be there any more. */
+/* Is the object of a shared reap pending? Its memory need not be there any more. A watched reap has no
+ * shards, and a tool would see that the object's words are read. */
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
+    if (UNLIKELY(reap_instrumented)) return false;
     return copy->shared && chunk_is_readable(object, REAP_UNIT) && shared_is_pending(object);
 }
 

@@ -76,8 +76,21 @@ static void a_large_one_that_becomes_small(void)
     }
 }
 
+/* The words of a new object are undefined, and no call may ask them whether it is pending. */
+static void a_shared_one(void)
+{
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    void *shared, *owner;
+    if (reapCreateWith(&shared, NULL, &options) != 0) abort();
+    char *object = reapMalloc(&shared, 100);
+    if (reapOf(object + 50, &owner) != 0 || owner != shared || reapUsableSize(object) != 112) abort();
+    reapFree(&shared, object);
+    reapDestroy(&shared);
+}
+
 static void nothing_wrong(void)
 {
+    a_shared_one();
     a_large_one_that_becomes_small();
     asked_by_two_threads();
     for (int round = 0; round < 3; round++) {
