@@ -4,7 +4,7 @@
 
 int main(void)
 {
-    void *reap = new_reap(), *other = new_reap();
+    void *reap = new_ordinary_reap(), *other = new_ordinary_reap();
     reapEnter(&reap);
     reapEnter(&other);
     expect("reapEnter", reap, "reap is entered, and not the innermost");

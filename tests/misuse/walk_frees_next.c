@@ -4,6 +4,13 @@
 
 static void *objects[3], *reap;
 
+static int meet(void *object, size_t size, void *n)
+{
+    (void)size;
+    objects[(*(int *)n)++] = object;
+    return 0;
+}
+
 static int free_next(void *object, size_t size, void *arg)
 {
     (void)size;
@@ -15,8 +22,10 @@ static int free_next(void *object, size_t size, void *arg)
 
 int main(void)
 {
+    int n = 0;
     reap = new_reap();
-    for (int i = 0; i < 3; i++) objects[i] = reapMalloc(&reap, 100);
+    for (int i = 0; i < 3; i++) reapMalloc(&reap, 100);
+    reapWalk(&reap, meet, &n);
     expect("reapWalk", objects[1], "not a live object");
     reapWalk(&reap, free_next, NULL);
 }

@@ -98,12 +98,12 @@ static void create(void)
     if (node == nodes + NODES) return;
     struct reap_options options = {.size = sizeof options, .limit = below(3) ? 0 : 10000 + below(200000)};
     unsigned kind = below(8);
-    if (kind == 0) options.flags = REAP_SHARED;
+    options.flags = kind == 0 ? REAP_SHARED : flags_of_mode();
     if (kind == 1) options.source = (struct reap_source){take, give, NULL};
     if (kind == 2) options.buffer = buffers[node - nodes], options.buffer_size = BUFFER;
     void *handle;
     ck_assert_int_eq(reapCreateWith(&handle, parent ? &parent->handle : NULL, &options), 0);
-    *node = (struct node){.handle = handle, .parent = parent, .limit = options.limit, .shared = kind == 0};
+    *node = (struct node){.handle = handle, .parent = parent, .limit = options.limit, .shared = options.flags != 0};
     if (below(4)) reapOnLimit(&node->handle, on_limit, node);
 }
 
@@ -395,10 +395,11 @@ START_TEST(a_limit_is_lifted_while_an_object_moves)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = new_case("reap_charges", 120);
+    (void)mode;
     tcase_add_test(tests, no_limit_is_ever_exceeded);
     tcase_add_test(tests, a_limit_is_lifted_while_an_object_moves);
-    return run("reap_charges", tests);
 }
+
+int main(void) { return run_modes("reap_charges", 120, NULL, NULL, add); }

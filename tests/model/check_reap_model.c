@@ -76,7 +76,8 @@ static void do_create(struct model *model)
     unsigned reap = model_random(model, REAPS);
     if (model->reaps[reap]) return;
     int parent = model_reap(model);
-    struct reap_options options = {.size = sizeof options, .flags = model_random(model, 2) ? REAP_SHARED : 0};
+    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode()};
+    if (model_random(model, 2)) options.flags = REAP_SHARED;
     if (model_random(model, 2)) options.source = (struct reap_source){take, give, NULL};
     if (model_random(model, 2))
         reapCreateWith(&model->reaps[reap], parent < 0 ? NULL : &model->reaps[parent], &options);
@@ -285,10 +286,10 @@ START_TEST(reaps_do_what_the_model_says)
 }
 END_TEST
 
-int main(void)
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = tcase_create("model");
-    tcase_set_timeout(tests, 120);
+    (void)mode;
     tcase_add_loop_test(tests, reaps_do_what_the_model_says, 0, 4);
-    return run("reap_model", tests);
 }
+
+int main(void) { return run_modes("reap_model", 120, NULL, NULL, add); }

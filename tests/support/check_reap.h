@@ -53,9 +53,12 @@ static inline void be_in_shards(void)
     reap_mode = MODE_SHARDS;
 }
 
+/* For options of the mode's. */
+static inline unsigned flags_of_mode(void) { return reap_mode == MODE_ORDINARY ? 0 : REAP_SHARED; }
+
 static inline void create_in_mode(void **handle, void **parent)
 {
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode()};
     if (reap_mode == MODE_ORDINARY)
         reapCreate(handle, parent);
     else
@@ -70,6 +73,29 @@ static inline TCase *case_of_mode(const char *name, enum reap_mode mode)
     TCase *tests = tcase_create(name);
     if (begins[mode]) tcase_add_checked_fixture(tests, begins[mode], NULL);
     return tests;
+}
+
+/* A case for each mode, whose tests run between begin and end, which may be NULL. `add` gives it those that
+ * hold in the mode: not in all of them do addresses follow each other, and numbers of bytes repeat. */
+static inline void cases_of_modes(TCase *cases[MODES], double seconds, void (*begin)(void), void (*end)(void),
+                                  void (*add)(TCase *tests, enum reap_mode mode))
+{
+    static const char *const names[MODES] = {"ordinary", "shared", "in shards"};
+    for (unsigned mode = 0; mode < MODES; mode++) {
+        cases[mode] = case_of_mode(names[mode], (enum reap_mode)mode);
+        if (begin || end) tcase_add_checked_fixture(cases[mode], begin, end);
+        tcase_set_timeout(cases[mode], seconds);
+        add(cases[mode], (enum reap_mode)mode);
+    }
+}
+
+/* Runs those of a program; the exit status. */
+static inline int run_modes(const char *name, double seconds, void (*begin)(void), void (*end)(void),
+                            void (*add)(TCase *tests, enum reap_mode mode))
+{
+    TCase *cases[MODES];
+    cases_of_modes(cases, seconds, begin, end, add);
+    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], (TCase *)NULL);
 }
 
 /* Several threads at once, 16 at most, to their end. */

@@ -53,17 +53,10 @@ static TCase *case_in(const char *name, enum reap_mode mode)
 
 static inline TCase *case_create(const char *name) { return case_in(name, MODE_ORDINARY); }
 
-/* Runs the tests of a program in each mode. `add` gives a case those that hold in a mode: not in all of them
- * do addresses follow each other, and numbers of bytes repeat. */
+/* Runs the tests of a program in each mode; see run_modes. */
 static inline int run_in_modes(const char *name, void (*add)(TCase *tests, enum reap_mode mode))
 {
-    static const char *const names[MODES] = {"ordinary", "shared", "in shards"};
-    TCase *cases[MODES];
-    for (unsigned mode = 0; mode < MODES; mode++) {
-        cases[mode] = case_in(names[mode], (enum reap_mode)mode);
-        add(cases[mode], (enum reap_mode)mode);
-    }
-    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], (TCase *)NULL);
+    return run_modes(name, 30, setup, teardown, add);
 }
 
 #endif

@@ -553,10 +553,7 @@ static void add(TCase *tests, enum reap_mode mode)
 int main(void)
 {
     TCase *cases[MODES];
-    for (unsigned mode = 0; mode < MODES; mode++) {
-        cases[mode] = case_in("reap_life", (enum reap_mode)mode);
-        add(cases[mode], (enum reap_mode)mode);
-    }
+    cases_of_modes(cases, 30, setup, teardown, add);
     TCase *apart = new_case("reap_life_apart", 30);
     tcase_add_loop_test(apart, a_handle_apart, 0, 3);
     return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], apart,

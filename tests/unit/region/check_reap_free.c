@@ -61,6 +61,7 @@ START_TEST(empty_chunks_go_back)
 {
     enum { N = 100000 };
     static void *objects[N];
+    for (int i = 0; i < 16; i++) reapFree(&reap, reapMalloc(&reap, 48)); /* what is for shards stays */
     size_t before = stats().chunk_bytes;
     for (int order = 0; order < 3; order++) {
         for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 48);
@@ -121,7 +122,8 @@ START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
     }
     assert_valid(reap);
     ck_assert_uint_eq(stats().live_objects, LEFT);
-    ck_assert_uint_le(stats().chunks * 5, full.chunks);
+    /* shards begin with small chunks each */
+    if (reap_mode != MODE_SHARDS) ck_assert_uint_le(stats().chunks * 5, full.chunks);
     ck_assert_uint_le(stats().chunk_bytes * 5, full.chunk_bytes * 2);
     for (int i = LEFT; i < N; i++) objects[i] = reapMalloc(&reap, 16 + next_random(&state) / 256 % 113);
     assert_valid(reap);
@@ -245,11 +247,12 @@ START_TEST(chunks_are_no_multiple_of_what_lives)
     static const struct {
         unsigned slots, size, average, most;
     } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}};
+    bool in_shards = reap_mode == MODE_SHARDS; /* then there are those for gathered_memory_is_used */
     unsigned average, most;
     needs(!is_slowed(), "a tool watches");
     churn_at_random(loads[_i].slots, loads[_i].size, &average, &most);
-    ck_assert_uint_le(average, loads[_i].average);
-    ck_assert_uint_le(most, loads[_i].most);
+    ck_assert_uint_le(average, in_shards ? 230 : loads[_i].average);
+    ck_assert_uint_le(most, in_shards ? 300 : loads[_i].most);
 }
 END_TEST
 
@@ -263,19 +266,23 @@ START_TEST(chunks_beside_large_objects)
 }
 END_TEST
 
-int main(void)
+/* What lies side by side, and what the newest chunk has left, differs in shards; and a look at the statistics
+ * gathers. Frees in a shared reap ask the backend where their chunk is, and need no wider table. */
+static void add(TCase *tests, enum reap_mode mode)
 {
-    TCase *tests = case_create("reap_free");
-    tcase_add_test(tests, freed_neighbours_join);
-    tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
     tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
-    tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
     tcase_add_test(tests, freed_memory_is_used_again);
     tcase_add_test(tests, empty_chunks_go_back);
-    tcase_add_test(tests, a_big_reap_has_a_wider_table);
-    tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
-    tcase_add_test(tests, validity_notices_each_broken_equation);
     tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 3);
     tcase_add_test(tests, chunks_beside_large_objects);
-    return run("reap_free", tests);
+    if (mode == MODE_SHARDS) return;
+    tcase_add_test(tests, freed_neighbours_join);
+    tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
+    tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
+    tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
+    if (mode == MODE_SHARED) return;
+    tcase_add_test(tests, a_big_reap_has_a_wider_table);
+    tcase_add_test(tests, validity_notices_each_broken_equation);
 }
+
+int main(void) { return run_in_modes("reap_free", add); }
