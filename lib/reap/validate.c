@@ -204,8 +204,8 @@ static void check_face(const struct reap *reap, struct sums *sums)
           (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->end_unit));
 }
 
-/* Checks the reap of a shard, which no thread is in. A fork by another thread may stop it for a moment, though
- * that thread does not use this reap. */
+/* Checks the reap of a shard, which no thread is in. A fork by another thread may stop it for a moment,
+ * though that thread does not use this reap. */
 static void check_shard(const struct reap_shard *shard, const struct reap *whole, bool gathered,
                         struct sums *all)
 {
