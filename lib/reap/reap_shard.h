@@ -70,7 +70,7 @@ struct reap_shard {
     _Atomic(uint64_t) holder;
     _Atomic(uint32_t) stopped; /* threads that are about to take it: meanwhile no thread may enter */
     uint16_t id;
-    bool forks; /* stopped by a fork */
+    _Atomic(bool) forks; /* stopped by a fork */
     struct reap *reap;
     struct reap_shard *next; /* of the home's list */
     struct outbox boxes[BOXES];

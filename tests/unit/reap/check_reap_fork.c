@@ -466,6 +466,37 @@ START_TEST(others_end_shards)
 }
 END_TEST
 
+static void *fork_often(void *unused)
+{
+    for (unsigned n = steps_of(FORKS); n > 0; n--) {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        if (child > 0) waitpid(child, NULL, 0);
+    }
+    over = true;
+    return unused;
+}
+
+/* A fork stops the shards of all shared reaps for a moment. That makes none invalid, and no count stays. */
+START_TEST(others_fork)
+{
+    pthread_t thread;
+    void *shared_one = new_shared(NULL, 0);
+    over = false;
+    pthread_create(&thread, NULL, fork_often, NULL);
+    while (!over) {
+        void *object = reapMalloc(&shared_one, 100);
+        assert_valid(shared_one);
+        reapFree(&shared_one, object);
+    }
+    pthread_join(thread, NULL);
+    const struct reap_shard *shard = shard_first(reap_face_table(shared_one));
+    ck_assert_ptr_nonnull(shard);
+    for (; shard; shard = shard->next) ck_assert(!shard->stopped && !shard->forks);
+    reapDestroy(&shared_one);
+}
+END_TEST
+
 static atomic_bool stands, stands_in_shard;
 
 static void stand_for_long(int signal)
@@ -641,6 +672,7 @@ int main(void)
     tcase_add_test(tests, a_fork_finds_them_whole);
     tcase_add_test(tests, a_fork_in_a_function);
     tcase_add_test(tests, others_end_shards);
+    tcase_add_test(tests, others_fork);
     tcase_add_test(tests, a_fork_in_a_function_waits_for_shards);
     TCase *steps = new_case("reap_fork_stepped", 60);
     tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
