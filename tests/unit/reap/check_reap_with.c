@@ -165,8 +165,7 @@ START_TEST(a_reap_in_shared_memory)
     /* The child's Memcheck knows what is in there, the parent's does not. */
     needs(!reap_instrumented, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = shared, .buffer_size = size};
+    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);
     ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
     char **words = reapCalloc(&with, 1000, sizeof *words);
@@ -218,8 +217,7 @@ START_TEST(children_of_a_reap_in_shared_memory)
 {
     enum { SIZE = 64 * 1024, LIVES = 200 };
     char *shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = shared, .buffer_size = SIZE};
+    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = SIZE};
     void *below = NULL, *lives[LIVES];
     int status;
     ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
@@ -503,8 +501,6 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_report_of_all_finds_them);
     if (mode == MODE_SHARDS) return;
     tcase_add_test(tests, a_reap_in_a_buffer);
-    tcase_add_test(tests, a_reap_in_shared_memory);
-    tcase_add_test(tests, children_of_a_reap_in_shared_memory);
     tcase_add_test(tests, a_reap_on_a_source);
     tcase_add_test(tests, a_source_runs_dry);
     tcase_add_test(tests, a_buffer_then_a_source);
@@ -513,6 +509,9 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_mark_beyond_64_gigabytes);
     tcase_add_test(tests, the_table_is_full);
     tcase_add_test(tests, a_reap_on_huge_pages);
+    if (mode != MODE_ORDINARY) return; /* REAP_SHARED is for the threads of one process */
+    tcase_add_test(tests, a_reap_in_shared_memory);
+    tcase_add_test(tests, children_of_a_reap_in_shared_memory);
 }
 
 int main(void) { return run_in_modes("reap_with", add); }
