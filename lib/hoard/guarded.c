@@ -274,12 +274,13 @@ void guarded_free(void *header)
         if (watched) sanitizer_show(object_of(apart), room);
         memset(object_of(apart), FREED_BYTE, room);
         if (watched) sanitizer_hide(object_of(apart), room);
-    } else {
-        if (watched && !foreign) each_zone(apart, apart->size, show);
-        if (watched && !foreign) sanitizer_show(object_of(apart), room);
-        give_block(apart->block);
+    } else if (watched && !foreign) {
+        each_zone(apart, apart->size, show);
+        sanitizer_show(object_of(apart), room);
     }
-    guarded_map_bury(&apart->node, kept);
+    char *block = apart->block;
+    guarded_map_bury(&apart->node, kept); /* another thread may give up the dead piece from here on */
+    if (!kept) give_block(block);         /* and may have its memory from malloc from here on */
     give_up_more_than(DEAD_MAX, KEPT_MAX);
 }
 

@@ -3,8 +3,10 @@
  * reap_apart.sh with the options that make them so, linked to libreap-malloc. */
 #include <malloc.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/expect.h"
 #include "reap.h"
@@ -92,6 +94,30 @@ static void many_come_and_go(void)
     reapFreeAll(&reap);
 }
 
+enum { SECONDS = 1, BLOCKS = 64, BLOCK = 70000 };
+static volatile bool over;
+
+static void *make_blocks(void *none)
+{
+    while (!over) {
+        void *blocks[BLOCKS];
+        for (int i = 0; i < BLOCKS; i++) blocks[i] = malloc(BLOCK);
+        for (int i = 0; i < BLOCKS; i++) EXPECT(!blocks[i] || malloc_usable_size(blocks[i]) >= BLOCK);
+        for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
+    }
+    return none;
+}
+
+/* Another thread's block may have the memory of a large object as soon as it is back. */
+static void blocks_where_objects_were(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, make_blocks, NULL);
+    for (time_t end = time(NULL) + SECONDS; time(NULL) <= end;) reapFree(&reap, reapMalloc(&reap, 3 * BLOCK));
+    over = true;
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     reapCreate(&reap, NULL);
@@ -100,6 +126,7 @@ int main(void)
     nobody_else_is_taken_for_one();
     aligned_ones();
     many_come_and_go();
+    blocks_where_objects_were();
     reapDestroy(&reap);
     return expect_status();
 }
