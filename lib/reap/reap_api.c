@@ -66,8 +66,7 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    void *object = reap_alloc_aligned(use.reap, alignment, size);
-    return LIKELY(object || !reap_use_whole(&use)) ? object : reap_alloc_aligned(use.reap, alignment, size);
+    return reap_use_aligned(&use, alignment, size);
 }
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)

@@ -208,9 +208,7 @@ static void *alloc(void *entered, size_t alignment, size_t size)
     ASSERT(entered == redirect_reap);
     USED struct reap_use use = {reap, NULL};
     if (UNLIKELY(reap_is_shared(reap))) use = reap_use_face(reap_face(reap));
-    if (alignment <= REAP_UNIT) return reap_use_malloc(&use, size);
-    void *object = reap_alloc_aligned(use.reap, alignment, size);
-    return LIKELY(object || !reap_use_whole(&use)) ? object : reap_alloc_aligned(use.reap, alignment, size);
+    return alignment <= REAP_UNIT ? reap_use_malloc(&use, size) : reap_use_aligned(&use, alignment, size);
 }
 
 /* Frees an object of the entered reap by a fast path. Most objects that such a thread frees are that reap's.

@@ -34,6 +34,12 @@ void *reap_use_malloc(struct reap_use *use, size_t size)
     return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_any(use->reap, size);
 }
 
+void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size)
+{
+    void *object = reap_alloc_aligned(use->reap, alignment, size);
+    return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_aligned(use->reap, alignment, size);
+}
+
 bool reap_use_whole(struct reap_use *use)
 {
     if (!use->shard) return false;

@@ -44,6 +44,9 @@ static inline struct reap_use reap_use(void **handle, const char *call)
 /* An object of size bytes. NULL: no memory, in the whole reap. */
 void *reap_use_malloc(struct reap_use *use, size_t size);
 
+/* The same at an alignment, a power of two. */
+void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size);
+
 /* After an allocation that found no memory: if it was in a shard, holds the whole reap instead, which has the
  * free memory of all shards, and returns true. */
 bool reap_use_whole(struct reap_use *use);

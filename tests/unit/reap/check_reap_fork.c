@@ -52,6 +52,17 @@ static int clear_and_destroy(void)
 
 static atomic_bool over;
 
+/* Forks again and again beside threads that do something until it is over; each child does something too. */
+static void fork_beside(void *(*others)(void *), int (*child)(void))
+{
+    pthread_t threads[THREADS];
+    over = false;
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, others, NULL);
+    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(child), 0);
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+
 static void linger(void *arg)
 {
     (void)arg;
@@ -80,13 +91,8 @@ static void *make_and_end(void *unused)
 
 START_TEST(others_end_children)
 {
-    pthread_t threads[THREADS];
     reapSetLimit(&parent, 1 << 30);
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end, NULL);
-    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    fork_beside(make_and_end, clear_and_destroy);
 }
 END_TEST
 
@@ -112,12 +118,7 @@ static void *allocate_and_free(void *unused)
 /* Whatever they do just then, with zones around objects too. */
 START_TEST(others_allocate)
 {
-    pthread_t threads[THREADS];
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, allocate_and_free, NULL);
-    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(clear_and_destroy), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    fork_beside(allocate_and_free, clear_and_destroy);
 }
 END_TEST
 
@@ -457,12 +458,7 @@ static void *make_and_end_shared(void *unused)
 /* A fork looks at the shards of all shared reaps, and others end some. */
 START_TEST(others_end_shards)
 {
-    pthread_t threads[THREADS];
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_and_end_shared, NULL);
-    for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(destroy_parent), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    fork_beside(make_and_end_shared, destroy_parent);
 }
 END_TEST
 
