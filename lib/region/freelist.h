@@ -17,7 +17,7 @@
 
 #include "region/reap_chunk.h"
 
-enum { REAP_SMALL_SWEEP = 32 * 1024 }; /* bytes; to sweep a chunk of this size costs less than it may save */
+enum { REAP_SMALL_SWEEP = 32 * 1024 }; /* bytes; a chunk of this size is swept after fewer frees */
 
 /* Sets heap mode if a free list holds a block, else region mode. */
 static inline void reap_choose_mode(struct reap *reap)
@@ -110,13 +110,31 @@ static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *c
     return end;
 }
 
-/* The `sweep_below` of a chunk that has just been swept. A small chunk is due with the next free, a big one
- * when a sixteenth of it was freed: so the frees before a sweep pay for it. */
+/* The units that are freed in a chunk from one sweep to the next, at least. So the frees pay for the sweep:
+ * it reads two words of bitmaps for each of these units in a small chunk, and one for two of them in a big
+ * one, and each block that it joins was freed or cut before. A small chunk is due earlier, because a small
+ * reap that finds no block grows by much of itself. */
+static inline size_t reap_sweep_step(const struct reap_chunk *chunk)
+{
+    return chunk->size / REAP_UNIT / (chunk->size <= REAP_SMALL_SWEEP ? 64 : 16);
+}
+
+/* The `sweep_below` of a chunk that has just been swept. */
 static inline ptrdiff_t reap_freelists_next_sweep(const struct reap_chunk *chunk)
 {
-    size_t step = chunk->size / REAP_UNIT / 16, live = reap_chunk_live(chunk);
-    if (chunk->size <= REAP_SMALL_SWEEP) return (ptrdiff_t)(chunk->end_unit - chunk->first);
+    size_t step = reap_sweep_step(chunk), live = reap_chunk_live(chunk);
     return live > step ? (ptrdiff_t)(live - step) : 1;
+}
+
+/* Counts units that are live because they were cut off a free block. An object that takes a free block of its
+ * size undoes a free, for the sweep. One that is cut does not, in a small chunk: else a small reap in which a
+ * new object follows each free would come to no sweep. */
+static inline void reap_count_cut(struct reap_chunk *chunk, size_t units)
+{
+    if (chunk->size <= REAP_SMALL_SWEEP)
+        chunk->sweep_below += (ptrdiff_t)units;
+    else
+        chunk->live_above += (ptrdiff_t)units;
 }
 
 /* --- the sweep list --- */

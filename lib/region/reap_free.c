@@ -8,9 +8,10 @@
 #include "region/drain.h"
 
 enum {
-    TRIES = 8,                  /* blocks to look at in a list whose blocks may be too small */
-    BATCH = 4096,               /* bytes of free blocks to cut beside an object, at most */
-    RUNS = REAP_EXACT_LISTS + 3 /* the first list of blocks of 1.5 KiB and more */
+    TRIES = 8,                   /* blocks to look at in a list whose blocks may be too small */
+    BATCH = 4096,                /* bytes of free blocks to cut beside an object, at most */
+    RUNS = REAP_EXACT_LISTS + 3, /* the first list of blocks of 1.5 KiB and more */
+    SMALL_REAP = 128 * 1024      /* bytes of a reap that takes any block before it grows */
 };
 
 /* --- sweeping -------------------------------------------------------------------------------- */
@@ -78,10 +79,6 @@ static struct reap_block *first_fit(struct reap_block *block, size_t units, int 
     return NULL;
 }
 
-/* May small objects take any block that fits? Otherwise they take only a block of their own size, or a big
- * one, which has room for many. */
-static bool is_frugal(const struct reap *reap) { return reap->reuse_any || reap->draining > 0; }
-
 /* A free block and its units; block is NULL if there is none. */
 struct fit {
     struct reap_block *block;
@@ -94,7 +91,8 @@ static struct fit fit_of(struct reap_block *block, size_t list)
     return (struct fit){block, list < REAP_EXACT_LISTS ? list + 1 : block->units};
 }
 
-/* Finds about the smallest block that fits: any block of a list above that for units does. */
+/* Finds about the smallest block that fits: any block of a list above that for units does. If not any block
+ * will do, a small object gets a block of its own size, or a big one, which has room for many. */
 static struct fit find(struct reap *reap, size_t units, bool any)
 {
     size_t list = reap_freelist(units);
@@ -141,10 +139,10 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
 
 /* The number of further blocks of so many units to cut from a block with `rest` more. A program asks for most
  * sizes again, and then finds such a block at once. The number is small in a small reap, which could need the
- * memory for another size. */
+ * memory for another size, and 0 where the reap would otherwise grow. */
 static size_t more(const struct reap *reap, size_t units, size_t rest)
 {
-    size_t bytes = reap->held / 64;
+    size_t bytes = reap->reuse_any ? 0 : reap->held / 64;
     if (units > REAP_EXACT_LISTS || reap_instrumented || bytes < units * REAP_UNIT) return 0;
     size_t n = (bytes < BATCH ? bytes : BATCH) / (units * REAP_UNIT);
     return n < rest / units ? n : rest / units;
@@ -193,7 +191,7 @@ static NOINLINE void *cut(struct reap *reap, struct fit fit, size_t units)
     }
     if (n > 0) cut_free(reap, chunk, unit + have, units, n);
     bitmap_set(chunk->starts, unit + rest);
-    chunk->live_above += (ptrdiff_t)units;
+    reap_count_cut(chunk, units);
     ASSERT(!reap_is_free(chunk, unit + rest) && reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
     return reap_address(chunk, unit + rest);
 }
@@ -203,7 +201,8 @@ void *reap_free_take(struct reap *reap, size_t units)
     ASSERT(units != 0 && !(reap->flags & REAP_MARKED));
     struct fit fit = find(reap, units, false);
     if (!fit.block) fit = find_swept(reap, units);
-    if (!fit.block && is_frugal(reap)) fit = find(reap, units, true);
+    bool any = reap->reuse_any || (!fit.block && reap->draining > 0);
+    if (any) fit = find(reap, units, true); /* not a bigger block than it must be */
     return fit.block ? cut(reap, fit, units) : NULL;
 }
 
@@ -236,11 +235,14 @@ static NOINLINE void *take_joined(struct reap *reap, size_t units)
     return NULL;
 }
 
+/* Is the reap so small that a chunk more is much of it? */
+static bool is_small(const struct reap *reap) { return reap->held <= SMALL_REAP; }
+
 void *reap_free_take_last(struct reap *reap, size_t units)
 {
     void *object = NULL;
     if (reap->flags & REAP_MARKED) return NULL;
-    if (reap->freelists_used && !reap->reuse_any && reap_drain_part_is_free(reap, 2)) {
+    if (reap->freelists_used && !reap->reuse_any && (is_small(reap) || reap_drain_part_is_free(reap, 2))) {
         reap->reuse_any = true;
         object = reap_free_take(reap, units);
     }
@@ -288,7 +290,7 @@ static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)
 void reap_free_rest(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk->kind == REAP_REGULAR && chunk->frees);
-    size_t step = chunk->size / REAP_UNIT / 16;
+    size_t step = reap_sweep_step(chunk);
     if (!reap_chunk_is_to_sweep(chunk) && !chunk->draining) list_push(&reap->to_sweep, &chunk->to_sweep);
     size_t live = reap_chunk_live(chunk);
     if (live > 0 && !chunk->draining && reap_drain_is_due(reap, chunk)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
-#include "region/reap_chunk.h"
+#include "region/freelist.h"
 #include "support/reap_fixture.h"
 
 /* --- freeing --------------------------------------------------------------------------------- */
@@ -266,6 +266,57 @@ START_TEST(chunks_beside_large_objects)
 }
 END_TEST
 
+/* Notes of each chunk, newest first, whether it is to sweep, and whether it drains. */
+enum { STATES = 64 };
+static int note_states(struct reap *r, unsigned char *states)
+{
+    int n = 0;
+    for (struct reap_chunk *c = reap_chunk_begin(r); c && n < STATES; c = reap_chunk_after(r, c))
+        states[n++] = (unsigned char)(reap_chunk_is_to_sweep(c) | c->draining << 1);
+    return n;
+}
+
+/* How many chunks has an allocation swept, drained, or taken into use again? */
+static unsigned changed(struct reap *r, const unsigned char *before, int chunks)
+{
+    unsigned char after[STATES];
+    unsigned count = 0;
+    if (note_states(r, after) != chunks) return 0; /* it has grown */
+    for (int i = 0; i < chunks; i++) count += before[i] != after[i];
+    return count;
+}
+
+/* In a full small reap, few allocations join blocks or fill free lists anew, and yet it does not grow. */
+static const struct {
+    int live;
+    bool is_kept; /* what is held: fuller reaps grow now and then */
+} small_reaps[] = {{100, true}, {150, true}, {200, true}, {300, true},
+                   {400, true}, {600, true}, {800, false}};
+
+START_TEST(a_small_reap_seldom_joins)
+{
+    enum { MOST = 800, PAIRS = 40000 };
+    void *objects[MOST];
+    unsigned char states[STATES];
+    unsigned work = 0;
+    uint64_t chance = 1;
+    int live = small_reaps[_i].live;
+    needs(!reap_instrumented, "all objects are watched");
+    for (int i = 0; i < live; i++) objects[i] = reapMalloc(&reap, 16 + random_below(&chance, 113));
+    size_t held = stats().chunk_bytes;
+    for (int i = 0; i < PAIRS; i++) {
+        void **object = &objects[random_below(&chance, (unsigned)live)];
+        size_t size = 16 + random_below(&chance, 113);
+        reapFree(&reap, *object);
+        int chunks = note_states(reap, states);
+        *object = reapMalloc(&reap, size);
+        work += changed(reap, states, chunks);
+    }
+    ck_assert_uint_le(work, PAIRS / 6);
+    if (small_reaps[_i].is_kept) ck_assert_uint_le(stats().chunk_bytes, held);
+}
+END_TEST
+
 /* What lies side by side, and what the newest chunk has left, differs in shards; and a look at the statistics
  * gathers. Frees in a shared reap ask the backend where their chunk is, and need no wider table. */
 static void add(TCase *tests, enum reap_mode mode)
@@ -282,6 +333,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
     if (mode == MODE_SHARED) return;
     tcase_add_test(tests, a_big_reap_has_a_wider_table);
+    tcase_add_loop_test(tests, a_small_reap_seldom_joins, 0, sizeof small_reaps / sizeof small_reaps[0]);
     tcase_add_test(tests, validity_notices_each_broken_equation);
 }
 
