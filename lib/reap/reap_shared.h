@@ -3,8 +3,9 @@
  *
  * A shared reap is a reap behind a lock. Its handle points to its face. To reap.h's part of the fast path the
  * face looks like a reap without room, and this never changes. The library's part tells a face by its address
- * (reap_may_be_plain), and the check of handles by its tag. A call that allocates or frees objects then enters a shard (shared_use.h). Any other call takes the lock and
- * gathers; then it uses the reap as any other.
+ * (reap_may_be_plain), and the check of handles by its tag. A call that allocates or frees objects then
+ * enters a shard (shared_use.h). Any other call takes the lock and gathers; then it uses the reap as any
+ * other.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: no room; lock | ──> | struct reap |, and shards (reap_shard.h)
@@ -116,7 +117,7 @@ void reap_shared_check_place(void **handle, const char *call) __attribute__((col
  * test for both, which a few other places pass too. */
 static inline void reap_check_place(void **handle, const char *call)
 {
-    const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* of a face's place that of a reap */
+    const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
     const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
     REAP_NOT_NULL(handle, call);
     if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) reap_shared_check_place(handle, call);
