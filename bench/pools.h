@@ -35,16 +35,18 @@
  *     clear     200 KB of such objects, clear, again and again
  *     trees     a compiler's phases: create a child, build a tree of 500 to 15,000 nodes of 24 to 48
  *               bytes, walk it twice, destroy
- *     shared    two threads, on two CPUs, each takes 5000 objects of 16 to 128 bytes of one pool; then it
- *               ends
+ *     shared    threads, each on a CPU of its own, each takes 5000 objects of 16 to 128 bytes of one pool;
+ *               then it ends
+ *     alone     the same with one thread and an ordinary pool
  *
  * Objects are written, and read before they die (use.h). What is alive at once is 1 KB to 800 KB: within a
  * second-level cache of 1 MB. After the argument `out` it is about 16 MB: request, nested and three keep
  * so many children alive, the oldest of which ends when a new one begins, as a server's do; fill, clear,
- * trees and shared have larger regions.
+ * trees, shared and alone have larger regions.
  *
- * request and nested take a number of threads, 1 if none, among which the work is divided: each has a pool
- * of its own below the root, and its children below that. An operation is one object.
+ * request, nested and shared take a number of threads, 1 if none, among which the work is divided. Of the
+ * first two each thread has a pool of its own below the root, and its children below that. An operation is
+ * one object.
  */
 #include "measure.h"
 #include "use.h"
@@ -66,7 +68,7 @@ enum {
     FILLED = 6000000, OUT_FILLED = 15 * OUT_OBJECTS, FILL = 5000,
     CLEARED = 10000000, OUT_CLEARED = 15 * OUT_OBJECTS, CLEAR_OBJECTS = 200 * 1000 / 72,
     TREES = 1000, TREE_DEPTH = 7, TREE_OBJECTS = 3300, OUT_TREES = 6, OUT_DEPTH = 11, OUT_NODES = 270000,
-    SHARED = 2000000, SHARERS = 2, SHARED_OBJECTS = 5000,
+    SHARED = 2000000, SHARED_OBJECTS = 5000,
     THREADS_MAX = 64
 };
 
@@ -353,35 +355,47 @@ struct sharer {
     struct pool *pool;
     struct used *used;
     int objects, cpu;
+    bool alone;
 };
 
 static void *get_shared(void *sharer_)
 {
     struct sharer *sharer = sharer_;
     stay_on_cpu(sharer->cpu);
-    for (int i = 0; i < sharer->objects; i++)
+    for (int i = 0; i < sharer->objects && sharer->alone; i++)
+        use_new(&sharer->used[i], pool_get(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
+    for (int i = 0; i < sharer->objects && !sharer->alone; i++)
         use_new(&sharer->used[i], pool_get_shared(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
     read_objects(sharer->used, sharer->objects);
     add_sum();
     return NULL;
 }
 
-static uint64_t shared(void)
+static uint64_t share(int threads, bool is_alone)
 {
-    struct sharer sharers[SHARERS];
+    struct sharer sharers[THREADS_MAX];
     struct pool pool;
-    int objects = out ? OUT_OBJECTS / SHARERS : SHARED_OBJECTS, rounds = SHARED / SHARERS / objects;
-    for (int i = 0; i < SHARERS; i++)
-        sharers[i] = (struct sharer){.pool = &pool, .objects = objects, .cpu = i,
+    int objects = out ? OUT_OBJECTS / threads : SHARED_OBJECTS, rounds = SHARED / threads / objects;
+    for (int i = 0; i < threads; i++)
+        sharers[i] = (struct sharer){.pool = &pool, .objects = objects, .cpu = i, .alone = is_alone,
                                      .used = table_of((size_t)objects, sizeof(struct used))};
     for (int round = 0; round < rounds; round++) {
-        pool_shared(&pool, &root);
-        for (int i = 0; i < SHARERS; i++) start_thread(&sharers[i].thread, get_shared, &sharers[i]);
-        for (int i = 0; i < SHARERS; i++) pthread_join(sharers[i].thread, NULL);
+        if (is_alone) pool_child(&pool, &root, objects);
+        else pool_shared(&pool, &root);
+        for (int i = 0; i < threads; i++) start_thread(&sharers[i].thread, get_shared, &sharers[i]);
+        for (int i = 0; i < threads; i++) pthread_join(sharers[i].thread, NULL);
         pool_end(&pool);
     }
-    return (uint64_t)rounds * SHARERS * (uint64_t)objects;
+    return (uint64_t)rounds * (uint64_t)threads * (uint64_t)objects;
 }
+
+static uint64_t shared(void)
+{
+    measure_need(number >= 1 && number <= THREADS_MAX, "1 to 64 threads");
+    return share(number, false);
+}
+
+static uint64_t alone(void) { return share(1, true); }
 #endif
 
 #include "pools_frees.h"
@@ -407,7 +421,7 @@ static const struct {
     {"passed", passed},
 #endif
 #ifdef POOL_SHARES
-    {"shared", shared},
+    {"shared", shared}, {"alone", alone},
 #endif
 };
 

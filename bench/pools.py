@@ -12,7 +12,8 @@ YARDSTICKS = ["raw", "bump"]
 
 # Where a mean is wanted of ratios to the best peer, what it is of; how large it and each of them may be.
 FREES = ["churn", "phases", "vectors", "big", "passed", "perl"]
-TWO = ["shared", "messages"]
+ONE = ["alone", "shared 1"]
+TWO = ["shared 2", "messages"]
 
 
 def out(labels):
@@ -25,6 +26,7 @@ GROUPS = {
     "regions out of cache": (out(["request", "nested", "three", "fill", "clear", "trees", "httpd"]), 0.80, 1.00),
     "with frees": (FREES, 1.00, 1.20),
     "with frees, out of cache": (out(FREES), 1.00, 1.20),
+    "one thread, shared or not": (ONE + out(ONE), None, None),
     "two threads": (TWO + out(TWO), None, None),
 }
 NEAR_RAW, NEAR_RAW_AT_MOST = ["request", "fill", "clear"], 1.30
@@ -109,6 +111,7 @@ def print_wanted(contestants, groups):
                 print(f"  {group}, {how}: geometric mean {contest.geometric_mean(ratios.values()):.3f} (wanted {mean}), "
                       f"greatest {ratios[greatest]:.3f}, {greatest}" + (f" (wanted {most})" if most else ""))
     print_share(contestants, groups)
+    print_shared(contestants[0], groups)
     for yardstick in [c for c in contestants if c.yardstick]:
         for figure, how in (("ns", "clock"), ("cpu_ns", "CPU")):
             near = [(case.label, contest.to_other(contestants[0], yardstick, case, figure))
@@ -131,6 +134,18 @@ def print_share(contestants, groups):
         if shares:
             told = ", ".join(f"{label} {ours:.2f} ({best:.2f})" for label, ours, best in shares)
             print(f"  {group}: of reap's CPU time (and of the best peer's) bump needs {told}")
+
+
+def print_shared(ours, groups):
+    """What it costs that a reap is shared, and what a second thread brings."""
+    found = {case.label: case for cases in groups.values() for case in cases}
+    for beyond in ("", " out"):
+        cases = [found.get(label + beyond) for label in ("alone", "shared 1", "shared 2")]
+        if not all(case and ours.figures(case, "ns") for case in cases):
+            continue
+        own, one, two = (min(ours.figures(case, "ns")) for case in cases)
+        print(f"  shared{beyond}: one thread {one / own:.2f} of an ordinary reap (wanted 1.50), "
+              f"two threads {one / two:.2f} of one's throughput (wanted 1.80)")
 
 
 # --- memory --------------------------------------------------------------------------------------------------------

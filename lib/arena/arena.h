@@ -182,7 +182,8 @@ void arena_begin_sharing(void);
 bool arena_has_dirty(void);
 bool arena_has_unused(size_t bytes);
 
-/* Bytes in use or dirty: now, and at most; unused bytes now; and all bytes that ever went back to the OS. */
+/* Bytes in use or dirty: now, and at most; bytes of dirty slots and kept spans now; and all bytes that ever
+ * went back to the OS. */
 struct arena_held {
     size_t now, peak, unused, returned;
 };

@@ -513,7 +513,7 @@ static void end_use(struct piece piece)
 void arena_give(struct superblock *first, unsigned n)
 {
     struct arena *arena = arena_of_slot(first);
-    ASSERT(arena != NULL && arena->mapping == 0 && first->kind != SLOT_FREE);
+    ASSERT(arena != NULL && arena->mapping == 0);
     ASSERT(atomic_load(&arena->heads) >> (first - arena->slots) & 1);
     end_use(first_piece(arena, (unsigned)(first - arena->slots), n));
 }
@@ -567,11 +567,6 @@ struct superblock *arena_head_before(struct arena *arena, const void *pointer)
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
-
-struct arena_held arena_held(void)
-{
-    return (struct arena_held){arenas.held, arenas.peak, arena_unused(), arenas.returned};
-}
 
 void arena_begin_sharing(void) { arenas.shared = true; }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/large.h"
 
+#include "arena/kept_spans.h"
 #include "base/probe.h"
 #include "os/pages.h"
 
@@ -30,8 +31,12 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     if (size > ARENA_SPAN_MAX || alignment > ARENA) {
         object = alloc_mapping(size, alignment, kind, &clean);
     } else {
-        unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1;
-        struct superblock *first = arena_take(slots_for(size), step, kind, &clean);
+        unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1, n = slots_for(size);
+        struct superblock *first = step == 1 ? kept_spans_take(n, kind) : NULL;
+        if (first != NULL)
+            clean = false;
+        else
+            first = arena_take(n, step, kind, &clean);
         object = first != NULL ? slot_start(first) : NULL;
     }
     ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
@@ -60,7 +65,7 @@ void large_free(struct arena *arena, void *object)
         arena_unmap_large(arena);
     } else {
         struct superblock *first = arena_slot(arena, object);
-        arena_give(first, arena_span(first));
+        if (!kept_spans_put(first)) arena_give(first, arena_span(first));
     }
     arena_purge_after_free();
 }

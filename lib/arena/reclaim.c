@@ -2,6 +2,7 @@
 #include "arena/arena_internal.h"
 
 #include "arena/huge_pages.h"
+#include "arena/kept_spans.h"
 #include "base/options.h"
 #include "base/probe.h"
 #include "os/cgroup.h"
@@ -135,6 +136,7 @@ static size_t unmap_unused(struct arena *arena, bool all)
 static size_t purge_older(uint64_t now, uint64_t min_age, bool unmaps_all)
 {
     size_t bytes = 0;
+    kept_spans_give_all();
     for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
@@ -207,10 +209,11 @@ static bool is_burst(void)
 /* 1: a thread sleeps until there is unused memory */
 static _Atomic uint32_t arena_watched;
 
+static bool has_unused(void) { return arena_unused() != 0 || kept_spans_bytes() != 0; }
+
 static void tell_of_unused(void)
 {
-    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
-        return;
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || !has_unused()) return;
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
@@ -219,7 +222,7 @@ static void tell_of_unused(void)
 void arena_wait_for_unused(void)
 {
     atomic_store(&arena_watched, 1);
-    while (arena_unused() == 0) {
+    while (!has_unused()) {
         lock_sleep(&arena_watched, 1);
         atomic_store(&arena_watched, 1);
     }
@@ -253,6 +256,12 @@ static void know_limit(size_t bytes)
     atomic_store_explicit(&arenas.limit_is_known, true, memory_order_relaxed);
 }
 
+struct arena_held arena_held(void)
+{
+    size_t unused = arena_unused() + kept_spans_bytes();
+    return (struct arena_held){arenas.held, arenas.peak, unused, arenas.returned};
+}
+
 void arena_limit(size_t bytes) { know_limit(bytes); }
 
 bool arena_nears_limit(size_t more) { return arena_is_near(more); }
@@ -283,6 +292,7 @@ static void stay_below_peak(size_t more)
     if (more < ARENA_SPARE_PEAK || held + more <= peak) return;
     size_t over = held + more - peak, gone = 0, bytes;
     struct arena *arena;
+    kept_spans_give_all();
     while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
         if ((bytes = purge_slots(arena, over - gone)) == 0) break;
         gone += bytes;
@@ -322,6 +332,8 @@ static struct superblock *take(unsigned n, unsigned alignment, enum superblock_k
 {
     struct arena_room room = {0, 0};
     struct superblock *first;
+    bool is_short = atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) < n;
+    if (is_short || n > KEPT_SLOTS) kept_spans_give_own();
     do first = arena_try_take(n, alignment, kind, use, clean, &room);
     while (UNLIKELY(first == NULL) && is_made(&room));
     return first;

@@ -65,6 +65,13 @@ static inline bool reap_is_readable(const void *pointer)
     return LIKELY(arena && arena->mapping == 0) || reap_is_in_chunk(pointer);
 }
 
+/* Handles of ordinary reaps lie at REAP_HEADER modulo USER_MEMORY_ALIGN, those of shared reaps (faces) at
+ * -REAP_FACE. So one bit tells that a handle is null or a face, at the cost of a test for null. */
+static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
+                  (REAP_HEADER & ((int)USER_MEMORY_ALIGN - REAP_FACE)) == 0,
+              "the bit of ordinary handles is theirs alone");
+static inline bool reap_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
+
 /* Is this the handle of an ordinary reap? The caller has read its memory before, so a read cannot fault. */
 static inline bool reap_is_plain_known(const struct reap *reap)
 {

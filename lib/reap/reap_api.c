@@ -36,7 +36,7 @@ static NOINLINE void *malloc_checked(void *reap, size_t size)
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap)) return malloc_checked(reap, size);
+    if (UNLIKELY(!reap_may_be_plain(reap))) return shared_malloc(reap, size);
     return reap_alloc_or(reap, size, malloc_checked, reap);
 }
 
@@ -110,7 +110,10 @@ static NOINLINE void free_slow(void **handle, void *object)
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap || !reap_free_fast(reap, object))) free_slow(handle, object);
+    if (UNLIKELY(!reap_may_be_plain(reap)))
+        shared_free(reap, object);
+    else if (UNLIKELY(!reap_free_fast(reap, object)))
+        free_slow(handle, object);
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */

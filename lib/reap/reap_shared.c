@@ -22,7 +22,7 @@ static const void *this_thread(void) { return &lock_depth; }
 
 void reap_shared_begin(struct reap *reap)
 {
-    struct reap_face *face = reap_chunk_record(reap, REAP_FACE);
+    struct reap_face *face = reap_chunk_record(reap, REAP_FACE); /* more than it needs, for its address */
     ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
            reap->tag == reap_tag(reap));
     assert(face == reap_face(reap));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
- * A shared reap is a reap behind a lock. Its handle points to its face. To the fast paths the face looks like
- * a reap without room and with an empty chunk cache, and this never changes. So the fast paths need no test
- * for shared reaps, and each call comes to the check of handles. The check recognizes the face by its tag. A
- * call that allocates or frees objects then enters a shard (shared_use.h). Any other call takes the lock and
- * gathers; then it uses the reap as any other.
+ * A shared reap is a reap behind a lock. Its handle points to its face. To reap.h's part of the fast path the
+ * face looks like a reap without room, and this never changes. The library's part tells a face by its address
+ * (reap_may_be_plain), and the check of handles by its tag. A call that allocates or frees objects then
+ * enters a shard (shared_use.h). Any other call takes the lock and gathers; then it uses the reap as any
+ * other.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: no room; lock | ──> | struct reap |, and shards (reap_shard.h)
@@ -113,13 +113,14 @@ void reap_shared_check(void *handle, const char *call);
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));
 
-/* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are. */
+/* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are: one
+ * test for both, which a few other places pass too. */
 static inline void reap_check_place(void **handle, const char *call)
 {
-    static_assert(REAP_HEADER == REAP_FACE && USER_MEMORY_ALIGN % (4 * REAP_FACE) == 0, "one test for both");
-    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~(uintptr_t)(2 * REAP_FACE);
+    const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
+    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
     REAP_NOT_NULL(handle, call);
-    if (UNLIKELY((((uintptr_t)handle + REAP_FACE) & bits) == 0)) reap_shared_check_place(handle, call);
+    if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) reap_shared_check_place(handle, call);
 }
 
 /* The face of a shared reap, or of the one for which a shard's reap allocates. */

@@ -8,7 +8,7 @@
 static ALWAYS_INLINE struct reap_face *face_known(void *handle)
 {
     struct reap_face *face = handle;
-    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
+    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
     return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
 }
 

@@ -76,7 +76,7 @@ enum {
     REAP_BUFFER_LOG = 43,            /* a buffer has fewer than 2^43 bytes: its units fit marks */
     REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
     REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
-    REAP_FACE = 128,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
+    REAP_FACE = 256,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
 
 /* The reasons to keep an empty chunk until a clear. */
