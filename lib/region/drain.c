@@ -124,12 +124,12 @@ static bool half_is_free(const struct reap *reap, const struct reap_chunk *chunk
     return free_units(reap, chunk) >= (chunk->end_unit - chunk->first) / 2;
 }
 
-/* To drain a small chunk costs more than to sweep it: all its free blocks go back to their lists later, and
- * the sweep touches only those that it joins. */
+/* To drain a small chunk of which most lives costs more than to sweep it: all its free blocks go back to
+ * their lists later, and the sweep touches only those that it joins. */
 static bool is_dirty(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    (void)reap;
-    return chunk->size > REAP_SMALL_SWEEP && reap_chunk_is_to_sweep(chunk);
+    if (chunk->size <= REAP_SMALL_SWEEP && !half_is_free(reap, chunk)) return false;
+    return reap_chunk_is_to_sweep(chunk);
 }
 
 /* Is at least half of the memory of chunks in use in those for which `is` holds? */

@@ -11,9 +11,9 @@
  * an allocation follows each free. If this was in vain, the reap grows by an eighth before it tries again.
  *
  * Only the bitmaps tell the free blocks of a draining chunk. So a free there touches no object, and the end
- * of the draining joins a whole run of blocks at a time. If most chunks are to be drained, or most are big
- * and have blocks to join, the reap drains all of them at once: it empties the free lists. To take each block
- * off its list would touch that block and both of its neighbours on the list.
+ * of the draining joins a whole run of blocks at a time. If most chunks are to be drained, or most have
+ * blocks to join and are big or half free, the reap drains all of them at once: it empties the free lists. To
+ * take each block off its list would touch that block and both of its neighbours on the list.
  *
  * Threads: the reap's own.
  */
@@ -40,7 +40,7 @@ bool reap_drain_part_is_free(const struct reap *reap, unsigned part);
 /* Are so many chunks half free that draining all of them costs less than draining one? */
 bool reap_drain_most_are_due(const struct reap *reap);
 
-/* Do so many big chunks wait for a sweep that filling all free lists anew costs less? */
+/* Do so many chunks, big or half free, wait for a sweep that filling all free lists anew costs less? */
 bool reap_drain_all_is_due(const struct reap *reap);
 
 /* Empties the free lists and drains every chunk with free blocks, except for the current one, in which it
