@@ -20,15 +20,36 @@ static void *small(size_t size, size_t *got, bool *zeroed)
     return chunk;
 }
 
+/* The bytes of a new large chunk. A span has as many slots as it needs. */
+static inline size_t large_got(const void *chunk, size_t size)
+{
+    if (LIKELY(size <= ARENA_SPAN_MAX)) return align_up(size, SUPERBLOCK);
+    return large_size(pagemap_find(chunk), chunk);
+}
+
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
 {
     if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
     hoard_start();
     void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
-    if (chunk != NULL && got != NULL) *got = large_size(pagemap_find(chunk), chunk);
-    ASSERT(chunk == NULL || got == NULL || *got >= size);
+    if (chunk != NULL && got != NULL) *got = large_got(chunk, size);
+    ASSERT(chunk == NULL || got == NULL || (*got >= size && *got == large_size(pagemap_find(chunk), chunk)));
     PROBE(chunk_alloc, chunk, size);
     return chunk;
+}
+
+static void free_large(struct arena *arena, void *chunk)
+{
+    int saved = errno;
+    large_free(arena, chunk);
+    errno = saved;
+}
+
+void chunk_free_span(struct arena *arena, void *chunk)
+{
+    PROBE(chunk_free, chunk);
+    ASSERT(arena == pagemap_find(chunk) && arena->mapping == 0 && large_starts_at(arena, chunk));
+    free_large(arena, chunk);
 }
 
 void chunk_free(void *chunk)
@@ -37,13 +58,10 @@ void chunk_free(void *chunk)
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
-    if (LIKELY(sb->kind == SLOT_CHUNKS)) {
+    if (LIKELY(sb->kind == SLOT_CHUNKS))
         hoard_push(sb, chunk);
-        return;
-    }
-    int saved = errno;
-    large_free(arena, chunk);
-    errno = saved;
+    else
+        free_large(arena, chunk);
 }
 
 bool chunk_resize(void *chunk, size_t size, size_t *got)
@@ -60,10 +78,7 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
     return done || size <= *got;
 }
 
-void *chunk_of(const void *pointer, size_t *got)
-{
-    return owner_chunk(pagemap_find(pointer), pointer, got);
-}
+void *chunk_of(const void *pointer, size_t *got) { return owner_chunk(pagemap_find(pointer), pointer, got); }
 
 static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)
 {

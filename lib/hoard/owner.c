@@ -13,6 +13,9 @@ static const struct superblock *head_of(struct arena *arena, const void *pointer
 void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got)
 {
     ASSERT(arena != NULL);
+    const struct superblock *slot = arena_slot(arena, pointer);
+    bool is_first = slot->kind == SLOT_SPAN_CHUNK && arena->mapping == 0; /* large objects start there */
+    if (is_first && got == NULL) return slot_start(slot);
     const struct superblock *head = head_of(arena, pointer);
     if (head->kind != SLOT_SPAN_CHUNK) return NULL;
     char *chunk = slot_start(head);

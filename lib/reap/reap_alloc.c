@@ -131,10 +131,8 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
+static ALWAYS_INLINE void *allocate_small(struct reap *reap, size_t size)
 {
-    *zeroed = false;
-    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
     size_t units = reap_units(size);
     bool free_first = reap->freelists_used && reap_free_is_better(reap, units, hole(reap));
     if (free_first && LIKELY(!(reap->flags & REAP_MARKED))) {
@@ -142,6 +140,13 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed
         if (object) return object;
     }
     return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
+}
+
+static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
+{
+    *zeroed = false;
+    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    return allocate_small(reap, size);
 }
 
 /* Allocates an object that is guarded, if guarded.h is on. */
@@ -181,7 +186,7 @@ static void end_more(struct reap *reap, size_t bytes)
 /* The bytes that an object of a size takes; 0 for an impossible size, whose allocation will fail. */
 static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(size) * REAP_UNIT; }
 
-static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
+static ALWAYS_INLINE void *allocate_special(struct reap *reap, size_t size, bool *zeroed)
 {
     ASSERT(reap->flags & REAP_SPECIAL);
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
@@ -190,21 +195,27 @@ static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed
     return watched(reap, object, size, *zeroed);
 }
 
+static NOINLINE void *alloc_special(struct reap *reap, size_t size)
+{
+    bool zeroed;
+    return allocate_special(reap, size, &zeroed);
+}
+
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
     ASSERT_SOUND(reap);
     take_some_remote(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return allocate_special(reap, size, zeroed);
     return allocate(reap, size, zeroed);
 }
 
 void *reap_alloc(struct reap *reap, size_t size)
 {
     ASSERT_SOUND(reap);
-    bool zeroed;
     take_some_remote(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, &zeroed);
-    return allocate(reap, size, &zeroed);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size);
+    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, NULL);
+    return allocate_small(reap, size);
 }
 
 /* Makes an aligned object in a block that is big enough for it at any place, and frees the block's rest
@@ -286,6 +297,15 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
         free_special(reap, chunk, object);
     else
         release(reap, chunk, unit, reap_block_end(reap, chunk, unit));
+}
+
+void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
+{
+    ASSERT_SOUND(reap);
+    ASSERT(chunk->kind == REAP_WHOLE && !(reap->flags & REAP_SPECIAL));
+    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
+    reap_chunk_release_span(reap, chunk, arena);
+    reap_free_settle(reap);
 }
 
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)

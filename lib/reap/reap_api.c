@@ -92,9 +92,23 @@ void *reapRealloc(void **handle, void *object, size_t size)
 
 /* Frees an object when the fast path cannot: in a chunk that the chunk cache does not have (afterwards it
  * does), the first one in its chunk, or a large one. Aborts on misuse. */
-static ALWAYS_INLINE void free_checked(struct reap *reap, void *object)
+static NOINLINE void free_checked(struct reap *reap, void *object)
 {
-    if (object) reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
+    if (!object) return;
+    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    if (chunk && reap_free_fast(reap, object)) return;
+    if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object("reapFree", reap, object);
+    reap_alloc_free(reap, chunk, object);
+}
+
+/* Most large objects are recognized by their addresses. */
+static NOINLINE void free_unknown(struct reap *reap, void *object)
+{
+    struct arena *arena = reap_arena_of_large(reap, object);
+    if (arena)
+        reap_alloc_free_large(reap, (void *)((char *)object - REAP_HEADER), arena);
+    else
+        free_checked(reap, object);
 }
 
 static NOINLINE void free_slow(void **handle, void *object)
@@ -102,8 +116,8 @@ static NOINLINE void free_slow(void **handle, void *object)
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
         shared_free(reap, object);
-    else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
-        free_checked(reap, object);
+    else if (!reap_free_last(reap, object))
+        free_unknown(reap, object);
 }
 
 /* The rare case ends in a tail call, so that the fast path saves no registers. */

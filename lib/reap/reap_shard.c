@@ -24,8 +24,10 @@ enum {
     MANY_UNITS = 1 << 24 /* an object counts as so many at most */
 };
 
+/* At the end of a fork another thread may put a shard before the first one meanwhile. */
 #define FOR_EACH_SHARD(shard, home)                                                                          \
-    for (struct reap_shard *shard = (home)->shards; shard != NULL; shard = shard->next)
+    for (struct reap_shard *shard = __atomic_load_n(&(home)->shards, __ATOMIC_ACQUIRE); shard != NULL;       \
+         shard = shard->next)
 
 /* --- entering -------------------------------------------------------------------------------- */
 

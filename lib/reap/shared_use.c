@@ -110,7 +110,7 @@ static NOINLINE bool free_any(struct reap_shard *shard, void *object, struct rea
     struct reap *reap = shard->reap;
     if (chunk->owner != reap)
         *due = shard_send(shard, chunk->owner, object, units_of(chunk, object));
-    else if (!reap_free_last(reap, object) && !reap_free_known(reap, object))
+    else if (!reap_free_last(reap, object) && (chunk->kind != REAP_REGULAR || !reap_free_known(reap, object)))
         reap_alloc_free(reap, chunk, object);
     return true;
 }

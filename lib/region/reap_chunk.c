@@ -185,6 +185,18 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     if (UNLIKELY(reap_wide_size(reap) > reap->held / 16)) narrow(reap);
 }
 
+void reap_chunk_release_span(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
+{
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk->kind == REAP_WHOLE);
+    ASSERT(chunk != reap->current && !chunk->is_users && !chunk->draining && !chunk->pinned);
+    ASSERT(reap->held >= chunk->size && !reap_instrumented && !kept_chunks_on);
+    unlink_chunk(reap, chunk);
+    reap->held -= chunk->size;
+    chunk->tag = ~reap_chunk_tag_of(chunk, reap);
+    chunk_free_span(arena, chunk);
+    if (UNLIKELY(reap->flags & REAP_BIG_TABLES) && reap_wide_size(reap) > reap->held / 16) narrow(reap);
+}
+
 /* Takes a spare with room for units off its list. NULL: there is none. */
 static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 {
@@ -296,7 +308,28 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     return chunk;
 }
 
-struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
+/* Writes the header of a chunk with one object, which starts at offset `first`. */
+static ALWAYS_INLINE struct reap_chunk *begin_whole(struct reap *reap, struct reap_chunk *chunk, size_t size,
+                                                    size_t first, size_t units, bool lent)
+{
+    reap_zero_line(chunk);
+    reap_zero_line((char *)chunk + 64);
+    chunk->owner = reap;
+    chunk->tag = reap_chunk_tag_of(chunk, reap);
+    chunk->first = first / REAP_UNIT;
+    chunk->kind = REAP_WHOLE;
+    chunk->is_users = lent;
+    chunk->shared = reap_is_shared(reap);
+    chunk->end_unit = first / REAP_UNIT + units;
+    chunk->live_above = (ptrdiff_t)units;
+    chunk->size = size;
+    if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
+    return chunk;
+}
+
+/* Makes a guarded object, an aligned one, or one of a source. */
+static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t alignment, size_t units,
+                                                 bool *zeroed)
 {
     if (UNLIKELY(guarded_on)) {
         if (zeroed) *zeroed = false;
@@ -312,18 +345,20 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
     }
     struct reap_chunk *chunk = take_chunk(reap, first + room + units * REAP_UNIT, &size, zeroed);
     if (!chunk) return NULL;
-    bool lent = chunk->is_users;
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
-    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .size = size, .first = first / REAP_UNIT};
-    chunk->is_users = lent;
-    chunk->shared = reap_is_shared(reap);
-    chunk->end_unit = chunk->first + units;
-    chunk->live_above = (ptrdiff_t)units;
-    chunk->tag = reap_chunk_tag(chunk);
-    if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
+    begin_whole(reap, chunk, size, first, units, chunk->is_users);
     ASSERT((uintptr_t)reap_address(chunk, chunk->first) % alignment == 0 &&
            chunk->end_unit <= size / REAP_UNIT);
     return chunk;
+}
+
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
+{
+    bool special = guarded_on || reap->flags & REAP_SOURCED || units > PTRDIFF_MAX / 2 / REAP_UNIT;
+    if (UNLIKELY(special || alignment > REAP_UNIT)) return whole_special(reap, alignment, units, zeroed);
+    size_t size;
+    struct reap_chunk *chunk = chunk_alloc(REAP_HEADER + units * REAP_UNIT, &size, zeroed);
+    return LIKELY(chunk != NULL) ? begin_whole(reap, chunk, size, REAP_HEADER, units, false) : NULL;
 }
 
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)

@@ -42,7 +42,7 @@ play() {
     build=$1 threads=$2 options=$3
     case " $built " in *" $build "*) ;; *) return 0 ;; esac
     log=$dir/log.$build.$threads.$options
-    export REAP_OPTIONS="$options" TSAN_OPTIONS="halt_on_error=1 history_size=7 suppressions=$srcdir/tests/fuzz/tsan.supp" ASAN_OPTIONS=detect_leaks=0
+    export REAP_OPTIONS="$options" TSAN_OPTIONS="halt_on_error=1 history_size=7 report_thread_leaks=0 suppressions=$srcdir/tests/fuzz/tsan.supp" ASAN_OPTIONS=detect_leaks=0
     if [ "$build" = libfuzzer ]; then
         mkdir -p "$dir/corpus"
         "$dir/libfuzzer" -max_total_time="$each" -max_len=16000 -artifact_prefix="$dir/" "$dir/corpus" >"$log" 2>&1

@@ -139,6 +139,7 @@ START_TEST(what_is_no_chunk_is_in_none)
     int on_stack;
     char *block = hoard_malloc(8192), *large = hoard_malloc(100000), *huge = hoard_malloc(5 * MIB);
     char *chunk = chunk_alloc(8192, NULL, NULL), *large_chunk = chunk_alloc(100000, NULL, NULL);
+    char *mapping = chunk_alloc(40 * MIB + 4096, NULL, NULL);
     size_t got;
     const void *strangers[] = {NULL,
                                &on_stack,
@@ -152,9 +153,14 @@ START_TEST(what_is_no_chunk_is_in_none)
                                (void *)((uintptr_t)chunk | (uintptr_t)1 << 47)};
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++)
         ck_assert_ptr_null(chunk_of(strangers[i], &got));
+    ck_assert_ptr_eq(chunk_of(large_chunk + 60000, NULL), large_chunk);
+    ck_assert_ptr_eq(chunk_of(large_chunk + 70000, NULL), large_chunk);
     ck_assert_ptr_eq(chunk_of(large_chunk + 70000, &got), large_chunk);
     ck_assert_ptr_ne(chunk_of(large_chunk + got, NULL), large_chunk);
     ck_assert_ptr_ne(chunk_of(chunk + 8192, NULL), chunk);
+    ck_assert_ptr_eq(chunk_of(mapping + 40 * MIB, NULL), mapping);
+    ck_assert_ptr_null(chunk_of(mapping + 40 * MIB + 4096, NULL)); /* in a unit of the map that it has */
+    chunk_free(mapping);
     chunk_free(large_chunk);
     ck_assert_ptr_null(chunk_of(large_chunk, NULL));
     ck_assert_ptr_null(chunk_of(large_chunk + 70000, NULL));

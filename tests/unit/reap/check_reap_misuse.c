@@ -429,6 +429,74 @@ START_TEST(what_is_no_object_of_it)
 }
 END_TEST
 
+/* Writes the header of a live chunk of a large object to another place. */
+static char *forge_chunk(const struct reap_chunk *chunk, char *at)
+{
+    struct reap_chunk *forged = memcpy(at, chunk, REAP_HEADER);
+    forged->tag = reap_chunk_tag(forged);
+    return at;
+}
+
+/* In a span, a large object starts behind the chunk's header. What else is at such a distance from a multiple
+ * of 64 KiB is none, even if a program has written there what is in a header. */
+START_TEST(what_is_no_large_object)
+{
+    enum { SIZE = 300000 };
+    if (reap_instrumented) return; /* their chunks lie elsewhere */
+    reapCreate(&reap, NULL);
+    char *large = reapMalloc(&reap, SIZE), *aligned = reapAlignedAlloc(&reap, 4096, SIZE), *small = NULL;
+    char *block = hoard_malloc(SIZE);
+    struct reap_chunk *chunk = chunk_of(large, NULL), *regular = chunk;
+    ck_assert_ptr_eq(reap_address(chunk, REAP_HEADER / REAP_UNIT), large);
+    ck_assert_uint_eq((uintptr_t)chunk % SUPERBLOCK, 0);
+    assert_no_object(forge_chunk(chunk, (char *)chunk + SUPERBLOCK) + REAP_HEADER,
+                     "not the start of an object");
+    assert_no_object((char *)chunk_of(aligned, NULL) + REAP_HEADER, "not the start of an object");
+    ck_assert_uint_eq((uintptr_t)block % SUPERBLOCK, 0);
+    assert_no_object(forge_chunk(chunk, block) + REAP_HEADER, "not a reap's object");
+    for (int i = 0; i < 100000 && (regular->kind != REAP_REGULAR || regular->size <= SUPERBLOCK); i++) {
+        small = reapMalloc(&reap, 1000);
+        regular = chunk_of(small, NULL);
+    }
+    ck_assert_uint_gt(regular->size, SUPERBLOCK);
+    assert_no_object((char *)regular + REAP_HEADER, "not the start of an object");
+    reapFree(&reap, large);
+    reapFree(&reap, aligned);
+    reapFree(&reap, small);
+    assert_valid(reap);
+    hoard_free(block);
+    reapDestroy(&reap);
+}
+END_TEST
+
+/* Without a limit, and with one. */
+START_TEST(large_objects_that_are_freed)
+{
+    reapCreate(&reap, NULL);
+    size_t held = stats_of(reap).chunk_bytes;
+    void *objects[3];
+    for (unsigned i = 0; i < 3; i++) objects[i] = reapMalloc(&reap, 50000 + i * 40000);
+    ck_assert_uint_ge(stats_of(reap).chunk_bytes, held + 3 * 50000);
+    for (unsigned i = 0; i < 3; i++) {
+        errno = 7;
+        reapFree(&reap, objects[(i + 1) % 3]);
+        ck_assert_int_eq(errno, 7);
+        assert_valid(reap);
+    }
+    ck_assert_uint_eq(stats_of(reap).live_bytes, 0);
+    if (reap_mode == MODE_ORDINARY) ck_assert_uint_eq(stats_of(reap).chunk_bytes, held);
+    ck_assert_int_eq(reapSetLimit(&reap, 100000), 0);
+    for (int i = 0; i < 5; i++) {
+        void *object = reapMalloc(&reap, 60000);
+        ck_assert_ptr_nonnull(object);
+        ck_assert_ptr_null(reapMalloc(&reap, 60000));
+        reapFree(&reap, object);
+        assert_valid(reap);
+    }
+    reapDestroy(&reap);
+}
+END_TEST
+
 enum { EACH = 4, PIECES = 3 * EACH };
 
 static struct reap *owner_of(const void *object)
@@ -492,6 +560,8 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, an_argument_is_null);
     tcase_add_test(tests, a_null_that_is_no_misuse);
     tcase_add_test(tests, what_is_no_object_of_it);
+    tcase_add_test(tests, what_is_no_large_object);
+    tcase_add_test(tests, large_objects_that_are_freed);
     tcase_add_test(tests, what_is_no_object_in_any_shard);
     if (mode != MODE_ORDINARY) tcase_add_test(tests, the_reaps_behind_a_face);
     if (mode != MODE_ORDINARY) return;

@@ -90,6 +90,33 @@ START_TEST(any_thread_frees_an_object)
 }
 END_TEST
 
+static void *make_large(void *object) { return hoard_realloc(object, 100000); }
+
+/* realloc() in another thread has made the object large; it is the first thing that the reap's thread
+ * frees. */
+START_TEST(what_another_thread_made_large_is_freed)
+{
+    void *reap;
+    reapCreate(&reap, NULL);
+    for (int i = 0; i < 41; i++) {
+        pthread_t thread;
+        void *object = memset(reapMalloc(&reap, 100), i, 100), *large;
+        ck_assert_int_eq(pthread_create(&thread, NULL, make_large, object), 0);
+        pthread_join(thread, &large);
+        ck_assert_ptr_nonnull(large);
+        for (int b = 0; b < 100; b++) ck_assert_int_eq(((unsigned char *)large)[b], (unsigned char)i);
+        reapFree(&reap, large);
+        void *block = memset(hoard_malloc(90000), i, 90000); /* which may be at the same place */
+        assert_valid(reap);
+        hoard_free(block);
+        if (i % 10) continue;
+        ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+        ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    }
+    reapDestroy(&reap);
+}
+END_TEST
+
 START_TEST(what_is_no_reaps_stays)
 {
     void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
@@ -352,6 +379,7 @@ static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, threads_make_children_of_one_parent);
     tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
+    tcase_add_test(tests, what_another_thread_made_large_is_freed);
     tcase_add_test(tests, what_is_no_reaps_stays);
     tcase_add_test(tests, what_malloc_has_by_now_stays);
     tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);

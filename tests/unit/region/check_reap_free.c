@@ -157,6 +157,30 @@ START_TEST(a_big_reap_has_a_wider_table)
 }
 END_TEST
 
+/* The same where large objects are most of the reap, and the last to go: one small object stays. */
+START_TEST(a_reap_of_large_objects_has_a_wider_table)
+{
+    enum { MOST = 600, EACH = 40, WIDE = 100000 };
+    static void *large[MOST], *objects[MOST][EACH];
+    int n = 0;
+    if (reap_instrumented) return;
+    for (; n < MOST && reap_wide_size(reap) < WIDE; n++) {
+        large[n] = reapMalloc(&reap, 1500000);
+        for (int i = 0; i < EACH; i++) objects[n][i] = reapMalloc(&reap, 30000);
+        reapFree(&reap, objects[n][EACH / 2]);
+        objects[n][EACH / 2] = NULL;
+    }
+    ck_assert_uint_ge(reap_wide_size(reap), WIDE);
+    for (int i = 0; i < n * EACH - 1; i++) reapFree(&reap, objects[i / EACH][i % EACH]);
+    ck_assert_uint_ge(reap_wide_size(reap), WIDE);
+    assert_valid(reap);
+    for (int i = 0; i < n; i++) reapFree(&reap, large[i]);
+    ck_assert_uint_lt(reap_wide_size(reap), WIDE);
+    ck_assert_uint_eq(stats().live_objects, 1);
+    assert_valid(reap);
+}
+END_TEST
+
 /* One object that comes and goes where a chunk begins must not cost a chunk each time. */
 START_TEST(a_border_between_chunks_does_not_thrash)
 {
@@ -334,6 +358,7 @@ static void add(TCase *tests, enum reap_mode mode)
     if (mode == MODE_SHARED) return;
     tcase_add_test(tests, a_big_reap_has_a_wider_table);
     tcase_add_loop_test(tests, a_small_reap_seldom_joins, 0, sizeof small_reaps / sizeof small_reaps[0]);
+    tcase_add_test(tests, a_reap_of_large_objects_has_a_wider_table);
     tcase_add_test(tests, validity_notices_each_broken_equation);
 }
 
