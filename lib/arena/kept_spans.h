@@ -11,8 +11,9 @@
  * A kept span's slots are used, so nobody else claims them. Its first descriptor is that of a free slot, so a
  * second free of the object is found. It counts as held, and as unused.
  *
- * Kept spans must cost no memory. So a thread makes those of its set free before it takes slots while too few
- * free ones have memory, or a longer span. A purge makes the spans of all sets free.
+ * A set must cost its threads no memory. So a thread makes its spans free before it takes slots while too few
+ * free ones have memory, or a longer span. A purge makes the spans of all sets free. A purge by age does so
+ * last, and the next one gives their memory back.
  *
  * Threads: any. No lock. A purge and a fork may come at any moment: a thread that stops between two steps
  * keeps at most the span in its hands from others.

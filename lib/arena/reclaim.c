@@ -133,16 +133,19 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
+/* Kept spans have no age. To make one free makes its arena's slots young. So a purge by age does it last, and
+ * the next purge gives these spans back. */
 static size_t purge_older(uint64_t now, uint64_t min_age, bool unmaps_all)
 {
     size_t bytes = 0;
-    kept_spans_give_all();
+    if (min_age == 0) kept_spans_give_all();
     for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
         if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
             bytes += unmap_unused(arena, unmaps_all);
     }
+    if (min_age != 0) kept_spans_give_all();
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }

@@ -6,6 +6,7 @@
 #include "arena/kept_spans.h"
 #include "arena/large.h"
 #include "base/options.h"
+#include "os/pages.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -117,6 +118,30 @@ START_TEST(a_purge_makes_kept_spans_free)
 }
 END_TEST
 
+static void pass_ms(unsigned ms)
+{
+    uint64_t start = pages_clock();
+    while (pages_clock() - start <= ms) sched_yield();
+}
+
+/* Slots that have been free for long go back, also from an arena with kept spans: those follow. */
+START_TEST(kept_spans_keep_no_old_slots)
+{
+    enum { DIRTY = 5, MS = 20 };
+    void *objects[KEPT_EACH + DIRTY];
+    for (unsigned i = 0; i < KEPT_EACH + DIRTY; i++) objects[i] = take(1);
+    for (unsigned i = 0; i < KEPT_EACH + DIRTY; i++) give(objects[i]);
+    ck_assert_uint_eq(kept_spans_bytes(), KEPT_EACH * SUPERBLOCK);
+    pass_ms(MS);
+    ck_assert_uint_eq(arena_purge(MS), DIRTY * SUPERBLOCK);
+    ck_assert_uint_eq(kept_spans_bytes(), 0);
+    ck_assert_uint_eq(arena_held().now, KEPT_EACH * SUPERBLOCK);
+    pass_ms(MS);
+    ck_assert_uint_eq(arena_purge(MS), KEPT_EACH * SUPERBLOCK);
+    ck_assert_uint_eq(arena_held().now, 0);
+}
+END_TEST
+
 START_TEST(nothing_is_kept_where_all_goes_back_at_once)
 {
     void *object = take(1);
@@ -209,6 +234,7 @@ int main(void)
     tcase_add_test(one, kept_memory_serves_before_clean_slots);
     tcase_add_test(one, kept_spans_are_free_for_a_longer_one);
     tcase_add_test(one, a_purge_makes_kept_spans_free);
+    tcase_add_test(one, kept_spans_keep_no_old_slots);
     tcase_add_test(one, nothing_is_kept_where_all_goes_back_at_once);
     tcase_add_test(one, a_kept_span_wakes_the_thread_that_purges);
     tcase_add_test(many, threads_share_sets);
