@@ -35,8 +35,8 @@
  *     clear     200 KB of such objects, clear, again and again
  *     trees     a compiler's phases: create a child, build a tree of 500 to 15,000 nodes of 24 to 48
  *               bytes, walk it twice, destroy
- *     shared    threads, each on a CPU of its own, each takes 5000 objects of 16 to 128 bytes of one pool;
- *               then it ends
+ *     shared    a child, of which threads, each on a CPU of its own, take 5000 objects of 16 to 128 bytes
+ *               each; it ends
  *     alone     the same with one thread and an ordinary pool
  *
  * Objects are written, and read before they die (use.h). What is alive at once is 1 KB to 800 KB: within a
@@ -349,24 +349,46 @@ static uint64_t trees(void)
 }
 
 #ifdef POOL_SHARES
-/* What one of the threads has of it. */
+/* What one of the threads has. The first one begins and ends the pools; no thread starts or ends meanwhile,
+ * which takes as long as a thousand objects. */
 struct sharer {
     pthread_t thread;
     struct pool *pool;
     struct used *used;
-    int objects, cpu;
+    int threads, objects, rounds, cpu;
     bool alone;
 };
 
-static void *get_shared(void *sharer_)
+/* Waits until all threads are here. */
+static void meet(int threads)
 {
-    struct sharer *sharer = sharer_;
-    stay_on_cpu(sharer->cpu);
+    static _Atomic unsigned came;
+    unsigned meeting = atomic_fetch_add(&came, 1) / (unsigned)threads;
+    while (atomic_load(&came) / (unsigned)threads == meeting) sched_yield();
+}
+
+static inline void get_shared(const struct sharer *sharer)
+{
     for (int i = 0; i < sharer->objects && sharer->alone; i++)
         use_new(&sharer->used[i], pool_get(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
     for (int i = 0; i < sharer->objects && !sharer->alone; i++)
         use_new(&sharer->used[i], pool_get_shared(sharer->pool, sizes[i % SIZES]), sizes[i % SIZES]);
-    read_objects(sharer->used, sharer->objects);
+}
+
+static void *run_sharer(void *sharer_)
+{
+    const struct sharer *sharer = sharer_;
+    bool is_first = sharer->cpu == 0;
+    stay_on_cpu(sharer->cpu);
+    for (int i = 0; i < sharer->rounds; i++) {
+        if (is_first && sharer->alone) pool_child(sharer->pool, &root, sharer->objects);
+        if (is_first && !sharer->alone) pool_shared(sharer->pool, &root);
+        meet(sharer->threads);
+        get_shared(sharer);
+        read_objects(sharer->used, sharer->objects);
+        meet(sharer->threads);
+        if (is_first) pool_end(sharer->pool);
+    }
     add_sum();
     return NULL;
 }
@@ -376,16 +398,13 @@ static uint64_t share(int threads, bool is_alone)
     struct sharer sharers[THREADS_MAX];
     struct pool pool;
     int objects = out ? OUT_OBJECTS / threads : SHARED_OBJECTS, rounds = SHARED / threads / objects;
-    for (int i = 0; i < threads; i++)
-        sharers[i] = (struct sharer){.pool = &pool, .objects = objects, .cpu = i, .alone = is_alone,
+    for (int i = 0; i < threads; i++) {
+        sharers[i] = (struct sharer){.pool = &pool, .threads = threads, .objects = objects, .rounds = rounds,
+                                     .cpu = i, .alone = is_alone,
                                      .used = table_of((size_t)objects, sizeof(struct used))};
-    for (int round = 0; round < rounds; round++) {
-        if (is_alone) pool_child(&pool, &root, objects);
-        else pool_shared(&pool, &root);
-        for (int i = 0; i < threads; i++) start_thread(&sharers[i].thread, get_shared, &sharers[i]);
-        for (int i = 0; i < threads; i++) pthread_join(sharers[i].thread, NULL);
-        pool_end(&pool);
     }
+    for (int i = 0; i < threads; i++) start_thread(&sharers[i].thread, run_sharer, &sharers[i]);
+    for (int i = 0; i < threads; i++) pthread_join(sharers[i].thread, NULL);
     return (uint64_t)rounds * (uint64_t)threads * (uint64_t)objects;
 }
 
