@@ -16,6 +16,8 @@ static struct set *own_set(void)
     return &sets[id % KEPT_SETS];
 }
 
+void kept_spans_own(struct superblock *first) { first->group = (uint8_t)(own_set() - sets); }
+
 /* Empties a place. NULL: it was empty. A load comes first, since most looks are at empty places. */
 static struct superblock *take_from(kept_place *place)
 {
@@ -45,7 +47,8 @@ bool kept_spans_put(struct superblock *first)
     unsigned n = arena_span(first);
     ASSERT(first->kind == SLOT_SPAN || first->kind == SLOT_SPAN_CHUNK);
     if (n > KEPT_SLOTS || options.purge_ms == 0) return false;
-    kept_place *places = own_set()->spans[n - 1];
+    ASSERT(first->group < KEPT_SETS);
+    kept_place *places = sets[first->group].spans[n - 1];
     first->kind = SLOT_FREE;
     for (unsigned i = 0; i < KEPT_EACH; i++) {
         struct superblock *none = NULL;

@@ -4,7 +4,8 @@
  * To make slots free, and to claim some, takes some twenty atomic instructions, and most large objects are
  * small ones that come and go. So a free of up to KEPT_SLOTS slots leaves its span in a set, and the next
  * allocation of so many slots takes it from there: one atomic instruction each. Threads of one heap id share
- * a set, and ids that are KEPT_SETS apart do.
+ * a set, and ids that are KEPT_SETS apart do. A span comes back to the set of the id that had it first,
+ * whoever frees it: so its lines stay in one CPU's cache, and who allocates for others finds it again.
  *
  *     set    | 1 slot: span, span, -, - | 2 slots: span, -, -, - | 3 slots: -, -, -, - |
  *
@@ -26,12 +27,15 @@
 enum {
     KEPT_SLOTS = 3, /* of the longest span that is kept */
     KEPT_EACH = 4,  /* spans of one length in a set */
-    KEPT_SETS = 64
+    KEPT_SETS = 64  /* a descriptor's group says which */
 };
 
 /* Takes a span of n slots, whose descriptor becomes that of a large object of this kind. NULL: there is
  * none. It may hold old contents. */
 struct superblock *kept_spans_take(unsigned n, enum superblock_kind kind);
+
+/* Makes a new span one of the calling thread's set. */
+void kept_spans_own(struct superblock *first);
 
 /* Keeps the span of a large object that is being freed. False, and nothing has changed: it is too long, or
  * nothing may be kept. */

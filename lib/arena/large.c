@@ -35,8 +35,8 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         struct superblock *first = step == 1 ? kept_spans_take(n, kind) : NULL;
         if (first != NULL)
             clean = false;
-        else
-            first = arena_take(n, step, kind, &clean);
+        else if ((first = arena_take(n, step, kind, &clean)) != NULL)
+            kept_spans_own(first);
         object = first != NULL ? slot_start(first) : NULL;
     }
     ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
@@ -100,7 +100,9 @@ static void *place_to_grow(size_t size, enum superblock_kind kind)
     if (size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size)))
         return alloc_mapping(size, 1, kind, &clean);
     struct superblock *first = arena_take_growing(slots_for(size), kind, &clean);
-    return first != NULL ? slot_start(first) : NULL;
+    if (first == NULL) return NULL;
+    kept_spans_own(first);
+    return slot_start(first);
 }
 
 static void *grow_elsewhere(struct arena *arena, void *object, size_t size)

@@ -74,6 +74,60 @@ START_TEST(a_set_keeps_so_many_spans_and_no_long_ones)
 }
 END_TEST
 
+/* Marks all free slots as another set's. */
+static void forget_sets(struct arena *arena)
+{
+    for (unsigned i = 0; i < ARENA_SLOTS; i++)
+        if ((atomic_load(&arena->used) >> i & 1) == 0) arena->slots[i].group = KEPT_SETS - 1;
+}
+
+/* Here a thread of the next id is the one that had the span first. */
+START_TEST(a_span_comes_back_to_the_set_of_who_had_it_first)
+{
+    void *own = take(2);
+    struct arena *arena = pagemap_find(own);
+    forget_sets(arena);
+    void *others = take(2);
+    ck_assert_ptr_eq(pagemap_find(others), arena);
+    struct superblock *first = arena_slot(arena, others);
+    unsigned set = arena_slot(arena, own)->group;
+    ck_assert_uint_eq(first->group, set);
+    first->group = (uint8_t)((set + 1) % KEPT_SETS);
+    give(own);
+    give(others);
+    ck_assert_uint_eq(kept_spans_bytes(), 4 * SUPERBLOCK);
+    ck_assert_ptr_eq(take(2), own);
+    ck_assert_uint_eq(kept_spans_bytes(), 2 * SUPERBLOCK);
+    void *new = take(2);
+    ck_assert_ptr_ne(new, others);
+    ck_assert_uint_eq(arena_slot(pagemap_find(new), new)->group, set);
+    kept_spans_give_own();
+    ck_assert_uint_eq(kept_spans_bytes(), 2 * SUPERBLOCK);
+    kept_spans_give_all();
+    ck_assert_uint_eq(kept_spans_bytes(), 0);
+}
+END_TEST
+
+/* An object that has grown to slots of its own is of a set too, and so is one that has shrunk. */
+START_TEST(a_span_that_was_resized_has_its_set)
+{
+    void *small = take(1), *next = take(1);
+    struct arena *arena = pagemap_find(small);
+    unsigned set = arena_slot(arena, small)->group;
+    forget_sets(arena);
+    char *large = large_move(arena, small, 40 * (size_t)SUPERBLOCK);
+    ck_assert_ptr_nonnull(large);
+    struct superblock *first = arena_slot(pagemap_find(large), large);
+    ck_assert_uint_eq(first->group, set);
+    ck_assert(large_resize(pagemap_find(large), large, SUPERBLOCK));
+    arena_purge(0);
+    give(large);
+    ck_assert_uint_eq(kept_spans_bytes(), SUPERBLOCK);
+    ck_assert_ptr_eq(take(1), large);
+    give(next);
+}
+END_TEST
+
 /* Otherwise a program would hold more than without kept spans. */
 START_TEST(kept_memory_serves_before_clean_slots)
 {
@@ -231,6 +285,8 @@ int main(void)
     tcase_add_checked_fixture(many, start_arenas, NULL);
     tcase_add_loop_test(one, a_freed_span_serves_the_next_object_of_its_size, 1, KEPT_SLOTS + 1);
     tcase_add_test(one, a_set_keeps_so_many_spans_and_no_long_ones);
+    tcase_add_test(one, a_span_comes_back_to_the_set_of_who_had_it_first);
+    tcase_add_test(one, a_span_that_was_resized_has_its_set);
     tcase_add_test(one, kept_memory_serves_before_clean_slots);
     tcase_add_test(one, kept_spans_are_free_for_a_longer_one);
     tcase_add_test(one, a_purge_makes_kept_spans_free);
