@@ -377,7 +377,10 @@ static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
     end_one(reap, "reapDestroy");
 }
 
-static NOINLINE void destroy_shared(void **handle) { destroy(reap_hold(handle, "reapDestroy"), handle); }
+static NOINLINE void destroy_shared(void **handle)
+{
+    destroy(reap_shared_hold_last(*handle, "reapDestroy"), handle);
+}
 
 ALIGNED void reapDestroy(void **handle)
 {

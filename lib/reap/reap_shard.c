@@ -93,16 +93,24 @@ static bool take_own(struct reap_shard *shard)
     return true;
 }
 
-static bool stop(struct reap_shard *shard)
+/* Takes a shard that no thread has entered, and that none is about to enter. */
+static bool take_quiet(struct reap_shard *shard)
 {
-    if (take_own(shard)) return false;
+    uint64_t none = 0;
+    return atomic_compare_exchange_strong_explicit(&shard->holder, &none, SHARD_TAKEN, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+static bool stop(struct reap_shard *shard, bool ends)
+{
+    if (ends ? take_quiet(shard) : take_own(shard)) return false;
     atomic_fetch_add(&shard->stopped, 1);
     return true;
 }
 
 static void take(struct reap_shard *shard)
 {
-    if (!stop(shard)) return;
+    if (!stop(shard, false)) return;
     heap_path_fence();
     take_stopped(shard);
 }
@@ -114,10 +122,10 @@ static void let_go(struct reap_shard *shard)
 }
 
 /* True: that took a fence. */
-static bool take_all(struct shard_home *home)
+static bool take_all(struct shard_home *home, bool ends)
 {
     bool any = false;
-    FOR_EACH_SHARD(shard, home) any |= stop(shard);
+    FOR_EACH_SHARD(shard, home) any |= stop(shard, ends);
     if (!any) return false;
     heap_path_fence();
     FOR_EACH_SHARD(shard, home) if (!is_taken(shard)) take_stopped(shard);
@@ -251,11 +259,11 @@ static void merge_all(struct shard_home *home)
     lock_uncount(&going);
 }
 
-void shard_gather(struct shard_table *table)
+void shard_gather(struct shard_table *table, bool ends)
 {
     struct shard_home *home = table->home;
     ASSERT(!home->gathered);
-    home->patience = take_all(home) ? PATIENCE : 0;
+    home->patience = take_all(home, ends) ? PATIENCE : 0;
     home->delays = DELAYS;
     if (home->shards->next) merge_all(home);
     home->gathered = true;

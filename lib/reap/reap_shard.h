@@ -107,12 +107,18 @@ static inline uint64_t shard_me(void) { return (uintptr_t)&lock_depth; }
 
 struct reap_shard *shard_enter_locked(const struct shard_table *table);
 
-/* Enters this thread's shard. NULL: it has none, or the shard is taken. */
+/* Enters this thread's shard of a table that there is. NULL: it has none, or the shard is taken. */
+static ALWAYS_INLINE struct reap_shard *shard_enter_by_section(struct shard_table *table)
+{
+    ASSERT(table && !heap_path_is_locked());
+    return rseq_claim(&table->n, shard_me());
+}
+
+/* The same by a section or not, of any table, or of NULL. */
 static ALWAYS_INLINE struct reap_shard *shard_enter(struct shard_table *table)
 {
     if (UNLIKELY(!table)) return NULL;
-    if (UNLIKELY(heap_path_is_locked())) return shard_enter_locked(table);
-    return rseq_claim(&table->n, shard_me());
+    return UNLIKELY(heap_path_is_locked()) ? shard_enter_locked(table) : shard_enter_by_section(table);
 }
 
 static inline void shard_leave(struct reap_shard *shard)
@@ -153,7 +159,9 @@ static inline bool shard_is_gathered(const struct shard_table *table)
     return !table || table->home->gathered;
 }
 
-void shard_gather(struct shard_table *table);
+/* Gathers. `ends`: the reap is to end, so no other thread is in a call on it, and none needs to be
+ * interrupted. */
+void shard_gather(struct shard_table *table, bool ends);
 void shard_scatter(struct shard_table *table);
 
 /* Scatters, or waits for free memory to be used. */

@@ -59,7 +59,7 @@ static struct shard_table *take_shards(struct reap_face *face)
     bool held = is_held(face);
     if (!held) hold(face);
     struct shard_table *table = reap_face_table(face);
-    if (!shard_is_gathered(table)) shard_gather(table);
+    if (!shard_is_gathered(table)) shard_gather(table, true);
     lock_take(&faces.lock);
     atomic_store_explicit(&face->table, NULL, memory_order_relaxed);
     lock_give(&faces.lock);
@@ -125,19 +125,24 @@ struct reap_face *reap_shared_face(void *handle, const char *call)
     return face;
 }
 
-static struct reap *hold_whole(struct reap_face *face)
+static struct reap *hold_whole(struct reap_face *face, bool ends)
 {
     hold(face);
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), ends);
     return face->reap;
 }
 
 struct reap *reap_shared_hold(void *handle, const char *call)
 {
-    return hold_whole(reap_shared_face(handle, call));
+    return hold_whole(reap_shared_face(handle, call), false);
 }
 
-struct reap *reap_shared_hold_again(struct reap *reap) { return hold_whole(reap_face(reap)); }
+struct reap *reap_shared_hold_last(void *handle, const char *call)
+{
+    return hold_whole(reap_shared_face(handle, call), true);
+}
+
+struct reap *reap_shared_hold_again(struct reap *reap) { return hold_whole(reap_face(reap), false); }
 
 struct reap *reap_shared_hold_lightly(void *handle, const char *call)
 {
@@ -166,7 +171,7 @@ struct reap *reap_shared_hold_alone(struct reap *reap)
         if (!is_closed() || !outside) break;
         reap_shared_let_go(face->reap);
     }
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), false);
     return face->reap;
 }
 
@@ -217,7 +222,7 @@ struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **
         reap_shared_let_go(face->reap);
         if (round > 0) shard_wait(round);
     }
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face));
+    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), false);
     *reap = face->reap;
     return NULL;
 }

@@ -82,6 +82,9 @@ struct reap *reap_shared_hold(void *handle, const char *call);
 struct reap *reap_shared_hold_again(struct reap *reap);
 void reap_shared_let_go(struct reap *reap);
 
+/* As reap_shared_hold, for a reap that is to end: no other thread is in a call on it. */
+struct reap *reap_shared_hold_last(void *handle, const char *call);
+
 /* As reap_shared_hold, for a thread that is the only one in the reap, and may hold a lock of a later rank. */
 struct reap *reap_shared_hold_alone(struct reap *reap);
 

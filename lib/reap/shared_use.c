@@ -60,25 +60,38 @@ static NOINLINE void *malloc_slow(void *handle, size_t size)
     return shared_malloc_any(handle, size, "reapMalloc");
 }
 
-/* Bumps in region mode; else it takes a free block, or the slow path. */
-static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size)
+/* Takes a free block in an entered shard, or the slow path. */
+static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_shard *shard)
 {
-    char *object = reap->bump;
-    size_t last = size - 1;
-    if (UNLIKELY(last >= (size_t)(reap->end - object))) return reap_alloc_or(reap, size, alloc_slow, reap);
-    reap_mark_start(reap, object);
-    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
-    return object;
+    struct reap *reap = shard->reap;
+    void *object = reap_alloc_or(reap, size, alloc_slow, reap);
+    shard_leave(shard);
+    return LIKELY(object != NULL) ? object : malloc_slow(handle, size);
 }
 
+static NOINLINE void *malloc_locked(void *handle, size_t size, const struct shard_table *table)
+{
+    struct reap_shard *shard = shard_enter_locked(table);
+    return shard ? malloc_entered(handle, size, shard) : malloc_slow(handle, size);
+}
+
+/* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
     struct reap_face *face = face_known(handle);
-    struct reap_shard *shard = LIKELY(face != NULL) ? shard_enter(reap_face_table(face)) : NULL;
+    struct shard_table *table = LIKELY(face != NULL) ? reap_face_table(face) : NULL;
+    if (UNLIKELY(!table)) return malloc_slow(handle, size);
+    if (UNLIKELY(heap_path_is_locked())) return malloc_locked(handle, size, table);
+    struct reap_shard *shard = shard_enter_by_section(table);
     if (UNLIKELY(!shard)) return malloc_slow(handle, size);
-    void *object = allocate(shard->reap, size);
+    struct reap *reap = shard->reap;
+    char *object = reap->bump;
+    size_t last = size - 1;
+    if (UNLIKELY(last >= (size_t)(reap->end - object))) return malloc_entered(handle, size, shard);
+    reap_mark_start(reap, object);
+    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
     shard_leave(shard);
-    return LIKELY(object != NULL) ? object : malloc_slow(handle, size);
+    return object;
 }
 
 struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object)

@@ -289,6 +289,50 @@ START_TEST(random_calls)
 }
 END_TEST
 
+/* --- fences ---------------------------------------------------------------------------------- */
+
+static unsigned fences;
+
+void __real_rseq_fence(void);
+void __wrap_rseq_fence(void);
+void __wrap_rseq_fence(void)
+{
+    fences++;
+    __real_rseq_fence();
+}
+
+static void *shared_by_two(void **parent)
+{
+    void *shared = new_shared(parent, 0);
+    for (unsigned id = 0; id < 2; id++) {
+        vcpu_be(id);
+        ck_assert_ptr_nonnull(reapMalloc(&shared, 100));
+    }
+    ck_assert_uint_eq(count_shards(shared), 2);
+    return shared;
+}
+
+/* Who ends a reap, or one above it, knows that no other thread is in a call on it. Who clears it does not. */
+START_TEST(an_end_interrupts_no_thread)
+{
+    needs(begin(VCPU_FAST), vcpu_lacks);
+    void *top = NULL, *shared;
+    unsigned before = fences;
+    shared = shared_by_two(NULL);
+    reapDestroy(&shared);
+    reapCreate(&top, NULL);
+    shared_by_two(&top);
+    shared_by_two(&top);
+    reapDestroy(&top);
+    ck_assert_uint_eq(fences, before);
+    shared = shared_by_two(NULL);
+    reapFreeAll(&shared);
+    ck_assert_uint_eq(fences, before + 1);
+    reapDestroy(&shared);
+    end();
+}
+END_TEST
+
 /* --- memory ---------------------------------------------------------------------------------- */
 
 /* One processor costs what it did without shards, and a few hundred bytes; a second one makes a shard when it
@@ -488,6 +532,7 @@ int main(void)
 {
     TCase *models = new_case("models", 120), *tests = new_case("tests", 60);
     tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
+    tcase_add_test(tests, an_end_interrupts_no_thread);
     tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, gathered_memory_is_used, 0, VCPU_PATHS);
