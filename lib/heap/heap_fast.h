@@ -5,9 +5,14 @@
  * enter a section.
  *
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
- *     carve: id -> row -> active superblock -> its word -> links of a run of fresh blocks  commit: word
- *     free:  owner = id? -> link into the block                                            commit: word
+ *     carve: id -> row -> active superblock -> its word, which leaves out a run of blocks  commit: word
+ *     free:  owner = id? -> link into the block, or the last one of a run                  commit: word
  *     take:  id -> batch of the class -> its first block -> the next one                   commit: batch
+ *
+ * A section must not wait for the kernel to find a page. Meanwhile another thread may take the superblock
+ * from the row, run a fence and unmap the memory. Then the kernel finds no page, and ends the process before
+ * it starts the section again. So sections touch only blocks that were used before, or that this thread has:
+ * those keep their superblock. (What the kernel has swapped out is left to chance.)
  *
  * A batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as one
  * on a superblock's free list does; its second eight bytes have the address of the next block, disguised.
@@ -62,6 +67,46 @@ static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
 #include "heap/heap_fast_aarch64.h"
 #endif
 
+/* Carves blocks off this heap's active superblock of the class, if its free list is empty: one, which the
+ * caller gets, and a run of others, which become the free list. The first touch of a page waits for the
+ * kernel: so the section only reserves the blocks, and they are linked and freed behind it. NULL: there are
+ * none. */
+static inline void *heap_carve_run(unsigned class, unsigned run)
+{
+    const struct sizeclass *k = &sizeclasses[class];
+    struct superblock *sb;
+    uint64_t entry, word, first, last, more;
+    do {
+        unsigned id = rseq_id();
+        entry = __atomic_load_n(&heap_rows[id].active[class], __ATOMIC_ACQUIRE);
+        sb = heap_entry_superblock(entry);
+        if (sb == NULL) return NULL;
+        word = __atomic_load_n(&sb->word, __ATOMIC_RELAXED);
+        first = word_carve(word);
+        if (word_first(word) != 0 || first > k->carve_limit) return NULL;
+        last = first + (superblock_role(sb).owner == id ? run : 0); /* a heap frees its own in one go */
+        if (last > k->carve_limit) last = k->carve_limit;
+        more = (last - first) / k->size;
+    } while (heap_store_word(class, entry, word,
+                             (last + k->size) << 32 | (uint32_t)(word - ((more + 1) << 16))) != RSEQ_DONE);
+    for (uint64_t number = first + k->size; number <= last; number += k->size)
+        block_set_link(block_at(sb, number), number + k->size);
+    if (more != 0 && heap_free_run(sb, first + k->size, block_at(sb, last), more) != RSEQ_DONE) {
+        for (uint64_t number = first + k->size; number <= last; number += k->size) {
+            *(uint64_t *)(void *)block_at(sb, number) = 0;
+            heap_free_slow(sb, block_at(sb, number));
+        }
+    }
+    void *block = block_at(sb, first);
+    *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
+    return block;
+}
+
+static inline void *heap_carve(unsigned class) { return heap_carve_run(class, sizeclasses[class].carve_run); }
+
+/* The same without others, so without a lock: for a caller that holds the heap's. */
+static inline void *heap_carve_one(unsigned class) { return heap_carve_run(class, 0); }
+
 #else
 
 static inline void *heap_pop(unsigned class)
@@ -75,6 +120,8 @@ static inline void *heap_carve(unsigned class)
     (void)class;
     return NULL;
 }
+
+static inline void *heap_carve_one(unsigned class) { return heap_carve(class); }
 
 static inline void *heap_batch_pop(unsigned class)
 {

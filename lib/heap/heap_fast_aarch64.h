@@ -47,44 +47,28 @@ written:
     superblock_written(block);
 }
 
-/* Carves a run of blocks off this heap's active superblock of the class, if its free list is empty; or NULL.
- * The caller gets the first block. The others become the free list; they are linked from the last to the
- * second. Before the commit no thread has these blocks, and an interrupted thread starts again, so it writes
- * no link after the commit. */
-static inline void *heap_carve(unsigned class)
+/* Stores a word to this heap's active superblock of the class, if that is still the entry's, and has the
+ * expected word. */
+static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, uint64_t expected,
+                                               uint64_t value)
 {
-    const struct sizeclass *k = &sizeclasses[class];
-    uint64_t t, word, last, number, link;
-    struct superblock *sb;
-    char *block;
+    uint64_t t;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ACTIVE
-        "and %[t], %[word], #0xffff\n\tcbnz %[t], %l[none]\n\t"
-        "lsr %[t], %[word], #32\n\t"
-        "cmp %w[t], %w[limit]\n\tb.hi %l[none]\n\t"
-        "add %w[last], %w[t], %w[run]\n\t"
-        "cmp %w[last], %w[limit]\n\tcsel %w[last], %w[last], %w[limit], lo\n\t" /* the last one of the run */
-        "mov %w[number], %w[last]\n\tmov %[link], %[cookie]\n"
-        "5:\n\tcmp %w[number], %w[t]\n\tb.eq 6f\n\t"
-        "str %[link], [%[block], %[number]]\n\tadd %[link], %[cookie], %[number]\n\t"
-        "sub %w[number], %w[number], %w[size]\n\tb 5b\n"
-        "6:\n\tsub %w[word], %w[word], #0x10, lsl #12\n\t" /* one free block less, and no carve */
-        "sub %[link], %[link], %[cookie]\n\torr %[word], %[word], %[link]\n\t"
-        "add %[last], %[last], %[size]\n\torr %[word], %[word], %[last], lsl #32\n\t"
-        "add %[block], %[block], %[t]\n\t"
-        "str %[word], [%[sb]]\n\t"
+        RSEQ_SECTION_BEGIN
+        "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */
+        "ldr %[t], [%[t]]\n\tcmp %[t], %[sb]\n\tb.ne %l[changed]\n\t"
+        "ldr %[t], [%[t]]\n\tcmp %[t], %[expected]\n\tb.ne %l[changed]\n\t"
+        "str %[value], [%[sb]]\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [last] "=&r"(last),
-          [number] "=&r"(number), [link] "=&r"(link)
-        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [limit] "r"(k->carve_limit),
-          [run] "r"(k->carve_run), [size] "r"((uint64_t)k->size), [cookie] "r"(superblock_cookie)
+        : [t] "=&r"(t)
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [sb] "r"(heap_entry_superblock(entry)),
+          [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
-        : again, none);
-    *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
-    return block;
-none:
-    return heap_none();
+        : again, changed);
+    return RSEQ_DONE;
+changed:
+    return RSEQ_CHANGED;
 }
 
 /* Takes the block that went last into this id's batch of the class, or NULL. */
@@ -117,6 +101,16 @@ written:
     superblock_written(block);
 }
 
+#define HEAP_FREE_SECTION(one_or_more)                                                                       \
+    RSEQ_SECTION_BEGIN                                                                                       \
+    "ldrh %w[word], %[owner]\n\t"                                                                           \
+    "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"                                              \
+    "ldr %[word], [%[sb], %[t]]\n\t"                                                                        \
+    "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[block]]\n\t"                 \
+    "add %[word], %[word], " one_or_more "\n\tbfi %[word], %[number], #0, #16\n\t"                         \
+    "str %[word], [%[sb]]\n\t"                                                                              \
+    RSEQ_SECTION_END
+
 /* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
  * Without rseq no heap owns one, but then no thread may enter the section to find that out. A thread without
  * this heap's id may have made the heap the owner, and may have changed the word before that. So the word is
@@ -126,14 +120,7 @@ static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
     uint64_t number = block_number(sb, block), t, word;
 again:
     __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "ldrh %w[word], %[owner]\n\t"
-        "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"
-        "ldr %[word], [%[sb], %[t]]\n\t"
-        "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[block]]\n\t"
-        "add %[word], %[word], #0x10, lsl #12\n\tbfi %[word], %[number], #0, #16\n\t"
-        "str %[word], [%[sb]]\n\t"
-        RSEQ_SECTION_END
+        HEAP_FREE_SECTION("#0x10, lsl #12")
         : [t] "=&r"(t), [word] "=&r"(word)
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "r"(superblock_cookie)
@@ -143,6 +130,26 @@ again:
     return;
 remote:
     heap_free_slow(sb, block);
+}
+
+/* Frees a run of count blocks that are linked from the first to the last one, in one section.
+ * RSEQ_MOVED: this heap does not own the superblock, and nothing is done. */
+static inline enum rseq_result heap_free_run(struct superblock *sb, uint64_t number, void *block,
+                                             uint64_t count)
+{
+    uint64_t t, word;
+again:
+    __asm__ volatile goto(
+        HEAP_FREE_SECTION("%[count]")
+        : [t] "=&r"(t), [word] "=&r"(word)
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+          [number] "r"(number), [count] "r"(count << 16), [cookie] "r"(superblock_cookie)
+        : "memory"
+        : again, remote);
+    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
+    return RSEQ_DONE;
+remote:
+    return RSEQ_MOVED;
 }
 
 /* clang-format on */

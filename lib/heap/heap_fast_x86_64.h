@@ -71,48 +71,28 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
-/* Carves a run of blocks off this heap's active superblock of the class, if its free list is empty; or NULL.
- * The caller gets the first block. The others become the free list; they are linked from the last to the
- * second. Before the commit no thread has these blocks, and an interrupted thread starts again, so it writes
- * no link after the commit. */
-static inline void *heap_carve(unsigned class)
+/* Stores a word to this heap's active superblock of the class, if that is still the entry's, and has the
+ * expected word. */
+static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, uint64_t expected,
+                                               uint64_t value)
 {
-    const struct sizeclass *k = &sizeclasses[class];
-    uint64_t t, word, last, number, next, link;
-    char *origin, *block;
+    uint64_t t;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ENTRY
-        "testq %[t], %[t]\n\tjz %l[none]\n\t"
-        HEAP_SECTION_WORD
-        "testw %w[word], %w[word]\n\tjnz %l[none]\n\t"
-        "movq %[word], %[block]\n\tshrq $32, %[block]\n\t"
-        "movl %[limit], %k[last]\n\t"
-        "cmpl %k[last], %k[block]\n\tja %l[none]\n\t"
-        "movl %[run], %k[number]\n\taddl %k[block], %k[number]\n\t"
-        "cmpl %k[last], %k[number]\n\tcmovbl %k[number], %k[last]\n\t" /* the last one of the run */
-        "movl %k[last], %k[number]\n\tmovq %[cookie], %[link]\n\txorl %k[next], %k[next]\n\t"
-        "cmpl %k[block], %k[number]\n\tje 6f\n\t" /* a run of one */
-        "movq %[link], (%[origin], %[number])\n\taddq %[number], %[link]\n"
-        "5:\n\tmovl %k[number], %k[next]\n\tsubl %k[size], %k[number]\n\t"
-        "cmpl %k[block], %k[number]\n\tje 6f\n\t"
-        "movq %[link], (%[origin], %[number])\n\tsubq %[size], %[link]\n\tjmp 5b\n"
-        "6:\n\taddl %k[size], %k[last]\n\tshlq $32, %[last]\n\t"
-        "subl $0x10000, %k[word]\n\t" /* one free block less, and no carve */
-        "orq %[next], %[word]\n\torq %[last], %[word]\n\t"
-        "addq %[origin], %[block]\n\t"
-        "movq %[word], (%[rows], %[t])\n\t"
+        RSEQ_SECTION_BEGIN
+        "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */
+        "cmpq %[entry], (%[row], %[t])\n\tjne %l[changed]\n\t"
+        "cmpq %[expected], (%[rows], %[entry])\n\tjne %l[changed]\n\t"
+        "movq %[value], (%[rows], %[entry])\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [last] "=&r"(last),
-          [number] "=&r"(number), [next] "=&r"(next), [link] "=&r"(link)
-        : HEAP_SECTION_INPUTS, [limit] "m"(k->carve_limit), [run] "m"(k->carve_run),
-          [size] "r"((uint64_t)k->size), [cookie] "m"(superblock_cookie)
+        : [t] "=&r"(t)
+        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows),
+          [entry] "r"(entry), [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
-        : again, none);
-    *(uint64_t *)block = 0; /* the slot may hold an earlier life's links */
-    return block;
-none:
-    return heap_none();
+        : again, changed);
+    return RSEQ_DONE;
+changed:
+    return RSEQ_CHANGED;
 }
 
 /* Takes the block that went last into this id's batch of the class, or NULL. */
@@ -144,6 +124,15 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
+#define HEAP_FREE_SECTION(one_or_more)                                                                       \
+    RSEQ_SECTION_BEGIN                                                                                       \
+    "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"                                                             \
+    "movq (%[sb]), %[word]\n\t"                                                                             \
+    "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"                          \
+    "addq " one_or_more ", %[word]\n\tmovw %w[number], %w[word]\n\t"                                       \
+    "movq %[word], (%[sb])\n\t"                                                                             \
+    RSEQ_SECTION_END
+
 /* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
  * Without rseq no heap owns one, but then no thread may enter the section to find that out. */
 static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
@@ -151,13 +140,7 @@ static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
     uint64_t number = block_number(sb, block), t, word;
 again:
     __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
-        "movq (%[sb]), %[word]\n\t"
-        "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"
-        "addq $0x10000, %[word]\n\tmovw %w[number], %w[word]\n\t"
-        "movq %[word], (%[sb])\n\t"
-        RSEQ_SECTION_END
+        HEAP_FREE_SECTION("$0x10000")
         : [t] "=&r"(t), [word] "=&r"(word)
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "m"(superblock_cookie)
@@ -167,6 +150,26 @@ again:
     return;
 remote:
     heap_free_slow(sb, block);
+}
+
+/* Frees a run of count blocks that are linked from the first to the last one, in one section.
+ * RSEQ_MOVED: this heap does not own the superblock, and nothing is done. */
+static inline enum rseq_result heap_free_run(struct superblock *sb, uint64_t number, void *block,
+                                             uint64_t count)
+{
+    uint64_t t, word;
+again:
+    __asm__ volatile goto(
+        HEAP_FREE_SECTION("%[count]")
+        : [t] "=&r"(t), [word] "=&r"(word)
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
+          [number] "r"(number), [count] "r"(count << 16), [cookie] "m"(superblock_cookie)
+        : "memory", "cc"
+        : again, remote);
+    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
+    return RSEQ_DONE;
+remote:
+    return RSEQ_MOVED;
 }
 
 /* clang-format on */

@@ -186,7 +186,7 @@ static void *pop_active(struct heap *heap, unsigned class)
 {
     if (heap_path_is_locked()) return superblock_pop(heap_active(heap, class));
     void *block = heap_pop(class);
-    return block != NULL ? block : heap_carve(class);
+    return block != NULL ? block : heap_carve_one(class);
 }
 
 /* On the locked path threads come here for every block, not only when the active superblock is used up. */

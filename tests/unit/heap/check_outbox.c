@@ -101,10 +101,11 @@ static void *malloc_one(void *size)
 /* Where malloc would carve next in the superblock of the first block. */
 static unsigned carve_of_first(void) { return word_carve(word_read(superblock_of(blocks[0]))); }
 
-/* Blocks of 256 bytes are carved four at a time, and two are worth half of that. */
+/* The first block of 256 bytes is carved alone, the next ones four at a time, and two are worth half of
+ * that. */
 START_TEST(what_others_freed_serves_before_fresh_blocks)
 {
-    needs(setup(_i, 256, 2 * FULL), NO_SECOND);
+    needs(setup(_i, 256, 2 * FULL + 1), NO_SECOND);
     struct superblock *sb = superblock_of(blocks[0]);
     unsigned carved = carve_of_first();
     ck_assert_uint_eq(word_first(word_read(sb)), 0);
@@ -127,7 +128,7 @@ END_TEST
 /* Nobody waits for the holder, and nobody goes elsewhere. */
 START_TEST(what_others_freed_waits_while_the_lock_is_held)
 {
-    needs(setup(_i, 256, 2 * FULL), NO_SECOND);
+    needs(setup(_i, 256, 2 * FULL + 1), NO_SECOND);
     unsigned carved = carve_of_first();
     needs(free_elsewhere(0, FULL + 1), NO_SECOND);
     struct heap *heap = heap_mine();

@@ -9,8 +9,13 @@
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard.h"
+#include "os/pages.h"
 
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #if RSEQ_AVAILABLE
 
@@ -324,6 +329,95 @@ START_TEST(a_thread_that_moves_all_the_time)
 }
 END_TEST
 
+/* --- pages ----------------------------------------------------------------------------------- */
+
+static unsigned pages_touched, pages_touched_in_sections;
+
+static uintptr_t instruction_of(const ucontext_t *context)
+{
+#ifdef __x86_64__
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#else
+    return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+static void give_page(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    pages_touched++;
+    pages_touched_in_sections += instruction_of(context) - area.section->start < area.section->length;
+    if (mprotect((void *)((uintptr_t)info->si_addr & -PAGE), PAGE, PROT_READ | PROT_WRITE) != 0) abort();
+}
+
+/* While the kernel looks for a page, another thread may take the superblock and unmap it: the section would
+ * start again, but the kernel ends the process before. */
+START_TEST(no_section_touches_a_fresh_page)
+{
+    static char *blocks[SUPERBLOCK / 16];
+    struct sigaction action = {.sa_sigaction = give_page, .sa_flags = SA_SIGINFO};
+    ck_assert_int_eq(sigaction(SIGSEGV, &action, NULL), 0);
+    ck_assert_int_eq(mprotect(slot_start(sb), SUPERBLOCK, PROT_NONE), 0);
+    unsigned n = 0, capacity = sizeclasses[CLASS].capacity;
+    for (char *block; (block = heap_pop(CLASS)) != NULL || (block = heap_carve(CLASS)) != NULL; n++)
+        blocks[n] = block;
+    ck_assert_uint_eq(n, capacity);
+    ck_assert_uint_ge(pages_touched, SUPERBLOCK / PAGE - 1);
+    ck_assert_uint_eq(pages_touched_in_sections, 0);
+    for (unsigned i = 0; i < n; i++) heap_free(sb, blocks[i]);
+    ck_assert_uint_eq(word_free(word_read(sb)), capacity);
+}
+END_TEST
+
+/* A run that the heap cannot free as its own, since the thread has another id by then, goes the long way. */
+START_TEST(a_run_is_freed_by_its_owner_alone)
+{
+    char *first = heap_carve_one(CLASS), *second = heap_carve_one(CLASS), *third = heap_carve_one(CLASS);
+    ck_assert(first != NULL && second != NULL && third != NULL);
+    block_set_link(second, block_number(sb, third));
+    uint64_t before = word_read(sb);
+    act_as(OTHER);
+    ck_assert_int_eq(heap_free_run(sb, block_number(sb, second), third, 2), RSEQ_MOVED);
+    ck_assert_uint_eq(word_read(sb), before);
+    act_as(ID);
+    heap_free(sb, first);
+    ck_assert_int_eq(heap_free_run(sb, block_number(sb, second), third, 2), RSEQ_DONE);
+    ck_assert_uint_eq(word_free(word_read(sb)), sizeclasses[CLASS].capacity);
+    ck_assert_ptr_eq(heap_pop(CLASS), second);
+    ck_assert_ptr_eq(heap_pop(CLASS), third);
+    ck_assert_ptr_eq(heap_pop(CLASS), first);
+    ck_assert_ptr_null(heap_pop(CLASS));
+}
+END_TEST
+
+/* A word is stored over what was expected, and to the active superblock of this heap alone. */
+START_TEST(a_word_is_stored_to_the_active_superblock)
+{
+    uint64_t entry = heap_entry(sb), word = word_read(sb);
+    ck_assert_int_eq(heap_store_word(CLASS, entry, word + 1, 0), RSEQ_CHANGED);
+    act_as(OTHER);
+    ck_assert_int_eq(heap_store_word(CLASS, entry, word, 0), RSEQ_CHANGED);
+    act_as(ID);
+    ck_assert_int_eq(heap_store_word(CLASS_64, entry, word, 0), RSEQ_CHANGED);
+    ck_assert_uint_eq(word_read(sb), word);
+    ck_assert_int_eq(heap_store_word(CLASS, entry, word, word + sizeclasses[CLASS].carve_step), RSEQ_DONE);
+    ck_assert_uint_eq(word_read(sb), word + sizeclasses[CLASS].carve_step);
+}
+END_TEST
+
+/* One that has no owner gets blocks from elsewhere in time: its fresh ones come one by one. */
+START_TEST(without_an_owner_no_run_is_carved)
+{
+    sb->role.owner = OWNER_NONE;
+    uint64_t word = word_read(sb);
+    ck_assert_ptr_nonnull(heap_carve(CLASS));
+    ck_assert_uint_eq(word_read(sb), word + sizeclasses[CLASS].carve_step);
+    sb->role.owner = ID;
+    ck_assert_ptr_nonnull(heap_carve(CLASS));
+    ck_assert_uint_ne(word_first(word_read(sb)), 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *words = new_case("sections", 20);
@@ -340,6 +434,10 @@ int main(void)
     tcase_add_test(words, an_outbox_gives_the_latest_back_and_each_once);
     tcase_add_test(words, a_closed_outbox_gives_nothing);
     tcase_add_test(words, an_outbox_sees_what_was_written_to);
+    tcase_add_test(words, no_section_touches_a_fresh_page);
+    tcase_add_test(words, a_run_is_freed_by_its_owner_alone);
+    tcase_add_test(words, a_word_is_stored_to_the_active_superblock);
+    tcase_add_test(words, without_an_owner_no_run_is_carved);
     TCase *whole = new_case("whole", 60);
     tcase_add_checked_fixture(whole, setup, NULL);
     tcase_add_test(whole, a_thread_that_moves_all_the_time);
