@@ -329,12 +329,24 @@ static void resized(struct reap *reap, void *object, size_t units, size_t size)
     if (UNLIKELY(reap_instrumented)) reap_instrument_resize(reap, object, units * REAP_UNIT, size);
 }
 
-/* Reports the new size of a large object, whose chunk may have lost memory at its end. */
-static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size, size_t held)
+/* Shows what a large object's chunk may lose at its end to have `size` bytes: another thread may get that
+ * memory at once, and must not find it hidden, nor may it be hidden later. */
+static void show_end(const struct reap_chunk *chunk, size_t size)
 {
-    resized(reap, reap_address(chunk, chunk->first), units, size);
-    if (UNLIKELY(reap_instrumented && chunk->size < held))
-        sanitizer_show((char *)chunk + chunk->size, held - chunk->size);
+    size_t from = align_up(chunk->first * REAP_UNIT + size, CHUNK_MIN);
+    if (!chunk->is_users && !reap_chunk_is_apart(chunk) && from < chunk->size)
+        sanitizer_show((char *)chunk + from, chunk->size - from);
+}
+
+/* Reports the new size of a large object, whose chunk may have lost memory at its end. Hides what is left
+ * behind it. */
+static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size)
+{
+    bool is_apart = reap_chunk_is_apart(chunk);
+    size_t left = is_apart ? units : chunk->size / REAP_UNIT - chunk->first;
+    resized(reap, reap_address(chunk, chunk->first), units < left ? units : left, size);
+    if (UNLIKELY(reap_instrumented) && !is_apart && !chunk->is_users)
+        sanitizer_hide(reap_address(chunk, chunk->end_unit), chunk->size - chunk->end_unit * REAP_UNIT);
 }
 
 /* Resizes a large object in place where that works. An object that has become small, or whose chunk is more
@@ -342,11 +354,12 @@ static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t un
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk, chunk->first) == object);
-    size_t have = chunk->end_unit - chunk->first, held = chunk->size;
+    size_t have = chunk->end_unit - chunk->first;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
+    if (UNLIKELY(reap_instrumented) && size < have * REAP_UNIT) show_end(chunk, size);
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
-    if (done) whole_resized(reap, chunk, have, size, held);
+    if (done) whole_resized(reap, chunk, have, size);
     if (done && !small && chunk->size / 2 <= size) return object;
     void *copy = move(reap, chunk, object, chunk->end_unit - chunk->first, size);
     return copy || !done ? copy : object;
