@@ -46,11 +46,11 @@ bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got)
     return done;
 }
 
-/* From eleven slots to eight, to an object that ends with the eighth, to five, and within them. Sizes are
+/* Within eleven slots, to eight, to an object that ends with the eighth, to five, and within them. Sizes are
  * multiples of 16. */
 START_TEST(what_goes_back_is_shown_before)
 {
-    static const size_t sizes[] = {500 * 1000, 8 * KEPT - REAP_HEADER, 300 * 1000, 299 * 1008};
+    static const size_t sizes[] = {690 * 1000, 500 * 1000, 8 * KEPT - REAP_HEADER, 300 * 1000, 299 * 1008};
     void *reap;
     reapCreate(&reap, NULL);
     char *object = reapMalloc(&reap, 700 * 1000);
