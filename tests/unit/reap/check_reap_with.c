@@ -107,7 +107,8 @@ static void live_in(char *buffer, size_t size)
 {
     struct reap_options options = {
         .size = sizeof options, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size};
-    size_t own = 3500 + size / 64 + (reap_mode != MODE_ORDINARY ? REAP_FACE : 0);
+    size_t ends = 2 * 1023, rest = 111, reaps = 1536 + 8 + size / 64; /* whole KiBs; objects; bitmaps too */
+    size_t own = ends + rest + reaps + (reap_mode != MODE_ORDINARY ? REAP_FACE : 0);
     void *owner, *copy;
     ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
     ck_assert((char *)with > buffer && (char *)with < buffer + size);
@@ -132,7 +133,8 @@ static void live_in(char *buffer, size_t size)
     size_t large = (size - own) / 16 * 16;
     copy = reapMalloc(&with, large);
     ck_assert_ptr_nonnull(copy);
-    copy = reapRealloc(&with, copy, large - 100);
+    copy = reapRealloc(&with, copy, large / 2);
+    ck_assert_ptr_nonnull(copy);
     ck_assert_ptr_nonnull(reapRealloc(&with, copy, large));
     ck_assert_ptr_null(reapMalloc(&with, size));
     ck_assert_ptr_null(reapAlignedAlloc(&with, 64, errno ? SIZE_MAX - 5 : 1));
