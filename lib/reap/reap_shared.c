@@ -52,14 +52,21 @@ static void give(struct reap_face *face)
 
 static void hold(struct reap_face *face);
 
+/* Gathers the reap of a held face, if it is scattered. */
+static void gather(const struct reap_face *face, bool ends)
+{
+    struct shard_table *table = reap_face_table(face);
+    if (!shard_is_gathered(table)) shard_gather(table, ends);
+}
+
 /* Gathers a reap that ends, and returns its shards, which no thread looks at any more: a fork does so within
  * the list's lock. Another thread may hold the reap for a moment, to look at it. */
 static struct shard_table *take_shards(struct reap_face *face)
 {
     bool held = is_held(face);
     if (!held) hold(face);
+    gather(face, true);
     struct shard_table *table = reap_face_table(face);
-    if (!shard_is_gathered(table)) shard_gather(table, true);
     lock_take(&faces.lock);
     atomic_store_explicit(&face->table, NULL, memory_order_relaxed);
     lock_give(&faces.lock);
@@ -128,7 +135,7 @@ struct reap_face *reap_shared_face(void *handle, const char *call)
 static struct reap *hold_whole(struct reap_face *face, bool ends)
 {
     hold(face);
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), ends);
+    gather(face, ends);
     return face->reap;
 }
 
@@ -171,7 +178,7 @@ struct reap *reap_shared_hold_alone(struct reap *reap)
         if (!is_closed() || !outside) break;
         reap_shared_let_go(face->reap);
     }
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), false);
+    gather(face, false);
     return face->reap;
 }
 
@@ -222,7 +229,7 @@ struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **
         reap_shared_let_go(face->reap);
         if (round > 0) shard_wait(round);
     }
-    if (!shard_is_gathered(reap_face_table(face))) shard_gather(reap_face_table(face), false);
+    gather(face, false);
     *reap = face->reap;
     return NULL;
 }
