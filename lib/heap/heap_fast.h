@@ -6,7 +6,7 @@
  *
  *     pop:   id -> row -> active superblock -> its word -> first free block -> its link    commit: word
  *     carve: id -> row -> active superblock -> its word, which leaves out a run of blocks  commit: word
- *     free:  owner = id? -> link into the block, or the last one of a run                  commit: word
+ *     give:  owner = id? -> link into the block, or the last one of a run                  commit: word
  *     take:  id -> batch of the class -> its first block -> the next one                   commit: batch
  *
  * A section must not wait for the kernel to find a page. Meanwhile another thread may take the superblock
@@ -67,6 +67,12 @@ static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
 #include "heap/heap_fast_aarch64.h"
 #endif
 
+/* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock. */
+static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
+{
+    if (UNLIKELY(heap_give(sb, block_number(sb, block), block, 1) != RSEQ_DONE)) heap_free_slow(sb, block);
+}
+
 /* Carves blocks off this heap's active superblock of the class, if its free list is empty: one, which the
  * caller gets, and a run of others, which become the free list. The first touch of a page waits for the
  * kernel: so the section only reserves the blocks, and they are linked and freed behind it. NULL: there are
@@ -91,7 +97,7 @@ static inline void *heap_carve_run(unsigned class, unsigned run)
                              (last + k->size) << 32 | (uint32_t)(word - ((more + 1) << 16))) != RSEQ_DONE);
     for (uint64_t number = first + k->size; number <= last; number += k->size)
         block_set_link(block_at(sb, number), number + k->size);
-    if (more != 0 && heap_free_run(sb, first + k->size, block_at(sb, last), more) != RSEQ_DONE) {
+    if (more != 0 && heap_give(sb, first + k->size, block_at(sb, last), more) != RSEQ_DONE) {
         for (uint64_t number = first + k->size; number <= last; number += k->size) {
             *(uint64_t *)(void *)block_at(sb, number) = 0;
             heap_free_slow(sb, block_at(sb, number));

@@ -9,14 +9,6 @@
 
 /* clang-format off */
 
-/* Both ways to take a block begin so: sb := the active superblock, word, and block := its origin. */
-#define HEAP_SECTION_ACTIVE                                                                                  \
-    RSEQ_SECTION_BEGIN                                                                                       \
-    "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */                                       \
-    "ldr %[sb], [%[t]]\n\t"                                                                                  \
-    "cbz %[sb], %l[none]\n\t"                                                                                \
-    "ldp %[word], %[block], [%[sb]]\n\t"
-
 /* Takes the first free block of this heap's active superblock of the class, or NULL. The chain of dependences
  * from one pop to the next is word, first, link, word; the cookie is compared last. */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
@@ -26,7 +18,11 @@ static ALWAYS_INLINE void *heap_pop(unsigned class)
     char *block;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ACTIVE
+        RSEQ_SECTION_BEGIN
+        "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */
+        "ldr %[sb], [%[t]]\n\t"
+        "cbz %[sb], %l[none]\n\t"
+        "ldp %[word], %[block], [%[sb]]\n\t"
         "and %[t], %[word], #0xffff\n\t"
         "cbz %[t], %l[none]\n\t"
         "ldr %[link], [%[block], %[t]]\n\t"
@@ -101,49 +97,28 @@ written:
     superblock_written(block);
 }
 
-#define HEAP_FREE_SECTION(one_or_more)                                                                       \
-    RSEQ_SECTION_BEGIN                                                                                       \
-    "ldrh %w[word], %[owner]\n\t"                                                                           \
-    "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"                                              \
-    "ldr %[word], [%[sb], %[t]]\n\t"                                                                        \
-    "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[block]]\n\t"                 \
-    "add %[word], %[word], " one_or_more "\n\tbfi %[word], %[number], #0, #16\n\t"                         \
-    "str %[word], [%[sb]]\n\t"                                                                              \
-    RSEQ_SECTION_END
-
-/* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
- * Without rseq no heap owns one, but then no thread may enter the section to find that out. A thread without
- * this heap's id may have made the heap the owner, and may have changed the word before that. So the word is
- * read at an address that depends on the owner: the section adds their difference, which is 0. */
-static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
-{
-    uint64_t number = block_number(sb, block), t, word;
-again:
-    __asm__ volatile goto(
-        HEAP_FREE_SECTION("#0x10, lsl #12")
-        : [t] "=&r"(t), [word] "=&r"(word)
-        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
-          [number] "r"(number), [cookie] "r"(superblock_cookie)
-        : "memory"
-        : again, remote);
-    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
-    return;
-remote:
-    heap_free_slow(sb, block);
-}
-
-/* Frees a run of count blocks that are linked from the first to the last one, in one section.
- * RSEQ_MOVED: this heap does not own the superblock, and nothing is done. */
-static inline enum rseq_result heap_free_run(struct superblock *sb, uint64_t number, void *block,
-                                             uint64_t count)
+/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it:
+ * from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing is
+ * done. Without rseq no heap owns one, but then no thread may enter the section to find that out. A thread
+ * without this heap's id may have made the heap the owner, and may have changed the word before that. So
+ * the word is read at an address that depends on the owner: the section adds their difference, which is 0. */
+static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t first, void *last,
+                                                uint64_t count)
 {
     uint64_t t, word;
 again:
     __asm__ volatile goto(
-        HEAP_FREE_SECTION("%[count]")
+        RSEQ_SECTION_BEGIN
+        "ldrh %w[word], %[owner]\n\t"
+        "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"
+        "ldr %[word], [%[sb], %[t]]\n\t"
+        "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[last]]\n\t"
+        "add %[word], %[word], %[count]\n\tbfi %[word], %[first], #0, #16\n\t"
+        "str %[word], [%[sb]]\n\t"
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
-        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
-          [number] "r"(number), [count] "r"(count << 16), [cookie] "r"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
+          [first] "r"(first), [count] "Ir"(count << 16), [cookie] "r"(superblock_cookie)
         : "memory"
         : again, remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);

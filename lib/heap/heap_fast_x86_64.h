@@ -24,17 +24,6 @@ static char *volatile heap_found __attribute__((unused));
 #define HEAP_FOUND(block) (block)
 #endif
 
-/* Both ways to take a block begin so: t := the entry of the active superblock; then its word, and origin. */
-#define HEAP_SECTION_ENTRY                                                                                   \
-    RSEQ_SECTION_BEGIN_SMALL                                                                                 \
-    "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */                                                        \
-    "movq (%[row], %[t]), %[t]\n\t"
-#define HEAP_SECTION_WORD                                                                                    \
-    "movq (%[rows], %[t]), %[word]\n\t"                                                                      \
-    "movq 8(%[rows], %[t]), %[origin]\n\t"
-#define HEAP_SECTION_INPUTS                                                                                  \
-    RSEQ_SECTION_INPUTS_SMALL, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows)
-
 /* Takes the first free block of this heap's active superblock of the class, or NULL. The chain of dependences
  * from one pop to the next is word, first, link, word. All other work stays off this chain: free stores the
  * link's low 16 bits plain, and the cookie is compared last. (A load of `first` alone is slower: the CPU
@@ -48,7 +37,11 @@ static ALWAYS_INLINE void *heap_pop(unsigned class)
     char *origin, *block;
 again:
     __asm__ volatile goto(
-        HEAP_SECTION_ENTRY HEAP_SECTION_WORD
+        RSEQ_SECTION_BEGIN_SMALL
+        "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */
+        "movq (%[row], %[t]), %[t]\n\t"
+        "movq (%[rows], %[t]), %[word]\n\t"
+        "movq 8(%[rows], %[t]), %[origin]\n\t"
         "movzwl %w[word], %k[block]\n\t"
         "testl %k[block], %k[block]\n\tjz %l[none]\n\t"
         "movq (%[origin], %[block]), %[link]\n\t"
@@ -60,7 +53,8 @@ again:
         "movq %[word], (%[rows], %[t])\n\t"
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [link] "=&r"(link)
-        : HEAP_SECTION_INPUTS, [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
+        : RSEQ_SECTION_INPUTS_SMALL, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows),
+          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
@@ -124,46 +118,25 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
-#define HEAP_FREE_SECTION(one_or_more)                                                                       \
-    RSEQ_SECTION_BEGIN                                                                                       \
-    "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"                                                             \
-    "movq (%[sb]), %[word]\n\t"                                                                             \
-    "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[block])\n\t"                          \
-    "addq " one_or_more ", %[word]\n\tmovw %w[number], %w[word]\n\t"                                       \
-    "movq %[word], (%[sb])\n\t"                                                                             \
-    RSEQ_SECTION_END
-
-/* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock.
- * Without rseq no heap owns one, but then no thread may enter the section to find that out. */
-static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
-{
-    uint64_t number = block_number(sb, block), t, word;
-again:
-    __asm__ volatile goto(
-        HEAP_FREE_SECTION("$0x10000")
-        : [t] "=&r"(t), [word] "=&r"(word)
-        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
-          [number] "r"(number), [cookie] "m"(superblock_cookie)
-        : "memory", "cc"
-        : again, remote);
-    if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
-    return;
-remote:
-    heap_free_slow(sb, block);
-}
-
-/* Frees a run of count blocks that are linked from the first to the last one, in one section.
- * RSEQ_MOVED: this heap does not own the superblock, and nothing is done. */
-static inline enum rseq_result heap_free_run(struct superblock *sb, uint64_t number, void *block,
-                                             uint64_t count)
+/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it:
+ * from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing is
+ * done. Without rseq no heap owns one, but then no thread may enter the section to find that out. */
+static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t first, void *last,
+                                                uint64_t count)
 {
     uint64_t t, word;
 again:
     __asm__ volatile goto(
-        HEAP_FREE_SECTION("%[count]")
+        RSEQ_SECTION_BEGIN
+        "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
+        "movq (%[sb]), %[word]\n\t"
+        "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[last])\n\t"
+        "addq %[count], %[word]\n\tmovw %w[first], %w[word]\n\t"
+        "movq %[word], (%[sb])\n\t"
+        RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
-        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
-          [number] "r"(number), [count] "r"(count << 16), [cookie] "m"(superblock_cookie)
+        : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
+          [first] "r"(first), [count] "er"(count << 16), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);

@@ -378,11 +378,11 @@ START_TEST(a_run_is_freed_by_its_owner_alone)
     block_set_link(second, block_number(sb, third));
     uint64_t before = word_read(sb);
     act_as(OTHER);
-    ck_assert_int_eq(heap_free_run(sb, block_number(sb, second), third, 2), RSEQ_MOVED);
+    ck_assert_int_eq(heap_give(sb, block_number(sb, second), third, 2), RSEQ_MOVED);
     ck_assert_uint_eq(word_read(sb), before);
     act_as(ID);
     heap_free(sb, first);
-    ck_assert_int_eq(heap_free_run(sb, block_number(sb, second), third, 2), RSEQ_DONE);
+    ck_assert_int_eq(heap_give(sb, block_number(sb, second), third, 2), RSEQ_DONE);
     ck_assert_uint_eq(word_free(word_read(sb)), sizeclasses[CLASS].capacity);
     ck_assert_ptr_eq(heap_pop(CLASS), second);
     ck_assert_ptr_eq(heap_pop(CLASS), third);
