@@ -5,7 +5,7 @@ import statistics
 
 import contest
 import pictures
-from contest import Case
+from contest import Case, Work
 
 CPUS = len(os.sched_getaffinity(0))
 FEW, LOOPS = min(2, CPUS), 8
@@ -64,7 +64,7 @@ def cell(contestant, case, call):
     """The percentile is a median of rounds, and worst the worst of all."""
     typical, worst = contestant.figures(case, f"{call}_999"), contestant.figures(case, f"{call}_worst")
     if not worst:
-        return "-"
+        return contestant.cell(case, "")
     beyond = statistics.median(contestant.figures(case, f"{call}_long"))
     return f"{statistics.median(typical) / 1e3:.1f} {max(worst) / 1e6:6.1f} {beyond:4.0f}"
 
@@ -75,10 +75,13 @@ def print_calls(contestants, cases, call, name):
                         [[case.label] + [cell(c, case, call) for c in contestants] for case in cases])
 
 
-def suite_busy(build, options):
-    contestants, cases = contest.mallocs(build, options), cases_of(build, options)
-    contest.measure(build, contestants, cases, options.rounds or (1 if options.quick else 5), timed)
-    cases = [case for case in cases if contestants[0].runs.get(case.label)]
+def plan_busy(build, options):
+    return [Work(contest.mallocs(build, options), cases_of(build, options), 1 if options.quick else 5, timed)]
+
+
+def show_busy(build, options, works):
+    contestants = works[0].contestants
+    cases = [case for case in works[0].cases if contestants[0].runs.get(case.label)]
     mallocs = [case for case in cases if case.arguments[0] != REAPS]
     reaps = [case for case in cases if case.arguments[0] == REAPS]
     print_rates(contestants, mallocs)
@@ -91,4 +94,3 @@ def suite_busy(build, options):
     print_calls(ours, reaps, "free", "reapDestroy")
     for figure, title in (("ns", "time of an operation"), ("malloc_999", "99.9th percentile of malloc")):
         pictures.draw(build, "busy", figure, f"busy: {title} relative to the best peer", contestants, mallocs, 10)
-    return contestants, cases

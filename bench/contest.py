@@ -1,31 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contestants, interleaved rounds, and tables: what all the benchmarks' suites share."""
+import contextlib
 import hashlib
 import math
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-PEERS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+# By name: the library, and Debian's package.
+PEERS = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"), "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
+         "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+         "tbb": ("libtbbmalloc_proxy.so.2", "libtbbmalloc2")}
 SYSTEM_PATH = "/usr/bin:/bin"
+PATIENCE = 120 # seconds, after which a run hangs
 
 
 class Contestant:
-    """A malloc to preload, or a pool's program; and what it did: by case, a dictionary of figures a round. A yardstick
-    does too little to be a peer; beside is one of another build of ours."""
+    """A malloc to preload, or a pool's program; and what it did: by case, a dictionary of figures a round, or a word for
+    how it failed. A yardstick does too little to be a peer; beside is one of another build of ours; absent one that is
+    not installed."""
 
     def __init__(self, name, program=None, preload="", options="", ours=False, yardstick=False,
-                 beside=False):
+                 beside=False, absent=False):
         self.name, self.program, self.preload, self.options = name, program, preload, options
         self.ours, self.yardstick, self.peer, self.beside = ours, yardstick, not ours and not yardstick, beside
-        self.runs = {}
+        self.absent, self.runs, self.failures = absent, {}, {}
+
+    def failed(self, case):
+        """What its cells say in the place of figures; "" if it did not fail."""
+        return "absent" if self.absent else self.failures.get(case.label, "")
 
     def figures(self, case, figure):
-        return [run[figure] for run in self.runs.get(case.label, []) if figure in run]
+        return [] if self.failed(case) else [run[figure] for run in self.runs.get(case.label, []) if figure in run]
+
+    def program_of(self, case):
+        return case.program or self.program
+
+    def cell(self, case, text):
+        """Text, or why there is none."""
+        return text or self.failed(case) or "-"
 
 
 class Case:
@@ -36,7 +55,25 @@ class Case:
         self.environment, self.client, self.links, self.bare, self.reports = {}, None, {}, "", True
 
     def command(self, contestant, build, temporary):
-        return [self.program or contestant.program] + self.arguments
+        return [contestant.program_of(self)] + self.arguments
+
+
+class Work:
+    """What is measured in the same rounds: each contestant on each case, by once(build, contestant, case). Checked: each
+    is looked at before (verify)."""
+
+    def __init__(self, contestants, cases, rounds, once=None, checked=False):
+        self.contestants, self.cases, self.rounds = contestants, cases, rounds
+        self.once, self.checked = once or run_once, checked
+        self.sums = {} # by case, what the first contestant has read
+
+
+class Suite:
+    """A benchmark of several works: plan(build, options) says which, and show(build, options, works) prints them after
+    they were measured. Each of its figures is a key of the runs, what it is, its unit, and how rounds are summed up."""
+
+    def __init__(self, plan, show, figures=()):
+        self.plan, self.show, self.figures = plan, show, figures
 
 
 def besides(options):
@@ -65,12 +102,16 @@ def compile_beside(directory, source, program, library):
 
 def wanted(cases, options):
     """What was asked for: a workload, or one of its cases."""
-    return [c for c in cases if options.workloads is None or {c.label, c.label.split()[0]} & set(options.workloads)]
+    cases = [c for c in cases if options.workloads is None or {c.label, c.label.split()[0]} & set(options.workloads)]
+    if options.short:
+        for case in cases:
+            case.arguments.append("short")
+    return cases
 
 
 def mallocs(build, options):
-    """Ours first, then ours with other options and of other builds, then glibc's without any preload, then the peers that
-    are installed."""
+    """Ours first, then ours with other options and of other builds, then glibc's without any preload, then the peers,
+    and what --with names."""
     ours = build + "/.libs/libreap-malloc.so"
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = {line.split()[0]: line.split()[-1] for line in listing.splitlines() if " => " in line}
@@ -79,18 +120,59 @@ def mallocs(build, options):
     contestants += [Contestant(name, preload=f"{other}/.libs/libreap-malloc.so", ours=True, beside=True)
                     for name, other in besides(options)]
     contestants.append(Contestant("glibc"))
-    for name, library in PEERS.items():
-        if library in found:
-            contestants.append(Contestant(name, preload=found[library]))
-        else:
-            print(f"no {library}: {name} is left out")
-    return contestants
+    for name, (library, package) in PEERS.items():
+        contestants.append(Contestant(name, preload=found.get(library, ""), absent=library not in found))
+        if library not in found:
+            print(f"absent: {name}, for there is no {library} (Debian: {package})")
+    return contestants + [Contestant(name, preload=path) for name, path in options.others]
 
 
 # --- one run ------------------------------------------------------------------------------------------------------
 
 class Failed(Exception):
-    pass
+    """A run that cannot count; word is what tables say of it."""
+
+    def __init__(self, text, word="failed"):
+        super().__init__(text)
+        self.word = word
+
+
+def ended(status):
+    """How a program ended that did not succeed, in a line and in a word; launch adds 128 to a signal, as a shell does."""
+    number = status - 128 if status > 128 else -status
+    return (f"killed by {signal.Signals(number).name}", "crash") if number > 0 else (f"status {status}", f"status {status}")
+
+
+@contextlib.contextmanager
+def started(words, **how):
+    """A process and a group of its own. All of it ends after PATIENCE seconds, for it hangs, and with an interrupt."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **how) as process:
+        process.hangs = False
+
+        def end(hangs=True):
+            process.hangs = hangs
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(PATIENCE, end)
+        timer.start()
+        try:
+            yield process
+        except BaseException:
+            end(process.hangs)
+            raise
+        finally:
+            timer.cancel()
+
+
+def need_success(process, label, errors):
+    if process.hangs:
+        raise Failed(f"{label}: did not end within {PATIENCE:g} s", "hang")
+    if "cannot be preloaded" in errors:
+        raise Failed(f"{label}: {errors.strip()}", "not loaded")
+    if process.returncode:
+        line, word = ended(process.returncode)
+        raise Failed(f"{label}: {line}\n{errors[-2000:]}", word)
 
 
 def run_once(build, contestant, case, assignments=(), options=None, preload=""):
@@ -103,15 +185,13 @@ def run_once(build, contestant, case, assignments=(), options=None, preload=""):
                        "REAP_OPTIONS": contestant.options if options is None else options}
         words = [build + "/bench/launch", result, preload or contestant.preload or case.bare, *assignments,
                  *(f"{name}={value}" for name, value in case.environment.items())]
-        with subprocess.Popen(words + case.command(contestant, build, temporary), env=environment, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              cwd=temporary) as launched:
+        with started(words + case.command(contestant, build, temporary), env=environment, text=True,
+                     stdin=subprocess.DEVNULL, cwd=temporary) as launched:
             told = case.client(temporary) if case.client else None
             used, errors = launched.communicate()
         if launched.returncode == 77:
             return None
-        if launched.returncode or "cannot be preloaded" in errors:
-            raise Failed(f"{case.label} on {contestant.name}: status {launched.returncode}\n{errors[-2000:]}")
+        need_success(launched, f"{case.label} on {contestant.name}", errors)
         peak, user, system, faults = map(int, used.split())
         run = {"cpu": (user + system) / 1e6, "rss": peak / 1024, "faults": faults, "errors": errors}
         with open(result, "rb") as out:
@@ -167,53 +247,64 @@ class Progress:
             sys.stderr.write("\r\033[K")
 
 
-def measure(build, contestants, cases, rounds, once=run_once):
-    """Each round runs every contestant on every case once, starting one further along each time. An interrupt ends it
-    early: there are tables of what was run by then."""
-    progress = Progress(rounds * len(cases) * len(contestants))
+def measure(build, work, rounds=None):
+    """Each round runs every contestant on every case once, starting one further along each time. A peer that fails does
+    not run that case again. An interrupt ends it early: there are tables of what was run by then."""
+    contestants, rounds = work.contestants, rounds or work.rounds
+    progress = Progress(rounds * len(work.cases) * len(contestants))
     try:
         for number in range(rounds):
-            turn = number % len(contestants)
-            for case in cases:
+            turn = number % max(len(contestants), 1)
+            for case in work.cases:
                 for contestant in contestants[turn:] + contestants[:turn]:
                     progress.step(f"round {number + 1}  {case.label} on {contestant.name}")
-                    measure_one(build, contestant, case, once)
+                    if not contestant.failed(case):
+                        measure_one(build, contestant, case, work)
     except KeyboardInterrupt:
         print(f"interrupted in round {number + 1} of {rounds}")
     progress.end()
 
 
-def measure_one(build, contestant, case, once):
+def leave_out(contestant, case, failure):
+    """Ours must not fail."""
+    if contestant.ours:
+        raise failure
+    contestant.failures[case.label] = failure.word
+    print(f"left out: {failure}".strip())
+
+
+def measure_one(build, contestant, case, work):
+    """Whoever reads something else than the first has lost or mixed what was written."""
     try:
-        run = once(build, contestant, case)
+        run = work.once(build, contestant, case)
+        if run and "sum" in run and run["sum"] != work.sums.setdefault(case.label, run["sum"]):
+            raise Failed(f"{case.label} on {contestant.name}: reads other than what was written", "wrong")
     except Failed as failure:
-        if contestant.ours:
-            raise
-        print(f"left out: {failure}".strip())
+        leave_out(contestant, case, failure)
     else:
         if run:
             contestant.runs.setdefault(case.label, []).append(run)
 
 
 def verify(build, contestants, cases):
-    """One run each that is not measured: the malloc must be in use, and the answer be that of glibc. What fails is
-    left out and said, if it is a peer's; ours must not fail."""
+    """One run each that is not measured: the malloc must be in use, and the answer be that of the first, which is ours."""
     progress = Progress(len(cases) * len(contestants))
-    good = []
     for case in cases:
-        answers = {}
+        answer = None
         for contestant in contestants:
             progress.step(f"check  {case.label} on {contestant.name}")
-            run, bound = uses_its_malloc(build, contestant, case)
-            if not bound:
-                raise Failed(f"{case.label} does not call the malloc of {contestant.name}")
-            answers.setdefault(run["answer"], []).append(contestant.name)
-        if len(answers) == 1:
-            good.append(case)
-        else:
-            raise Failed(f"{case.label} answers differently: {' / '.join(' '.join(n) for n in answers.values())}")
+            if contestant.failed(case):
+                continue
+            try:
+                run, bound = uses_its_malloc(build, contestant, case)
+                answer = answer or run["answer"]
+                if not bound:
+                    raise Failed(f"{case.label} does not call the malloc of {contestant.name}", "not used")
+                if run["answer"] != answer:
+                    raise Failed(f"{case.label} answers differently on {contestant.name}", "wrong")
+            except Failed as failure:
+                leave_out(contestant, case, failure)
     progress.end()
-    return good
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
@@ -246,12 +337,15 @@ def round_to(contestant, other, case, figure):
 
 def round_ratio(contestant, ours, case):
     ratio_ = round_to(contestant, ours, case, "ns")
-    return f"{ratio_:.2f}" if ratio_ else "-"
+    return contestant.cell(case, f"{ratio_:.2f}" if ratio_ else "")
 
 
-def middle(contestant, case, figure, form="{:.2f}"):
-    values = contestant.figures(case, figure)
-    return form.format(statistics.median(values)) if values else "-"
+def middle(contestant, case, figure, form="{:.2f}", summary=statistics.median):
+    return middle_of(contestant.figures(case, figure), contestant, case, form, summary)
+
+
+def middle_of(values, contestant, case, form, summary=statistics.median):
+    return contestant.cell(case, form.format(summary(values)) if values else "")
 
 
 def print_table(title, heads, rows):
@@ -269,7 +363,7 @@ def print_figures(title, contestants, cases, figure, form, summary=min):
         return
     ours, yardsticks, rows = contestants[0], [c for c in contestants if c.yardstick], []
     for case in cases:
-        cells = [form.format(summary(c.figures(case, figure))) if c.figures(case, figure) else "-" for c in contestants]
+        cells = [middle(c, case, figure, form, summary) for c in contestants]
         shown = [ratio(ours, contestants, case, figure, s) for s in (summary, statistics.median)]
         shown += [to_other(ours, c, case, figure, summary) for c in yardsticks]
         rows.append([case.label] + cells + [f"{r:.3f}" if r else "-" for r in shown])
@@ -300,9 +394,11 @@ def print_beside(suite, contestants, cases):
 
 
 def rows_of(suite, contestants, cases):
-    """Every run, for the file of results."""
+    """Every run, for the file of results; the figure `failed` has a word, in the place of a number."""
     for case in cases:
         for contestant in contestants:
+            if contestant.failed(case):
+                yield [suite, case.label, contestant.name, 0, "failed", contestant.failed(case)]
             for number, run in enumerate(contestant.runs.get(case.label, [])):
                 for figure, value in run.items():
                     if isinstance(value, (int, float)):

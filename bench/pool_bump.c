@@ -32,6 +32,7 @@ struct pool {
     void *lists[LISTS];
 };
 
+#define POOL_TOLD
 #define pool_many(many_) (many = (many_))
 
 static inline void pool_begin(struct pool *pool)

@@ -33,4 +33,25 @@ static inline void pool_clear(struct pool *pool)
 
 static inline void pool_end(struct pool *pool) { obstack_free(&pool->stack, NULL); }
 
+#define POOL_STACKS
+struct mark {
+    void *object;
+};
+static inline void pool_mark(struct pool *pool, struct mark *mark)
+{
+    mark->object = obstack_alloc(&pool->stack, 0);
+}
+static inline void pool_release(struct pool *pool, struct mark *mark)
+{
+    obstack_free(&pool->stack, mark->object);
+}
+static inline void pool_put_last(struct pool *pool, void *object) { obstack_free(&pool->stack, object); }
+
+#define POOL_GROWS
+struct growing {
+    char unused;
+};
+#define pool_grow(pool, growing, byte) ((void)(growing), obstack_1grow(&(pool)->stack, byte))
+#define pool_grown(pool, growing) ((void)(growing), (char *)obstack_finish(&(pool)->stack))
+
 #include "pools.h"

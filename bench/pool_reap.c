@@ -61,4 +61,20 @@ static inline void pool_passed(struct pool *child, struct pool *parent) { pool_s
 static inline void *pool_get_passed(struct pool *pool, size_t size) { return pool_get(pool, size); }
 static inline void pool_put_passed(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
 
+#define POOL_STACKS
+struct mark {
+    reap_mark mark;
+};
+static inline void pool_mark(struct pool *pool, struct mark *mark) { reapMark(&pool->reap, &mark->mark); }
+static inline void pool_release(struct pool *pool, struct mark *mark)
+{
+    reapRewind(&pool->reap, &mark->mark);
+    reapUnmark(&pool->reap, &mark->mark);
+}
+static inline void *pool_resize_last(struct pool *pool, void *object, size_t old, size_t size)
+{
+    return pool_resize(pool, object, old, size);
+}
+static inline void pool_put_last(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
+
 #include "pools.h"

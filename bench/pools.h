@@ -23,10 +23,21 @@
  *                                     pool_get_shared(pool, size)
  *     POOL_PASSES                     a thread allocates in one and another frees: pool_passed(child,
  *                                     parent), pool_get_passed(pool, size), pool_put_passed(pool, object)
+ *     POOL_TOLD                       it has room for the objects that it was told of, and for no more
+ *     POOL_ONCE                       it looks at each access: programs do a fortieth of their work
  *     POOL_COUNTS                     pool_held(pool), the bytes that it has of whoever is below it
+ *     POOL_STACKS                     objects younger than a struct mark end together: pool_mark(pool, mark),
+ *                                     and pool_release(pool, mark), which the mark does not outlive. The last
+ *                                     object may change: pool_resize_last(pool, object, old size, size) and
+ *                                     pool_put_last(pool, object)
+ *     POOL_GROWS                      struct growing, which zeros begin: pool_grow(pool, growing, byte), and
+ *                                     pool_grown(pool, growing), the object
+ *     POOL_PLAIN                      the program itself frees some objects, each: pool_new(pool, size),
+ *                                     pool_delete(pool, object, size). What has POOL_FREES has them
  *
  * Workloads of regions, here; those that free single objects are in pools_frees.h, those that look at
- * memory in pools_memory.h, and those that do what a real program did in pools_trace.h.
+ * memory in pools_memory.h, those that do what a real program did in pools_trace.h, and programs that had an
+ * allocator of their own in pools_gcc.h, pools_lcc.h, pools_parser.h and pools_boxed.h.
  *
  *     request   create a child, 100 objects of 16 to 128 bytes, destroy
  *     nested    create a child, 60 to 400 objects and three children with 20 each, destroy
@@ -46,7 +57,7 @@
  *
  * request, nested and shared take a number of threads, 1 if none, among which the work is divided. Of the
  * first two each thread has a pool of its own below the root, and its children below that. An operation is
- * one object.
+ * one object. After the argument `short` programs, and traces, run for a moment.
  */
 #include "measure.h"
 #include "use.h"
@@ -83,6 +94,16 @@ static size_t sizes[SIZES];
 static struct pool root;
 static int number = 1; /* the argument */
 static bool out;       /* of the cache */
+static bool brief;
+
+/* How often a program does its work. */
+static int times(int usual, int in_short)
+{
+#ifdef POOL_ONCE
+    usual /= 40;
+#endif
+    return brief ? in_short : usual;
+}
 static _Atomic uint64_t sum; /* of what all threads have read */
 
 static uint64_t started, started_cpu;
@@ -420,6 +441,20 @@ static uint64_t alone(void) { return share(1, true); }
 #include "pools_frees.h"
 #include "pools_memory.h"
 #include "pools_trace.h"
+#ifndef POOL_TOLD
+#include "pools_gcc.h"
+#include "pools_lcc.h"
+#endif
+
+#ifdef POOL_FREES
+#define POOL_PLAIN
+static inline void *pool_new(struct pool *pool, size_t size) { return pool_get(pool, size); }
+static inline void pool_delete(struct pool *pool, void *object, size_t size) { pool_put(pool, object, size); }
+#endif
+#ifdef POOL_PLAIN
+#include "pools_boxed.h"
+#include "pools_parser.h"
+#endif
 
 static const struct {
     const char *name;
@@ -427,6 +462,12 @@ static const struct {
 } workloads[] = {
     {"request", request}, {"nested", nested}, {"three", three}, {"fill", fill}, {"clear", clear},
     {"trees", trees}, {"httpd", httpd}, {"idle", idle}, {"hold", hold},
+#ifndef POOL_TOLD
+    {"gcc", gcc}, {"lcc", lcc},
+#endif
+#ifdef POOL_PLAIN
+    {"parser", parser}, {"boxed", boxed},
+#endif
 #ifdef POOL_FREES
     {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"perl", perl},
 #ifndef POOL_ALONE
@@ -450,6 +491,7 @@ int main(int argc, char **argv)
     measure_need(sched_getaffinity(0, sizeof cpus, &cpus) == 0, "which CPUs?");
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "out") == 0) out = true;
+        else if (strcmp(argv[i], "short") == 0) brief = true;
         else number = atoi(argv[i]);
     }
 #ifdef POOL_FEW

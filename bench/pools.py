@@ -4,7 +4,7 @@ import os
 
 import contest
 import pictures
-from contest import Case, Contestant
+from contest import Case, Contestant, Work
 
 POOLS = {"reap": "reap", "apr": "apr", "talloc": "talloc", "talloc_pool": "talloc pool", "obstack": "obstack",
          "mimalloc": "mi heap"}
@@ -40,15 +40,16 @@ def built_beside(build, name, directory):
     return program
 
 
-def contestants_of(build, options):
-    """Reaps first, and with other options, and of other builds; then the others' pools, and ours under APR's; then malloc with a list on each malloc; then what is
-    no peer, for it is no more than the least that an allocation can be."""
+def of_regions(build, options):
+    """Reaps first, and with other options, and of other builds; then the others' pools, and ours under APR's."""
     found = []
     for file, name in POOLS.items():
         program = f"{build}/bench/pool_{file}"
-        if not os.path.exists(program):
+        absent = not os.path.exists(program)
+        found.append(Contestant(name, program, ours=name == "reap", absent=absent))
+        if absent:
+            print(f"absent: {name}, for there is no bench/pool_{file}")
             continue
-        found.append(Contestant(name, program, ours=name == "reap"))
         if name == "reap":
             found += [Contestant(also, program, options=also, ours=True) for also in options.also]
             found += [Contestant(other, built_beside(build, other, directory), ours=True, beside=True)
@@ -56,7 +57,14 @@ def contestants_of(build, options):
         if name == "apr" and os.path.exists(f"{build}/.libs/libreap-apr.so"):
             libraries = [f"{build}/.libs/{library}" for library in ("libreap.so.0", "libreap-apr.so")]
             found.append(Contestant("apr on reaps", program, ":".join(libraries), ours=True))
-    found += [Contestant(f"list {c.name}", f"{build}/bench/pool_malloc", c.preload)
+    return found
+
+
+def contestants_of(build, options):
+    """Those; then malloc with a list on each malloc; then what is no peer, for it is no more than the least that an
+    allocation can be."""
+    found = of_regions(build, options)
+    found += [Contestant(f"list {c.name}", f"{build}/bench/pool_malloc", c.preload, absent=c.absent)
               for c in contest.mallocs(build, options) if not c.ours]
     return found + [Contestant(name, f"{build}/bench/pool_{name}", yardstick=True) for name in YARDSTICKS]
 
@@ -64,24 +72,20 @@ def contestants_of(build, options):
 # --- time ----------------------------------------------------------------------------------------------------------
 
 def timed(build, contestant, case):
-    """Whoever reads something else than the first has lost or mixed what was written."""
     run = contest.run_once(build, contestant, case)
     if run:
         run["cpu_ns"] /= run["operations"]
-        if run["sum"] != SUMS.setdefault(case.label, run["sum"]):
-            raise contest.Failed(f"{case.label} on {contestant.name}: reads other than what was written")
     return run
 
 
-SUMS = {}
+def plan_pools(build, options):
+    cases = contest.wanted([Case(label, label.split()) for labels, _, _ in GROUPS.values() for label in labels], options)
+    return [Work(contestants_of(build, options), cases, 5, timed)]
 
 
-def suite_pools(build, options):
-    contestants = contestants_of(build, options)
-    groups = {group: contest.wanted([Case(label, label.split()) for label in labels], options)
-              for group, (labels, _, _) in GROUPS.items()}
-    cases = [case for group in groups.values() for case in group]
-    contest.measure(build, contestants, cases, options.rounds or 5, timed)
+def show_pools(build, options, works):
+    contestants, cases = works[0].contestants, works[0].cases
+    groups = {group: [case for case in cases if case.label in labels] for group, (labels, _, _) in GROUPS.items()}
     for figure, how in (("ns", "by the clock"), ("cpu_ns", "of CPU time")):
         for group, of_group in groups.items():
             contest.print_figures(f"pools, {group}: ns per operation {how}, minimum", contestants, of_group, figure,
@@ -95,7 +99,6 @@ def suite_pools(build, options):
     for group in ("regions", "with frees"):
         pictures.draw(build, f"pools-{group.split()[-1]}", "ns", f"pools, {group}: time relative to the best peer",
                       contestants, groups[group], 4)
-    return contestants, cases
 
 
 def print_wanted(contestants, groups):
@@ -172,12 +175,15 @@ def remembered(build, contestant, case):
     return run
 
 
-def suite_memory(build, options):
-    contestants = contestants_of(build, options)
-    idle = contest.wanted([Case(f"idle {n}", ["idle", str(n)]) for n in IDLE], options)
-    hold = contest.wanted([Case("hold", ["hold"])], options)
-    fall = contest.wanted([Case("fall", ["fall"])], options)
-    contest.measure(build, contestants, idle + hold + fall, options.rounds or 2, remembered)
+def plan_memory(build, options):
+    cases = [Case(label, label.split()) for label in (*(f"idle {n}" for n in IDLE), "hold", "fall")]
+    return [Work(contestants_of(build, options), contest.wanted(cases, options), 2, remembered)]
+
+
+def show_memory(build, options, works):
+    contestants = works[0].contestants
+    idle, hold, fall = ([case for case in works[0].cases if case.label.startswith(label)]
+                        for label in ("idle", "hold", "fall"))
 
     def table(title, cases, figures, form):
         rows = [[what or case.label] + [contest.middle(c, case, figure, form) for c in contestants]
@@ -193,7 +199,6 @@ def suite_memory(build, options):
                  ("held_back_fell", "of what it says that it holds, a tenth left"),
                  ("held_back_later", "of that, the tenth replaced 12 times over")], SHARE_FORM)
     print_memory_wanted(contestants, idle, hold, fall)
-    return contestants, idle + hold + fall
 
 
 def print_memory_wanted(contestants, idle, hold, fall):

@@ -14,7 +14,7 @@
 #include "trace_perl.h"
 
 enum {
-    TRACED_EVENTS = 6000000, OUT_TRACED_EVENTS = 2000000,
+    TRACED_EVENTS = 6000000, TRACED_EVENTS_SHORT = 6000, OUT_TRACED_EVENTS = 2000000,
     TRACE_OUT_BYTES = 16 * 1000 * 1000, TRACE_SLICE = 20, TRACE_MEAN = (SIZE_LEAST + SIZE_MOST) / 2
 };
 
@@ -227,7 +227,7 @@ static uint64_t replays(const char *text)
     struct trace trace;
     trace_read(&trace, text);
     unsigned n = out ? (unsigned)(TRACE_OUT_BYTES / trace.bytes) + 1 : 1;
-    uint64_t events = 0, most = out ? OUT_TRACED_EVENTS : TRACED_EVENTS;
+    uint64_t events = 0, most = out ? OUT_TRACED_EVENTS : brief ? TRACED_EVENTS_SHORT : TRACED_EVENTS;
     struct replay *all = table_of(n, sizeof *all);
     pool_many(true);
     for (unsigned i = 0; i < n; i++) {

@@ -6,18 +6,19 @@ import csv
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True # the sources may be read-only
 import busy # noqa: E402
 import contest # noqa: E402
+import custom # noqa: E402
 import pictures # noqa: E402
 import pools # noqa: E402
 import programs # noqa: E402
+import server # noqa: E402
 import small # noqa: E402
-from contest import Case, Contestant # noqa: E402
+from contest import Case, Contestant, Suite, Work # noqa: E402
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -27,38 +28,38 @@ CPUS = len(os.sched_getaffinity(0))
 def report_short(title, contestants, cases):
     def table(text, figure, cell):
         contest.print_table(text, [""] + [c.name for c in contestants], [
-            [case.label] + [cell(c, case) if c.figures(case, figure) else "-" for c in contestants] for case in cases])
+            [case.label] + [c.cell(case, c.figures(case, figure) and cell(c, case)) for c in contestants]
+            for case in cases])
 
-    table(f"{title}: ns per operation, median", "ns", lambda c, case: f"{statistics.median(c.figures(case, 'ns')):.1f}")
-    table("  the same, minimum", "ns", lambda c, case: f"{min(c.figures(case, 'ns')):.1f}")
+    table(f"{title}: ns per operation, median", "ns", lambda c, case: contest.middle(c, case, "ns", "{:.1f}"))
+    table("  the same, minimum", "ns", lambda c, case: contest.middle(c, case, "ns", "{:.1f}", min))
     table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", "ns",
           lambda c, case: "{} ({:.2f})".format(contest.round_ratio(c, contestants[0], case),
                                                contest.to_other(c, contestants[0], case, "ns")))
-    table("  peak RSS in MiB, median", "rss", lambda c, case: f"{statistics.median(c.figures(case, 'rss')):.1f}")
+    table("  peak RSS in MiB, median", "rss", lambda c, case: contest.middle(c, case, "rss", "{:.1f}"))
 
 
-def suite_mallocs(build, options):
-    contestants = contest.mallocs(build, options)
+def plan_mallocs(build, options):
     cases = [Case(w, w.split(), build + "/bench/mallocs") for w in ("pairs", "batch", "sizes", "sizes 100000")]
     cases += [Case(w, w.split(), build + "/bench/threads")
               for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
-    cases = contest.wanted(cases, options)
-    contest.measure(build, contestants, cases, options.rounds or 5)
-    report_short("mallocs", contestants, cases)
-    return contestants, cases
+    return [Work(contest.mallocs(build, options), contest.wanted(cases, options), 5)]
+
+
+def show_mallocs(build, options, works):
+    report_short("mallocs", works[0].contestants, works[0].cases)
 
 
 # --- real programs -------------------------------------------------------------------------------------------------
 
-def suite_programs(build, options):
-    contestants, cases = contest.mallocs(build, options), programs.installed(build, options.workloads)
-    if not options.unchecked:
-        contest.verify(build, contestants, cases)
-        print(f"checked: {len(cases)} programs call the malloc that is measured, and answer alike on each")
-    contest.measure(build, contestants, cases, options.rounds or 5)
+def plan_programs(build, options):
+    return [Work(contest.mallocs(build, options), programs.installed(build, options.workloads), 5, checked=True)]
+
+
+def show_programs(build, options, works):
+    contestants, cases = works[0].contestants, works[0].cases
     print_programs(contestants, cases)
     draw_programs(build, contestants, cases)
-    return contestants, cases
 
 
 def print_programs(contestants, cases):
@@ -74,29 +75,31 @@ def draw_programs(build, contestants, cases):
 
 # --- threads -------------------------------------------------------------------------------------------------------
 
-THREADED = "threadtest larson shbench prodcons bleeding storm scratch thrash".split()
+THREADED = "threadtest larson shbench prodcons bleeding storm scratch thrash barnes".split()
 
 
 def threaded(build, options, numbers, more=()):
-    return contest.wanted([Case(f"{w} {n}", [w, str(n), *more], build + "/bench/threads") for w in THREADED for n in numbers],
-                  options)
+    """Who produces and who consumes come in pairs."""
+    return contest.wanted([Case(f"{w} {n}", [w, str(n), *more], build + "/bench/threads") for w in THREADED for n in numbers
+                           if w != "prodcons" or n % 2 == 0], options)
 
 
-def suite_threads(build, options):
-    contestants, cases = contest.mallocs(build, options), threaded(build, options, (2, 16))
-    contest.measure(build, contestants, cases, options.rounds or 7)
+def plan_threads(build, options):
+    return [Work(contest.mallocs(build, options), threaded(build, options, options.threads), 7)]
+
+
+def show_threads(build, options, works):
+    contestants, cases = works[0].contestants, works[0].cases
     contest.print_figures("threads: ns per operation by the clock, minimum", contestants, cases, "ns", "{:.2f}")
     contest.print_figures("threads: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
     contest.print_figures("threads: peak RSS in MiB, median", contestants, cases, "rss", "{:.1f}", statistics.median)
     flat = [case for case in cases if contestants[0].figures(case, "grown")]
     contest.print_table("threads: KiB by which RSS grew from a tenth of the work to its end, median",
                         [""] + [c.name for c in contestants],
-                        [[case.label] + [f"{statistics.median(c.figures(case, 'grown')):.0f}" for c in contestants]
-                         for case in flat])
+                        [[case.label] + [contest.middle(c, case, "grown", "{:.0f}") for c in contestants] for case in flat])
     print_leaving("threads", contestants[0], cases)
     for figure, title in (("ns", "time"), ("rss", "peak RSS")):
         pictures.draw(build, "threads", figure, f"threads: {title} relative to the best peer", contestants, cases)
-    return contestants, cases
 
 
 def print_leaving(suite, ours, cases):
@@ -129,22 +132,25 @@ def policies(build):
             yield Contestant(f"{name}, {lock}", preload=ours, options=f"{choice},lock={lock}", ours=True)
 
 
-def suite_policies(build, options):
-    contestants = list(policies(build))
+def plan_policies(build, options):
     cases = threaded(build, options, (2, 16))
     if options.workloads is None:
         cases = [case for case in cases if case.label.split()[0] in ("threadtest", "larson", "prodcons")]
-    contest.measure(build, contestants, cases, options.rounds or 3)
-    rows = [[c.name] + [f"{min(c.figures(case, 'ns')):.1f}" for case in cases]
-            + [f"{statistics.median(c.figures(case, 'rss')):.1f}" for case in cases] for c in contestants]
+    cases += server.cases_of(build, server.SHARED, options)
+    return [Work(list(policies(build)), cases, 3)]
+
+
+def show_policies(build, options, works):
+    contestants, cases = works[0].contestants, works[0].cases
+    rows = [[c.name] + [contest.middle(c, case, "ns", "{:.1f}", min) for case in cases]
+            + [contest.middle(c, case, "rss", "{:.1f}") for case in cases] for c in contestants]
     contest.print_table("heaps= and lock=: ns per operation by the clock, minimum; peak RSS in MiB, median",
                         [""] + [f"{case.label} ns" for case in cases] + [f"{case.label} MiB" for case in cases], rows)
-    return contestants, cases
 
 
 # --- fragmentation -------------------------------------------------------------------------------------------------
 
-PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": ("3.17", "1.30"), "gs": ("1.15", "")}
+PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": ("3.17", "1.30"), "gs": ("1.15", ""), "barnes": ("1.18", "")}
 
 
 def add_fragmentation(run):
@@ -172,13 +178,15 @@ def counted_program(build, contestant, case):
                                   calls=sum(a + f for _, a, f in told), allocations=sum(a for _, a, _ in told)))
 
 
-def suite_fragmentation(build, options):
+def plan_fragmentation(build, options):
     everybody, threads = contest.mallocs(build, options), threaded(build, options, (1, 16), ["count"])
-    threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")
-               and case.label != "prodcons 1"]
-    ours, real = everybody[0], programs.installed(build, options.workloads)
-    contest.measure(build, everybody, threads, options.rounds or 3, counted_threads)
-    contest.measure(build, [ours], real, 1, counted_program)
+    threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")]
+    return [Work(everybody, threads, 3, counted_threads),
+            Work(everybody[:1], programs.installed(build, options.workloads), 1, counted_program)]
+
+
+def show_fragmentation(build, options, works):
+    everybody, threads, ours, real = works[0].contestants, works[0].cases, works[0].contestants[0], works[1].cases
     heads = ["", "paper", "target", "asked KiB", "usable/asked", "held/usable", "held/asked"]
     rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), contest.middle(ours, case, "asked_kib", "{:.0f}"),
              *(contest.middle(ours, case, figure) for figure in ("usable_asked", "held_usable", "held_asked"))]
@@ -190,7 +198,6 @@ def suite_fragmentation(build, options):
     contest.print_table("fragmentation of programs on reap",
                         ["", "paper", "target", "allocations", "asked KiB", "held/asked"], rows)
     print_leaving("programs", ours, real)
-    return everybody, threads + real
 
 
 # --- instructions --------------------------------------------------------------------------------------------------
@@ -198,10 +205,10 @@ def suite_fragmentation(build, options):
 def stepped(program, contestant, arguments=(), **environment):
     """The lines of a program that steps through calls."""
     environment.update(PATH=contest.SYSTEM_PATH, REAP_OPTIONS=contestant.options)
-    run = subprocess.run([program, *arguments], text=True, capture_output=True, env=environment)
-    if run.returncode:
-        raise contest.Failed(f"steps on {contestant.name}: status {run.returncode}\n{run.stderr}")
-    return run.stdout.splitlines()
+    with contest.started([program, *arguments], text=True, env=environment) as run:
+        told, errors = run.communicate()
+    contest.need_success(run, f"steps on {contestant.name}", errors)
+    return told.splitlines()
 
 
 def steps_of_mallocs(build, contestant):
@@ -231,12 +238,24 @@ def steps_cell(counts, atomics):
     return " + ".join(map(str, counts)) + f", {atomics} atomic" * bool(atomics)
 
 
-def print_steps(title, contestants, steps):
+def steps_of(build, contestants, what, case):
+    """By contestant and call; a peer that fails has none."""
+    found = {}
+    for contestant in contestants:
+        try:
+            if not contestant.failed(case):
+                found[contestant.name] = {call: (counts, atomics) for call, counts, atomics in what(build, contestant)}
+        except contest.Failed as failure:
+            contest.leave_out(contestant, case, failure)
+    return found
+
+
+def print_steps(title, contestants, steps, case):
     """A row a call; after the figures how many instructions more we need than other builds."""
     others = [c for c in contestants if c.beside]
     rows = []
     for call, (ours, _) in steps["reap"].items():
-        cells = [steps_cell(*steps[c.name][call]) for c in contestants]
+        cells = [c.cell(case, c.name in steps and steps_cell(*steps[c.name][call])) for c in contestants]
         cells += [" ".join(f"{a - b:+d}" for a, b in zip(ours, steps[other.name][call][0])) for other in others]
         rows.append([call] + cells)
     contest.print_table(title, [""] + [c.name for c in contestants] + [f"reap - {c.name}" for c in others], rows)
@@ -245,31 +264,55 @@ def print_steps(title, contestants, steps):
         print(f"of {len(rows)} calls with more instructions than {other.name}: {'; '.join(more) or 'none'}")
 
 
-def suite_steps(build, options):
+def show_steps(build, options, works):
     """Printed only: the numbers are the same in each round."""
-    contestants = contest.mallocs(build, options)
-    mallocs, reaps = [{c.name: {call: (counts, atomics) for call, counts, atomics in steps(build, c)} for c in whose}
-                      for steps, whose in ((steps_of_mallocs, contestants),
-                                           (steps_of_reaps, [c for c in contestants if c.ours]))]
-    print_steps("instructions of a malloc + of its free on the fast path, by the bytes asked for", contestants, mallocs)
-    print_steps("instructions of reap calls, from the entry of a function with the call to its return",
-                [c for c in contestants if c.ours], reaps)
+    contestants, case = contest.mallocs(build, options), Case("steps", [])
+    ours = [c for c in contestants if c.ours]
+    mallocs, reaps = steps_of(build, contestants, steps_of_mallocs, case), steps_of(build, ours, steps_of_reaps, case)
+    print_steps("instructions of a malloc + of its free on the fast path, by the bytes asked for", contestants, mallocs, case)
+    print_steps("instructions of reap calls, from the entry of a function with the call to its return", ours, reaps, case)
     atomic = [f"malloc {size}" for size, (_, atomics) in mallocs["reap"].items() if atomics]
     atomic += [call for call, (_, atomics) in reaps["reap"].items()
                if atomics and call.startswith(("reapMalloc ", "reapFree,")) and not call.endswith((", shared", ", limited"))]
     if atomic:
         raise contest.Failed(f"fast paths of reap have an atomic read-modify-write: {'; '.join(atomic)}")
-    return [], []
 
 
 # --- all -----------------------------------------------------------------------------------------------------------
 
-SUITES = {"mallocs": suite_mallocs, "pools": pools.suite_pools, "memory": pools.suite_memory, "programs": suite_programs, "threads": suite_threads,
-          "busy": busy.suite_busy, "policies": suite_policies, "fragmentation": suite_fragmentation, "steps": suite_steps,
-          "small": small.suite_small}
+NS, CPU = ("ns", "time by the clock", "ns", min), ("cpu", "CPU time", "s", min)
+RSS = ("rss", "peak RSS", "MiB", statistics.median)
+SUITES = {
+    "mallocs": Suite(plan_mallocs, show_mallocs, [NS, RSS]),
+    "pools": Suite(pools.plan_pools, pools.show_pools, [("cpu_ns", "CPU time", "ns", min), NS, RSS]),
+    "memory": Suite(pools.plan_memory, pools.show_memory),
+    "custom": Suite(custom.plan_custom, custom.show_custom, [("cpu_ns", "CPU time", "ns", min), NS, RSS]),
+    "programs": Suite(plan_programs, show_programs, [CPU, RSS]),
+    "threads": Suite(plan_threads, show_threads, [NS, CPU, RSS]),
+    "busy": Suite(busy.plan_busy, busy.show_busy),
+    "policies": Suite(plan_policies, show_policies, [NS, RSS]),
+    "fragmentation": Suite(plan_fragmentation, show_fragmentation),
+    "steps": Suite(lambda build, options: [], show_steps),
+    "server": Suite(server.plan_server, server.show_server, [NS, CPU, RSS]),
+    "small": Suite(small.plan_small, small.show_small),
+}
 
 
-def main():
+def named_library(text):
+    name, _, path = text.partition("=")
+    if not name or not os.path.isfile(path):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=PATH of a library that is there")
+    return name, os.path.abspath(path)
+
+
+def numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
+SHORT = ["threads", "server", "custom"]
+
+
+def options_parser():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs, pools and memory if none")
     parser.add_argument("--build", default=".", help="the build directory")
@@ -278,28 +321,57 @@ def main():
                         help="the library with these REAP_OPTIONS too, as heaps=thread,lock=spin; may be given again")
     parser.add_argument("--beside", action="append", default=[], metavar="DIR",
                         help="another build directory's library and reaps in the same rounds; may be given again")
+    parser.add_argument("--with", action="append", default=[], dest="others", type=named_library, metavar="NAME=PATH",
+                        help="one more peer, a shared library to preload; may be given again")
+    parser.add_argument("--patience", type=float, default=contest.PATIENCE, metavar="SECONDS",
+                        help="after so long a run hangs, %(default)s if not given")
+    parser.add_argument("--threads", type=numbers, default=[2, 16], metavar="N,...",
+                        help="threads: how many, each in turn; 2,16 if not given")
     parser.add_argument("--seconds", type=float, help="busy: how long a run is, 1 if not given")
+    parser.add_argument("--short", action="store_true",
+                        help=f"of {', '.join(SHORT)}: barnes and others run for a moment, to see that they do")
     parser.add_argument("--quick", action="store_true", help="busy: one round of short runs in two of the surroundings")
     parser.add_argument("--unchecked", action="store_true", help="programs: without the runs that check the malloc")
     parser.add_argument("--workloads", type=lambda text: text.split(","), help="only these, separated by commas")
+    return parser
+
+
+def run_suite(name, build, options):
+    """Measured, printed, and written down."""
+    works = SUITES[name].plan(build, options)
+    for work in works:
+        if work.checked and not options.unchecked:
+            contest.verify(build, work.contestants, work.cases)
+            print(f"checked: {len(work.cases)} programs call the malloc that is measured, and answer alike on each")
+        contest.measure(build, work, options.rounds)
+    SUITES[name].show(build, options, works)
+    if not any(work.cases for work in works):
+        return
+    for work in works:
+        contest.print_beside(name, work.contestants, work.cases)
+    with open(f"{build}/bench/results-{name}.csv", "w", newline="") as out:
+        csv.writer(out).writerows([["suite", "workload", "name", "round", "figure", "value"],
+                                   *(row for work in works for row in contest.rows_of(name, work.contestants, work.cases))])
+    print(f"\nevery run: {os.path.relpath(build)}/bench/results-{name}.csv\n", flush=True)
+
+
+def main():
+    parser = options_parser()
     options = parser.parse_args()
+    contest.PATIENCE = options.patience
     for suite in options.suites:
         if suite not in SUITES:
             parser.error(f"no suite {suite}")
+    if options.short and not set(options.suites) <= set(SHORT):
+        parser.error(f"--short is for {', '.join(SHORT)}")
     build = os.path.abspath(options.build)
     print(f"{CPUS} CPUs, Linux {os.uname().release}, interleaved rounds")
     for suite in options.suites or ["mallocs", "pools", "memory"]:
         try:
-            contestants, cases = SUITES[suite](build, options)
+            run_suite(suite, build, options)
         except contest.Failed as failure:
             sys.exit(str(failure))
-        if not cases:
-            continue
-        contest.print_beside(suite, contestants, cases)
-        with open(f"{build}/bench/results-{suite}.csv", "w", newline="") as out:
-            csv.writer(out).writerows([["suite", "workload", "name", "round", "figure", "value"],
-                                       *contest.rows_of(suite, contestants, cases)])
-        print(f"\nevery run: {os.path.relpath(build)}/bench/results-{suite}.csv\n", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

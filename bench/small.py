@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a malloc costs a small program: the memory of programs that have started, done little, and wait for input."""
+import contextlib
 import os
 import shutil
 import statistics
 import subprocess
 
 import contest
-from contest import Case
+from contest import Case, Work
 
 # What a program runs, what it reads, and what it prints when it is to be looked at.
 SQL = ("create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) "
@@ -37,20 +38,19 @@ def once(build, contestant, case):
     environment = {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
     if contestant.preload:
         environment["LD_PRELOAD"] = contestant.preload
-    with subprocess.Popen(case.arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as program:
-        program.stdin.write(case.input.encode())
-        program.stdin.flush()
+    with contest.started(case.arguments, env=environment, stdin=subprocess.PIPE) as program:
+        with contextlib.suppress(BrokenPipeError): # it has ended already
+            program.stdin.write(case.input.encode())
+            program.stdin.flush()
         said = b""
         while b"ready\n" not in said:
             more = os.read(program.stdout.fileno(), 4096)
             if not more:
-                raise contest.Failed(f"{case.label} on {contestant.name} ended early: {program.stderr.read()[-2000:]!r}")
+                break
             said += more
-        run = memory(program.pid)
+        run = memory(program.pid) if more else None
         _, errors = program.communicate()
-    if program.returncode or b"cannot be preloaded" in errors:
-        raise contest.Failed(f"{case.label} on {contestant.name}: status {program.returncode}, {errors[-2000:]!r}")
+    contest.need_success(program, f"{case.label} on {contestant.name}", errors.decode())
     return run
 
 
@@ -66,9 +66,11 @@ def cases_of(build, options):
         yield case
 
 
-def suite_small(build, options):
-    contestants, cases = contest.mallocs(build, options), contest.wanted(list(cases_of(build, options)), options)
-    contest.measure(build, contestants, cases, options.rounds or 20, once)
+def plan_small(build, options):
+    return [Work(contest.mallocs(build, options), contest.wanted(list(cases_of(build, options)), options), 20, once)]
+
+
+def show_small(build, options, works):
+    contestants, cases = works[0].contestants, works[0].cases
     for figure, what in (("resident", "RSS"), ("shared_out", "PSS"), ("private", "private dirty pages")):
         contest.print_figures(f"small programs: {what} in KiB, median", contestants, cases, figure, "{:.0f}", statistics.median)
-    return contestants, cases

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workloads of threads, for whichever malloc is preloaded: threads WORKLOAD THREADS [count]. After what is
- * told of them in the papers (ASPLOS 2000, section 5; Larson and Krishnan, ISMM 1998), sizes and numbers
+/* Workloads of threads, for whichever malloc is preloaded: threads WORKLOAD THREADS [count|short]. After what
+ * is told of them in the papers (ASPLOS 2000, section 5; Larson and Krishnan, ISMM 1998), sizes and numbers
  * theirs where they give them.
  *
  *     threadtest   each thread allocates its share of 100,000 objects of 8 bytes, frees them, again and again
@@ -15,12 +15,16 @@
  *     scratch      passive false sharing: each thread frees an object that it was given, of lines that all
  *                  were given parts of, then allocates one, writes to it, frees it, again and again
  *     thrash       active false sharing: the same without the gift
+ *     barnes       bodies that pull each other: it computes much, and makes a tree of space each round
+ *                  (barnes.h)
  *
- * The work is fixed and divided among the threads. An operation is a malloc and its free; of the last two,
- * one write. Besides time and operations the program tells by how many KiB what is resident grew between a
- * tenth of the work and its end, where that must stay flat; with count, the most bytes asked for at once; and
- * what reap counted, if it is the malloc.
+ * The work is fixed and divided among the threads. An operation is a malloc and its free; of scratch and
+ * thrash, one write. Besides time and operations the program tells by how many KiB what is resident grew
+ * between a tenth of the work and its end, where that must stay flat; with count, the most bytes asked for at
+ * once; what barnes computed, which must be the same on each malloc; and what reap counted, if it is the
+ * malloc. With short barnes has a thousand bodies.
  */
+#include "barnes.h"
 #include "hoard.h"
 #include "workers.h"
 
@@ -40,6 +44,7 @@ enum {
 /* clang-format on */
 
 static int threads;
+static bool brief;
 static long resident_early; /* 0: no mark was set */
 static _Atomic int marks;
 
@@ -286,6 +291,8 @@ static uint64_t scratch(void)
     return thrash();
 }
 
+static uint64_t barnes(void) { return barnes_on(threads, brief); }
+
 /* --- what it was ----------------------------------------------------------------------------- */
 
 static void print_reap(void)
@@ -307,6 +314,7 @@ static void run(uint64_t (*workload)(void))
     measure_print(measure_now() - start, operations);
     measure_print_named("before", before);
     if (resident_early != 0) measure_print_named("grown", measure_resident() - resident_early);
+    if (barnes_sum != 0) measure_print_named("sum", (long long)(barnes_sum % 1000000007));
     if (counting) measure_print_named("asked", atomic_load(&asked.most));
     if (counting) measure_print_named("usable", atomic_load(&usable.most));
     print_reap();
@@ -318,17 +326,19 @@ static const struct {
 } workloads[] = {
     {"threadtest", threadtest}, {"larson", larson}, {"shbench", shbench}, {"prodcons", prodcons},
     {"bleeding", bleeding},     {"storm", storm},   {"scratch", scratch}, {"thrash", thrash},
+    {"barnes", barnes},
 };
 
 int main(int argc, char **argv)
 {
     threads = argc > 2 ? atoi(argv[2]) : 1;
     counting = argc > 3 && strcmp(argv[3], "count") == 0;
+    brief = argc > 3 && strcmp(argv[3], "short") == 0;
     measure_need(threads > 0 && threads <= THREADS_MAX, "1 to 256 threads");
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
             run(workloads[i].workload);
             return 0;
         }
-    measure_need(0, "usage: threads WORKLOAD [THREADS [count]]");
+    measure_need(0, "usage: threads WORKLOAD [THREADS [count|short]]");
 }

@@ -101,7 +101,7 @@ static void on_threads(void (*run)(int index), int n)
 }
 
 /* One after the other, each on a thread of its own, the caller waiting. */
-static void on_new_thread(void (*run)(int index), int index)
+static inline void on_new_thread(void (*run)(int index), int index)
 {
     pthread_t id;
     struct work work = {run, index};

@@ -108,7 +108,7 @@ ${3-}"
 wait_for_answers() {
     local at
     for at in $runaway_at; do
-        for _ in {1..100}; do
+        for _ in {1..600}; do
             [[ -s $dir/answer.$1.$at ]] && break
             pause 0.1
         done

@@ -18,12 +18,12 @@ row() { printf '  %-38s %16s %16s\n' "$@"; }
 
 # --- one connection ---------------------------------------------------------------------------------
 
-# A figure of memory.NAME: the medians after a quarter of the requests and at the end, or the bytes a
-# request between these.
+# A figure of memory.NAME: the means after a quarter of the requests and before the end, or the bytes a request
+# between these. With the last request the connection ends, and stock pools give its memory back.
 connection() {
     awk -v what="$2" -v all="$h2_requests" '
         $2 >= 0.2 * all && $2 <= 0.3 * all { early += $3; early_at += $2; early_n++ }
-        $2 >= 0.9 * all { late += $3; late_at += $2; late_n++ }
+        $2 >= 0.9 * all && $2 < all { late += $3; late_at += $2; late_n++ }
         END {
             if (!early_n || !late_n) exit 1
             early /= early_n; early_at /= early_n; late /= late_n; late_at /= late_n
@@ -153,8 +153,8 @@ show_failures() {
     local name pattern
     [[ ! -s $dir/failures ]] || sed 's/^/reap-demo: /' "$dir/failures" >&2
     for name in h2-stock h2-reaps stock reaps over-limit; do
-        pattern='exit signal|:(emerg|alert|crit|error)\]|^reap: '
-        [[ $name != over-limit ]] || pattern='exit signal|^reap: '
+        pattern='exit signal|:(emerg|alert|crit|error)\]|(^|\] )reap: '
+        [[ $name != over-limit ]] || pattern='exit signal|(^|\] )reap: '
         trouble $name "$pattern" >"$dir/trouble" || continue
         failures=$((failures + 1))
         sed "s/^/reap-demo: the $name server: /" "$dir/trouble" | head -n 5 | tee -a "$dir/reason" >&2

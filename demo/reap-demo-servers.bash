@@ -115,7 +115,7 @@ stop() {
 
 # What a server's log holds of a pattern; without one, of crashes and misuse.
 trouble() {
-    grep -hE "${2-exit signal|:(emerg|alert|crit|error)\]|^reap: }" "$dir/$1/error.log" "$dir/$1/output" 2>/dev/null
+    grep -hE "${2-exit signal|:(emerg|alert|crit|error)\]|(^|\] )reap: }" "$dir/$1/error.log" "$dir/$1/output" 2>/dev/null
 }
 
 # --- requests ---------------------------------------------------------------------------------------

@@ -204,9 +204,12 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
  * NULL, or memory of malloc's, which stays as it is. */
 int reapFreeAny(void *object);
 
-/* Gives back the chunks that the reap keeps for later rounds, all but `keep` bytes of them, and the one that
- * it keeps for its next child. Objects stay where they are. Returns the bytes that went back to the heap,
- * which gives them to the OS as it does all unused memory. */
+/* Gives back memory that the reap holds without need: the chunks that it keeps for later rounds, all but
+ * `keep` bytes of them; the one that it keeps for its next child; and chunks in which nothing lives, after it
+ * has taken in what other threads have freed. Objects stay where they are, and so does a chunk with an
+ * object: from then on the reap uses one of these after the other again, and gives back those that become
+ * empty before. Returns the bytes that went back to the heap, which gives them to the OS as it does all
+ * unused memory. */
 size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
@@ -353,23 +356,38 @@ int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void 
  * listens by itself: at one of its first calls that need memory, or at once where the option has the
  * address; otherwise it does not listen. Where a path has a socket at which nobody listens, the new one
  * takes its place. Returns 0, also if the process listens at this address already; or -1 and sets errno:
- * EADDRINUSE, EBUSY (it listens at another address), EINVAL (no name), ENAMETOOLONG (above 107 bytes),
- * ENOMEM, or what socket, bind and pthread_create say. */
+ * EADDRINUSE, EEXIST (what is there is no socket), EBUSY (it listens at another address), EINVAL (no name),
+ * ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
 int reapListen(const char *address) REAP_ATTRIBUTE(nonnull(1));
 
 /* Adds a question. For the line "NAME ARGUMENTS" from outside the library's thread calls fn, one call at a
  * time, which writes the answer to out; the client gets it once fn has returned. args has no white space at
- * its ends. fn must return, and must not wait for a thread that calls reapAnswer or exit. NULL for fn takes
- * the question away, and waits until fn does not run. A name has 1 to 63 printable ASCII characters without
- * spaces. Questions may be added before the process listens, and a forked child has them. 0; or -1 with
- * ENOMEM, EEXIST (the name is taken, or the library's own), EINVAL (no such name can be), or ENOENT (nothing
- * to take away). */
+ * its ends. fn must return, and must not wait for a thread that calls reapAnswer or exit. Its stack has the
+ * size that the system gives any new thread (8 MiB as a rule). NULL for fn takes the question away, and
+ * waits until fn does not run. A name has 1 to 63 printable ASCII characters without spaces. Questions may be
+ * added before the process listens, and a forked child has them. 0; or -1 with ENOMEM, EEXIST (the name is
+ * taken, or the library's own), EINVAL (no such name can be), or ENOENT (nothing to take away). */
 int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
 /* Writes the backend's memory as one JSON object, without a line's end: the figures of hoard_stats, size
  * classes, and what the OS gave and got back. reap-ask(1) has the members. */
 void reapBackendJson(FILE *out) REAP_ATTRIBUTE(nonnull(1));
+
+/* --- misuse ---------------------------------------------------------------------------------- */
+
+/* Writes what the program knows of a misuse into its line: the time, or the request that this thread serves.
+ * line has "reap: CALL(POINTER): WHAT" and room for size bytes, the last of which is 0. The function may
+ * add to the line, or replace it; the library writes the line, and aborts. call, pointer and what are the
+ * line's parts. */
+typedef void reap_misuse_line(char *line, size_t size, const char *call, const void *pointer,
+                              const char *what);
+
+/* Has fn, or nobody for NULL, write into the line of a misuse. There is one such function in a process, and
+ * the call returns the one before, which fn may call. fn runs in the thread that made the mistake, in the
+ * midst of the library's call: it must return, and must not allocate, free or use reaps, nor wait for a
+ * thread that does. */
+reap_misuse_line *reapOnMisuse(reap_misuse_line *fn);
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
@@ -382,8 +400,8 @@ void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2
  * a root. The limits of the new ancestors hold from then on. 0; or -1 with EINVAL if the new parent is the
  * reap itself or below it, or with ENOMEM if a limit would be exceeded: then nothing has changed. Several
  * threads may adopt at once, while others create or destroy children of both parents. No other thread may use
- * the reap during the call; if there are limits, no other thread may use the reaps below it either, or resize
- * an object of theirs. */
+ * the reap during the call, unless it is shared; if there are limits, the same holds for the reaps below it,
+ * and no thread may resize an object of one that is not shared. */
 int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- entered reaps --------------------------------------------------------------------------- */
@@ -417,9 +435,9 @@ void *reapEntered(void);
  * allocation that would exceed this limit, or that of a reap further up, returns NULL with ENOMEM. Live
  * bytes never exceed a limit. Where several reaps share a limit, a refusal may come early by a sixteenth of
  * it. Resizing counts the difference; functions, names and chunks do not count. 0; or -1 and ENOMEM if more
- * bytes live already: then nothing has changed. During this call no other thread may use this reap or one
- * below it, or resize an object of theirs; any thread may call free(). Afterwards threads use the reaps
- * below as always. */
+ * bytes live already: then nothing has changed. During this call no other thread may use those reaps of the
+ * tree that are not shared, or resize an object of theirs; any thread may call free(). Shared ones may be in
+ * use: the call waits until no other thread is within a call on one of them. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
 /* Registers fn for allocations that meet this reap's own limit. The allocating thread calls it with this
@@ -483,6 +501,7 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapOnLimit
 #pragma weak reapAnswer
 #pragma weak reapBackendJson
+#pragma weak reapOnMisuse
 #pragma weak reapHeldBytes
 #pragma weak reapListen
 #pragma weak reapSurvey
@@ -508,13 +527,17 @@ struct reap_front {
     void *self;       /* its own handle */
     char *bump;       /* the next object */
     char *end;        /* the end of the memory for objects */
-    uintptr_t starts; /* bits for starts of objects: the word of address a is at starts + a / 1024 * 8 */
+    uintptr_t starts; /* bits for starts of objects: bit a / 16 % 32 of the word at starts + a / 512 * 4 */
 };
 
 #if defined(__GNUC__)
 #define REAP_BUMP_INLINE extern inline REAP_ATTRIBUTE(gnu_inline, always_inline)
 #else
 #define REAP_BUMP_INLINE static inline
+#endif
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "reaps need a little-endian processor: the library reads the same bits in words of 64"
 #endif
 
 /* The fast path of reapMalloc, for libraries that have a function of their own around reapMalloc, and save
@@ -527,7 +550,8 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 #if defined(__GNUC__)
     if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
 #endif
-    *(uint64_t *)(front->starts + (uintptr_t)object / 1024 * 8) |= (uint64_t)1 << (uintptr_t)object / 16 % 64;
+    typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
+    *(reap_half *)(front->starts + (uintptr_t)object / 512 * 4) |= (uint32_t)1 << (uintptr_t)object / 16 % 32;
     char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: bump waits for one addition */
 #if defined(__GNUC__)
     __atomic_store_n(&front->bump, next, __ATOMIC_RELEASE); /* after the bit, for threads that measure it */

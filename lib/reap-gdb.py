@@ -199,7 +199,7 @@ def blocks(slot):
 
 
 def chunk_walk():
-    """Each chunk that may be live, as chunk_walk in chunk_provider.c does."""
+    """Each chunk that may be live."""
     for slot, mapping in slots():
         kind = int(slot['kind'])
         if kind == CHUNKS:

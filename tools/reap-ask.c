@@ -19,6 +19,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/user.h"
+
 enum { QUESTION = 4096, SECONDS = 10, SECONDS_MOST = 3600 };
 
 static const char usage[] =
@@ -27,7 +29,7 @@ static const char usage[] =
     "  PROCESS    its number, if it listens at @reap.NUMBER\n"
     "  ADDRESS    a path, or @NAME for an abstract address\n"
     "  QUESTION   help, tree, tags, usage, json, or what the program adds; help if none is given\n"
-    "A process listens if it is started with REAP_OPTIONS=ask=@reap.%p, or calls reapListen.\n";
+    "A process listens if it is started with REAP_OPTIONS=ask=@reap.%p in its environment, or calls reapListen.\n";
 
 static void fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 static void fail(int status, const char *format, ...)
@@ -86,8 +88,8 @@ static void fail_to_connect(const char *whom, long process, const char *address)
     if (!is_nobody) fail(1, "%s cannot be asked: %s", address, why);
     if (process != 0)
         fail(1,
-             "process %s does not listen at %s: start it with REAP_OPTIONS=ask=@reap.%%p and libreap or "
-             "libreap-malloc, or let it call reapListen(\"@reap.%%p\")",
+             "process %s does not listen at %s: it must have libreap, libreap-malloc or libreap-apr, and have been "
+             "started with REAP_OPTIONS=ask=@reap.%%p in its environment, or have called reapListen(\"@reap.%%p\")",
              whom, address);
     fail(1, "nobody listens at %s", address);
 }
@@ -103,9 +105,12 @@ static void check_who_listens(int fd, const char *whom, long process)
     if (process != 0 && peer.pid != process)
         fail(1, "it is process %ld of user %lu that listens at @reap.%ld", (long)peer.pid,
              (unsigned long)peer.uid, process);
-    if (geteuid() != 0 && peer.uid != geteuid() && peer.uid != 0)
-        fail(1, "this user may not ask %s: process %ld is user %lu's, so only user %lu and root may ask it",
-             whom, (long)peer.pid, (unsigned long)peer.uid, (unsigned long)peer.uid);
+    if (geteuid() == 0 || user_is_trusted(peer.uid)) return;
+    if (peer.uid == geteuid())
+        fail(1, "this user may not ask %s: process %ld is of some user who has no number of its own here", whom,
+             (long)peer.pid);
+    fail(1, "this user may not ask %s: process %ld is user %lu's, so only user %lu and root may ask it", whom,
+         (long)peer.pid, (unsigned long)peer.uid, (unsigned long)peer.uid);
 }
 
 static int connect_to(const char *whom, long seconds)
@@ -178,7 +183,7 @@ static void print(char *text, size_t size)
 /* Does the answer begin with a refusal: "reap: "? The lines of the question `usage` do so too. */
 static bool refuses(const char *start, size_t size)
 {
-    static const char *const refusals[] = {"reap: no such question", "reap: only user", "reap: no memory",
+    static const char *const refusals[] = {"reap: no such question", "reap: only ", "reap: no memory",
                                            "reap: this question"};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (size >= strlen(refusals[i]) && memcmp(start, refusals[i], strlen(refusals[i])) == 0) return true;

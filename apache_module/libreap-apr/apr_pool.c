@@ -8,6 +8,7 @@
  */
 #include "apr_pool.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/single_threaded.h>
 
@@ -83,13 +84,15 @@ static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_al
 
 /* A server that has threads gives back what it does not use, also while it has nothing to do. One without
  * threads stays without: httpd's prefork gives back at its next request. */
+static atomic_bool asked_for_purging; /* in this process: a forked child has no thread of its parent's */
+
 static void ask_for_purging(void)
 {
-    static atomic_bool asked;
-
-    if (atomic_load_explicit(&asked, memory_order_relaxed) || __libc_single_threaded) return;
-    if (!atomic_exchange(&asked, true)) hoard_purge_when_idle();
+    if (atomic_load_explicit(&asked_for_purging, memory_order_relaxed) || __libc_single_threaded) return;
+    if (!atomic_exchange(&asked_for_purging, true)) hoard_purge_when_idle();
 }
+
+static void in_forked_child(void) { asked_for_purging = false; }
 
 apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                 apr_allocator_t *allocator)
@@ -156,7 +159,9 @@ void apr_pool_clear(apr_pool_t *pool)
     end_contents(pool);
     if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
     if (pool_has_reap(pool)) {
+        pool_call = "apr_pool_clear";
         reapFreeAll(&pool->reap);
+        pool_call = NULL;
         pool_trim(pool);
     }
     forget_contents(pool);
@@ -173,8 +178,10 @@ void apr_pool_destroy(apr_pool_t *pool)
     owner = allocator->owner == pool;
     if (pool->child) pool_tree_hand_up(pool);
     if (pool->parent) pool_tree_unlink(pool);
+    pool_call = "apr_pool_destroy";
     if (pool_has_reap(pool)) reapDestroy(&pool->reap);
     hoard_free(pool);
+    pool_call = NULL;
     /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
     if (owner) apr_allocator_destroy(allocator);
 }
@@ -217,6 +224,8 @@ apr_status_t apr_pool_initialize(void)
     if (initialized++) return APR_SUCCESS;
     if (!before) {
         pool_tree_prepare_for_fork();
+        pthread_atfork(NULL, NULL, in_forked_child);
+        pool_tell_misuse();
         brigade_read_settings();
     }
     before = true;
@@ -254,7 +263,9 @@ int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
 /* The name shows in reports. That it may be lost for want of memory harms nobody. */
 void apr_pool_tag(apr_pool_t *pool, const char *tag)
 {
+    pool_call = "apr_pool_tag";
     if (pool_reap(pool)) (void)reapSetName(&pool->reap, tag);
+    pool_call = NULL;
 }
 
 void **apr_pool_reap(apr_pool_t *pool)

@@ -152,6 +152,15 @@ bool pool_drop_cleanup(apr_pool_t *pool, const void *data, apr_status_t (*plain)
 /* After all cleanups have run: gives back the records, all but one block's if the pool is to live on. */
 void pool_free_cleanups(apr_pool_t *pool, bool lives_on);
 
+/* --- apr_misuse.c ---------------------------------------------------------------------------- */
+
+/* The call of APR's that this thread makes calls of reap.h for, or NULL: the line of a misuse names it. Calls
+ * set it that programs misuse, and only around that call. */
+extern _Thread_local const char *pool_call;
+
+/* Has the lines of misuse say so. */
+void pool_tell_misuse(void);
+
 /* --- apr_pool_process.c ---------------------------------------------------------------------- */
 
 /* Ends the subprocesses noted in a pool, each in its own way, and waits for them. */

@@ -46,13 +46,19 @@ void apr_pfree(apr_pool_t *pool, void *object)
 {
     void **reap = object ? pool_reap(pool) : NULL;
 
-    if (reap) reapFree(reap, object);
+    if (!reap) return;
+    pool_call = "apr_pfree";
+    reapFree(reap, object);
+    pool_call = NULL;
 }
 
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 {
-    void **reap = pool_reap(pool), *moved = reap ? reapRealloc(reap, object, size) : NULL;
+    void **reap = pool_reap(pool), *moved;
 
+    pool_call = "apr_prealloc";
+    moved = reap ? reapRealloc(reap, object, size) : NULL;
+    pool_call = NULL;
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
 

@@ -22,7 +22,24 @@ struct survey {
     const struct live_copy *live; /* by reap */
     size_t n_live;
     const char *owners[DEPTHS]; /* of the pools above the present one */
+    struct pool_path path;
+    bool is_own;        /* the present pool is the child's own, or below it, ... */
+    unsigned own_depth; /* ... which is here */
 };
+
+static apr_pool_t *own_pool; /* the child's */
+
+void answer_begin(apr_pool_t *pool) { own_pool = pool; }
+
+static bool is_inherited(struct survey *survey, const struct reap_view *view)
+{
+    if (survey->is_own && view->depth <= survey->own_depth) survey->is_own = false;
+    if (view->reap == *apr_pool_reap(own_pool)) {
+        survey->is_own = true;
+        survey->own_depth = view->depth;
+    }
+    return !survey->is_own && view->age < 0;
+}
 
 static int by_reap(const void *a, const void *b)
 {
@@ -48,11 +65,12 @@ static void add_field(struct text *text, const char *name, uint64_t number)
     text_number(text, number);
 }
 
-static void add_row(struct text *text, const struct reap_view *view, const char *owner)
+static void add_row(struct text *text, const struct reap_view *view, const char *tag, bool is_inherited,
+                    const char *owner)
 {
     add_field(text, "row\t{\"depth\":", view->depth);
     text_puts(text, ",\"tag\":");
-    text_json(text, pool_tag_of(view));
+    text_json(text, tag);
     text_printf(text, ",\"id\":\"%p\"", view->reap);
     add_field(text, ",\"bytes\":", view->stats.chunk_bytes);
     add_field(text, ",\"live_bytes\":", view->stats.live_bytes);
@@ -64,6 +82,7 @@ static void add_row(struct text *text, const struct reap_view *view, const char 
         text_puts(text, ",\"age\":null");
     else
         add_field(text, ",\"age\":", (uint64_t)view->age);
+    text_puts(text, is_inherited ? ",\"inherited\":true" : ",\"inherited\":false");
     text_puts(text, ",\"owner\":");
     text_json(text, owner);
     text_puts(text, "}\n");
@@ -73,12 +92,15 @@ static int add_pool(const struct reap_view *view, void *arg)
 {
     struct survey *survey = arg;
     const char *owner = owner_of(survey, view);
+    const char *tag = pool_tag_of(&survey->path, view);
     struct pool_sums sums = pool_sums_of(view);
+    bool is_from_before = is_inherited(survey, view);
+    if (is_from_before) sums.inherited = sums.bytes;
     pools_add(&survey->all, &sums);
-    pool_tags_add(&survey->tags, pool_tag_of(view), &sums);
+    pool_tags_add(&survey->tags, tag, &sums);
     if (survey->rows < survey->most) {
         survey->rows++;
-        add_row(&survey->text, view, owner);
+        add_row(&survey->text, view, tag, is_from_before, owner);
     } else {
         pools_add(&survey->omitted, &sums);
     }
@@ -87,8 +109,9 @@ static int add_pool(const struct reap_view *view, void *arg)
 
 static void add_sums(struct text *text, const char *what, const struct pool_sums *sums)
 {
-    text_printf(text, "%s\t%zu\t%zu\t%zu\t%zu\t%zu", what, (size_t)sums->pools, (size_t)sums->bytes,
-                (size_t)sums->live_bytes, (size_t)sums->objects, (size_t)sums->chunks);
+    text_printf(text, "%s\t%zu\t%zu\t%zu\t%zu\t%zu\t%zu", what, (size_t)sums->pools, (size_t)sums->bytes,
+                (size_t)sums->live_bytes, (size_t)sums->objects, (size_t)sums->chunks,
+                (size_t)sums->inherited);
 }
 
 static void add_pools(struct text *text, struct survey *survey)
@@ -173,6 +196,7 @@ void answer(FILE *out, const char *args, void *arg)
     if (survey.n_live) qsort(live, survey.n_live, sizeof *live, by_reap);
     survey.live = live;
     reapSurvey(NULL, add_pool, &survey);
+    live_note_bytes(NULL);
     add_pools(&text, &survey);
     add_backend(&text);
     add_requests(&text, live, survey.n_live);

@@ -5,20 +5,27 @@
  * JSON already. The last line is "end": what has none was cut off.
  *
  *     process   generation  start (us)  rss  pss or -1  requests  CPU time of this answer (us)
- *     pools     pools  bytes  live bytes  objects  chunks       of the whole process
+ *     pools     pools  bytes  live bytes  objects  chunks  inherited bytes       of the whole process
  *     backend   {...}
- *     tag       pools  bytes  live bytes  objects  chunks  tag
+ *     tag       pools  bytes  live bytes  objects  chunks  inherited bytes  tag
  *     row       {...}                                           a pool of the tree, in preorder
  *     omitted   pools  bytes                                    what the rows leave out
  *     request   bytes  {...}                                    largest first
  *     end
+ *
+ * Inherited is a pool that the child has from the first process: it was there before the child answered, and
+ * is not below the child's own. Its memory is shared until one of both writes to it.
  */
 #ifndef MOD_REAP_ANSWER_H
 #define MOD_REAP_ANSWER_H
 
+#include <apr_pools.h>
 #include <stdio.h>
 
 enum { ANSWER_REQUESTS = 50, ANSWER_ROWS = 2000 };
+
+/* In a new child: this is its own pool. */
+void answer_begin(apr_pool_t *pool);
 
 /* args: the greatest number of rows. */
 void answer(FILE *out, const char *args, void *arg);

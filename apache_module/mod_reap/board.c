@@ -35,6 +35,7 @@ struct growth {
 
 struct shared {
     pthread_mutex_t looking, lock;
+    apr_time_t began;
     uint64_t excesses;
     apr_time_t taken; /* the snapshot; 0: none yet */
     apr_interval_time_t life;
@@ -91,6 +92,7 @@ static bool make_board(struct retained *made, size_t slots, apr_pool_t *pool)
     made->file = memfd_create("mod_reap", MFD_CLOEXEC);
     if (made->file < 0) return false;
     memset(shared, 0, made->size);
+    shared->began = apr_time_now();
     choose_address(made->address, sizeof made->address);
     if (!make_mutex(&shared->looking) || !make_mutex(&shared->lock)) return false;
     made->shared = shared;
@@ -139,6 +141,14 @@ static bool take(void)
 
 static void release(void) { pthread_mutex_unlock(&board->shared->lock); }
 
+bool board_is_watched(void)
+{
+    if (!take()) return false;
+    bool is_watched = board->shared->taken && apr_time_now() - board->shared->taken < 60 * APR_USEC_PER_SEC;
+    release();
+    return is_watched;
+}
+
 bool board_begin_look(apr_interval_time_t wait)
 {
     struct timespec until;
@@ -181,6 +191,7 @@ void board_join(apr_pool_t *pool, int generation)
     own->requests = 0;
     own->bytes = 0;
     own->looked = 0;
+    own->pss = 0;
     apr_pool_cleanup_register(pool, NULL, leave, apr_pool_cleanup_null);
 }
 
@@ -207,6 +218,19 @@ void board_count_excess(void)
 uint64_t board_excesses(void)
 {
     return board ? __atomic_load_n(&board->shared->excesses, __ATOMIC_RELAXED) : 0;
+}
+
+uint64_t board_recent_excesses(double *seconds)
+{
+    *seconds = 0;
+    if (!take()) return 0;
+    const struct shared *shared = board->shared;
+    const struct board_point none = {.time = shared->began}, *oldest = &none;
+    if (shared->n_points > BOARD_POINTS) oldest = &shared->points[shared->n_points % BOARD_POINTS];
+    uint64_t recent = board_excesses() - oldest->excesses;
+    *seconds = (double)(apr_time_now() - oldest->time) / 1e6;
+    release();
+    return recent;
 }
 
 /* --- the snapshot -------------------------------------------------------------------------------- */
@@ -262,8 +286,11 @@ void board_add_point(const struct board_point *point)
     if (!take()) return;
     struct shared *shared = board->shared;
     const struct board_point *last = &shared->points[(shared->n_points + BOARD_POINTS - 1) % BOARD_POINTS];
-    if (!shared->n_points || point->time - last->time >= 5 * APR_USEC_PER_SEC || point->time < last->time)
-        shared->points[shared->n_points++ % BOARD_POINTS] = *point;
+    if (!shared->n_points || point->time - last->time >= 5 * APR_USEC_PER_SEC || point->time < last->time) {
+        struct board_point *noted = &shared->points[shared->n_points++ % BOARD_POINTS];
+        *noted = *point;
+        noted->excesses = board_excesses();
+    }
     release();
 }
 

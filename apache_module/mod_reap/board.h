@@ -31,14 +31,16 @@ struct board_slot {
     int generation;
     apr_time_t since;
     unsigned requests; /* live ones */
-    uint64_t bytes;    /* of its pools, when it last looked */
+    uint64_t bytes;    /* of its pools, when it last looked; of requests that have ended none */
     apr_time_t looked;
+    int64_t pss; /* when it was last asked for; 0: never */
 };
 
 struct board_point {
     apr_time_t time;
     uint64_t bytes, rss;
     unsigned requests;
+    uint64_t excesses; /* so far; noted with the point */
 };
 
 enum document { DOCUMENT_JSON, DOCUMENT_AUTO, DOCUMENT_PROMETHEUS, DOCUMENT_BRIEF, DOCUMENTS };
@@ -59,6 +61,11 @@ void board_release(struct board_slot *slot); /* of a child that is gone */
 
 void board_count_excess(void);
 uint64_t board_excesses(void);
+/* Those of the curve's time, and how many seconds that are. */
+uint64_t board_recent_excesses(double *seconds);
+
+/* Whether somebody has looked within the last minute. */
+bool board_is_watched(void);
 
 /* The last look's document, in memory of malloc's, if it is not older than its life; if late, than 3 s. */
 char *board_document(enum document document, bool late, size_t *length);

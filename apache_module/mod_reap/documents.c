@@ -35,7 +35,7 @@ static void write_all(server_rec *server, const struct look *look)
     struct growers growers = {.seconds = 0};
     add_point(look);
     growers.seconds = board_growth(&look->tags, &growers.earlier);
-    write_json(&texts[DOCUMENT_JSON], server, look, &growers);
+    write_json(&texts[DOCUMENT_JSON], look, &growers);
     write_auto(&texts[DOCUMENT_AUTO], server, look);
     write_prometheus(&texts[DOCUMENT_PROMETHEUS], server, look);
     write_brief(&texts[DOCUMENT_BRIEF], look);

@@ -7,11 +7,12 @@
 
 #include <ap_mpm.h>
 #include <http_config.h>
+#include <http_main.h>
 #include <scoreboard.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 50, GROWERS = 20 };
+enum { REQUESTS = 50, GROWERS = 20, LIMITS = 100 };
 
 static void add_number(struct text *text, const char *name, int64_t number)
 {
@@ -23,9 +24,11 @@ static void add_number(struct text *text, const char *name, int64_t number)
 
 static void add_sums(struct text *text, const struct pool_sums *sums)
 {
-    text_printf(text, "\"pools\":%zu,\"bytes\":%zu,\"live_bytes\":%zu,\"objects\":%zu,\"chunks\":%zu",
+    text_printf(text,
+                "\"pools\":%zu,\"bytes\":%zu,\"live_bytes\":%zu,\"objects\":%zu,\"chunks\":%zu,"
+                "\"inherited_bytes\":%zu",
                 (size_t)sums->pools, (size_t)sums->bytes, (size_t)sums->live_bytes, (size_t)sums->objects,
-                (size_t)sums->chunks);
+                (size_t)sums->chunks, (size_t)sums->inherited);
 }
 
 /* --- the server ---------------------------------------------------------------------------------- */
@@ -44,20 +47,35 @@ static void add_server(struct text *text, const struct look *look)
                 global ? (int)global->running_generation : 0, look->n);
 }
 
-static void add_settings(struct text *text, const server_rec *server)
+/* The main server's, whichever one was asked: all have this document. */
+static void add_settings(struct text *text)
 {
-    struct request_settings settings = settings_of_main_server(server);
-    text_printf(text, ",\"settings\":{\"limit_request\":%lld,\"limit_connection\":%lld,\"action\":\"%s\"}",
-                (long long)settings.limit, (long long)settings_of_server(server).connection_limit,
+    struct request_settings settings = settings_of_main_server(ap_server_conf);
+    size_t n;
+    const struct limit_set *limits = settings_limits(&n);
+    text_printf(text, ",\"settings\":{\"limit_request\":%lld,\"limit_connection\":%lld,\"action\":\"%s\"",
+                (long long)settings.limit, (long long)settings_of_server(ap_server_conf).connection_limit,
                 settings_action_name(settings.action));
+    text_printf(text, ",\"limits_set\":%zu,\"limits\":[", n);
+    for (size_t i = 0; i < n && i < LIMITS; i++) {
+        text_printf(text, "%s{\"directive\":\"%s\",\"bytes\":%lld,\"where\":", i ? "," : "",
+                    limits[i].directive, (long long)limits[i].bytes);
+        text_json(text, limits[i].where);
+        text_puts(text, "}");
+    }
+    text_puts(text, "]}");
 }
 
 static void add_totals(struct text *text, const struct look *look)
 {
     text_puts(text, ",\"totals\":{");
     add_sums(text, &look->pools);
-    text_printf(text, ",\"rss\":%lld,\"pss\":%lld,\"over_limit\":%zu}", (long long)look->rss,
-                (long long)look->pss, (size_t)board_excesses());
+    double seconds;
+    uint64_t recent = board_recent_excesses(&seconds);
+    text_printf(text, ",\"rss\":%lld,", (long long)look->rss);
+    add_number(text, "pss", look->is_pss_known ? look->pss : -1);
+    text_printf(text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f}",
+                (size_t)board_excesses(), (size_t)recent, seconds);
 }
 
 static void add_tags(struct text *text, const struct pool_tags *tags)
@@ -101,7 +119,7 @@ static void add_growers(struct text *text, const struct look *look, const struct
     for (size_t i = 0; changes && i < look->tags.n; i++) {
         const struct pool_tag *tag = &look->tags.tags[i];
         int64_t change = (int64_t)tag->sums.bytes - (int64_t)earlier_bytes(&growers->earlier, tag->name);
-        if (change) changes[n++] = (struct change){tag->name, tag->sums.bytes, change};
+        if (change > 0) changes[n++] = (struct change){tag->name, tag->sums.bytes, change};
     }
     if (n) qsort(changes, n, sizeof *changes, by_change);
     text_puts(text, ",\"growers\":[");
@@ -222,13 +240,13 @@ static void add_processes(struct text *text, const struct look *look)
     text_puts(text, "]");
 }
 
-void write_json(struct text *text, server_rec *server, const struct look *look, const struct growers *growers)
+void write_json(struct text *text, const struct look *look, const struct growers *growers)
 {
     text_puts(text, "{");
     add_server(text, look);
     text_printf(text, ",\"preload\":%s,\"missing\":", library_lacks() ? "false" : "true");
     text_json(text, library_lacks());
-    add_settings(text, server);
+    add_settings(text);
     add_totals(text, look);
     add_tags(text, &look->tags);
     add_growers(text, look, growers);

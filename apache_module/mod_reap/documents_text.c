@@ -36,7 +36,7 @@ void write_brief(struct text *text, const struct look *look)
     add(text, "ReapLiveBytes", look->pools.live_bytes);
     add(text, "ReapProcesses", look->n);
     add(text, "ReapRSS", (uint64_t)look->rss);
-    add(text, "ReapPSS", (uint64_t)look->pss);
+    if (look->is_pss_known) add(text, "ReapPSS", (uint64_t)look->pss);
     add(text, "ReapOverLimit", board_excesses());
 }
 
@@ -136,8 +136,9 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
     metric(text, "reap_pool_chunks", "gauge", "Chunks of pools.", look->pools.chunks);
     metric(text, "reap_resident_bytes", "gauge", "Resident memory of all processes, shared pages in each.",
            (uint64_t)look->rss);
-    metric(text, "reap_proportional_bytes", "gauge", "Resident memory, shared pages divided.",
-           (uint64_t)look->pss);
+    if (look->is_pss_known)
+        metric(text, "reap_proportional_bytes", "gauge", "Resident memory, shared pages divided.",
+               (uint64_t)look->pss);
     metric(text, "reap_requests", "gauge", "Requests that are served now.", look->requests);
     metric(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.",
            board_excesses());

@@ -13,8 +13,7 @@ struct growers {
     double seconds;           /* since then */
 };
 
-void write_json(struct text *text, server_rec *server, const struct look *look,
-                const struct growers *growers);
+void write_json(struct text *text, const struct look *look, const struct growers *growers);
 void write_auto(struct text *text, server_rec *server, const struct look *look);
 void write_prometheus(struct text *text, server_rec *server, const struct look *look);
 void write_brief(struct text *text, const struct look *look);

@@ -157,10 +157,11 @@ static bool hear_all(struct look *look)
 
 static bool read_sums(const char *fields, struct pool_sums *sums, int *end)
 {
-    unsigned long long pools, bytes, live, objects, chunks;
-    if (sscanf(fields, "%llu\t%llu\t%llu\t%llu\t%llu%n", &pools, &bytes, &live, &objects, &chunks, end) != 5)
+    unsigned long long pools, bytes, live, objects, chunks, inherited;
+    if (sscanf(fields, "%llu\t%llu\t%llu\t%llu\t%llu\t%llu%n", &pools, &bytes, &live, &objects, &chunks,
+               &inherited, end) != 6)
         return false;
-    *sums = (struct pool_sums){pools, bytes, live, objects, chunks};
+    *sums = (struct pool_sums){pools, bytes, live, objects, chunks, inherited};
     return true;
 }
 
@@ -195,6 +196,7 @@ static void read_process(struct child *child, const char *fields)
     child->since = since;
     child->rss = rss;
     child->pss = pss;
+    __atomic_store_n(&child->slot->pss, pss, __ATOMIC_RELAXED);
 }
 
 static void read_omitted(struct child *child, const char *fields)
@@ -256,7 +258,6 @@ static void read_reply(struct look *look, struct child *child)
     if (!is_whole(&child->reply)) return;
     for (; (end = strchr(line, '\n')); line = end + 1) read_line(look, child, line, (size_t)(end - line));
     child->state = is_stopping(child) ? CHILD_STOPPING : CHILD_ANSWERS;
-    __atomic_store_n(&child->slot->bytes, child->pools.bytes, __ATOMIC_RELAXED);
     pools_add(&look->pools, &child->pools);
 }
 
@@ -267,9 +268,12 @@ static void add_up(struct look *look, struct child *child)
     if (child->state == CHILD_SILENT) {
         child->rss = process_resident(child->pid);
         child->pss = process_proportional(child->pid);
+        if (child->pss < 0) child->pss = __atomic_load_n(&child->slot->pss, __ATOMIC_RELAXED);
     }
     if (child->pss > child->rss) child->pss = child->rss; /* from another moment */
     if (child->rss > 0) look->rss += child->rss;
+    if (child->pss <= 0) child->pss = -1;
+    look->is_pss_known &= child->pss > 0;
     if (child->pss > 0) look->pss += child->pss;
     look->requests += child->requests;
     look->cpu += child->cpu;
@@ -284,7 +288,7 @@ static int by_bytes(const void *a, const void *b)
 bool look_take(struct look *look)
 {
     long begin = process_thread_cpu();
-    *look = (struct look){.n = 0};
+    *look = (struct look){.is_pss_known = true};
     if (!list_children(look)) return false;
     ask_all(look);
     if (!hear_all(look)) return false;

@@ -10,12 +10,14 @@
 #include <httpd.h>
 
 #include <apr_buckets.h>
+#include <apr_portable.h>
 #include <apr_strings.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <sys/socket.h>
 #include <util_filter.h>
 
 APLOG_USE_MODULE(reap);
@@ -67,19 +69,18 @@ static void report_pools(request_rec *r, void **reap)
     text_free(&tree);
 }
 
-static void tell(request_rec *r, struct live *live, const struct excess *excess, int action)
+static void tell(request_rec *r, struct live *live, const struct excess *excess, const char *what)
 {
-    static const char *const ends[] = {"denied", "connection closed", "goes on"};
+    if (live->is_logged) return;
+    live->is_logged = true;
     void **reap =
         apr_pool_reap(excess->name[sizeof "ReapLimit" - 1] == 'C' ? client_connection(r)->pool : live->pool);
     struct text tags = pools_largest_tags(reap, 5);
-    if (live->is_logged) return;
-    live->is_logged = true;
     board_count_excess();
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "%s %s holds %" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
                   " (%s); largest pools: %s",
-                  live->method, live->uri, excess->bytes, excess->name, excess->limit, ends[action],
+                  live->method, live->uri, excess->bytes, excess->name, excess->limit, what,
                   tags.data ? tags.data : "unknown");
     text_free(&tags);
     if (settings_of_request(r).reports & REPORT_LIMIT) report_pools(r, reap);
@@ -87,42 +88,85 @@ static void tell(request_rec *r, struct live *live, const struct excess *excess,
 
 /* --- ending a request ---------------------------------------------------------------------------- */
 
-/* An error in the stream of output: the status, if headers are not out; else a response that breaks off. */
-static void pass_error(request_rec *r, struct live *live, ap_filter_t *to, int status)
+/* The request whose answer has begun, or else the last one that it was redirected to. */
+static request_rec *answering(const struct live *live)
+{
+    request_rec *r = live->top;
+    while (r->next && !r->sent_bodyct) r = r->next;
+    return r;
+}
+
+/* An error in the stream of output: httpd makes a page of it if headers are not out, and a stream of HTTP/2
+ * is reset else. Filters of the content do not see it: what they hold is not to be sent. It goes out at once,
+ * as the handler may have much to do still. */
+static void pass_error(request_rec *r, int status)
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
+    while (r->main) r = r->main;
     APR_BRIGADE_INSERT_TAIL(brigade, ap_bucket_error_create(status, NULL, r->pool, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
-    live->is_passing = true; /* our own filter may be on the way */
-    ap_pass_brigade(to, brigade);
-    live->is_passing = false;
+    ap_pass_brigade(r->proto_output_filters, brigade);
+    apr_brigade_cleanup(brigade);
+    ap_fflush(r->connection->output_filters, brigade);
 }
 
-/* The response cannot be finished. A connection of HTTP/1 has no more to say, and its output filters give
- * errors from now on; a stream of HTTP/2 is reset, while the connection goes on. */
-static void break_off(request_rec *r, struct live *live, ap_filter_t *to)
+/* An answer with neither a length nor chunks ends with its connection. Only a reset says that it is not
+ * whole. */
+static void reset_unframed(const request_rec *r)
 {
-    r->connection->keepalive = AP_CONN_CLOSE;
-    if (r->connection->master && live->top->sent_bodyct)
-        pass_error(r, live, to, HTTP_BAD_GATEWAY);
-    else
-        r->connection->aborted = 1;
+    const struct linger none = {.l_onoff = 1, .l_linger = 0};
+    apr_os_sock_t socket;
+    if (r->chunked || apr_table_get(r->headers_out, "Content-Length")) return;
+    if (apr_os_sock_get(&socket, ap_get_conn_socket(r->connection)) == APR_SUCCESS)
+        setsockopt(socket, SOL_SOCKET, SO_LINGER, &none, sizeof none);
 }
 
-/* What a filter returns for a request beyond its limit; APR_SUCCESS if it goes on. to is where output
- * goes, and status what the client gets if the administrator wants no other. */
-static apr_status_t end_in_filter(request_rec *r, struct live *live, ap_filter_t *to, int status)
+/* The client gets an error page with this status; with 0, no answer, or not all of it. From then on it is
+ * gone, as far as the handler and filters can see: httpd's calls that write fail, by whatever way, and
+ * nothing is sent. A stream of HTTP/2 has a connection of its own here; that of the client goes on. */
+static void end_request(request_rec *r, struct live *live, int status)
 {
-    struct request_settings settings = settings_of_request(r);
-    if (settings.action == ACTION_LOG) return APR_SUCCESS;
+    conn_rec *c = r->connection;
     live->is_ended = true;
-    if (settings.action == ACTION_DENY && !live->top->sent_bodyct) {
-        pass_error(r, live, to, settings.status ? settings.status : status);
-        return AP_FILTER_ERROR;
+    live->denied = status;
+    if (status)
+        pass_error(r, status);
+    else if (answering(live)->sent_bodyct && c->master)
+        pass_error(r, HTTP_BAD_GATEWAY);
+    else if (answering(live)->sent_bodyct)
+        reset_unframed(answering(live));
+    c->keepalive = AP_CONN_CLOSE;
+    live->is_cut_off = status && !c->aborted;
+    c->aborted = 1;
+}
+
+/* Whether the request is beyond a limit, and was ended. status is what the client gets where the
+ * administrator wants no other. */
+static bool end_beyond_limit(request_rec *r, struct live *live, size_t in_hand, int status)
+{
+    struct excess excess = look(r, live, in_hand);
+    if (!excess.name) return false;
+    struct request_settings settings = settings_of_request(r);
+    if (settings.action == ACTION_LOG) {
+        tell(r, live, &excess, "goes on");
+        return false;
     }
-    break_off(r, live, to);
-    return APR_ECONNABORTED;
+    bool denies = settings.action == ACTION_DENY && !answering(live)->sent_bodyct;
+    tell(r, live, &excess, denies ? "denied" : "connection closed");
+    end_request(r, live, !denies ? 0 : settings.status ? settings.status : status);
+    return true;
+}
+
+/* The page went to a client that is still there: it may have more to say before its connection is closed. */
+void limit_end(request_rec *r, const struct live *live)
+{
+    if (!live->is_ended) return;
+    if (live->is_cut_off) r->connection->aborted = 0;
+    for (; r; r = r->next) {
+        apr_table_setn(r->notes, "reap-limit", live->denied ? "denied" : "closed");
+        if (live->denied) r->status = live->denied; /* whatever the handler made of it since */
+    }
 }
 
 /* --- filters ------------------------------------------------------------------------------------- */
@@ -136,45 +180,68 @@ static size_t bytes_in_hand(const apr_bucket_brigade *brigade)
     return bytes;
 }
 
-static apr_status_t check_in_filter(request_rec *r, const apr_bucket_brigade *brigade, ap_filter_t *to,
-                                    int status)
+static bool ends_in_filter(request_rec *r, const apr_bucket_brigade *brigade, int status)
 {
     struct live *live = live_of(r);
     live_enter(live);
-    struct excess excess = look(r, live, bytes_in_hand(brigade));
-    if (!excess.name) return APR_SUCCESS;
-    tell(r, live, &excess, settings_of_request(r).action);
-    return end_in_filter(r, live, to, status);
+    return live->is_ended || end_beyond_limit(r, live, bytes_in_hand(brigade), status);
+}
+
+/* The few bytes of an ap_rputs are gathered as httpd's own buffer gathers them. */
+static apr_status_t pass_on(ap_filter_t *f, apr_bucket_brigade *brigade)
+{
+    apr_bucket *first = APR_BRIGADE_FIRST(brigade);
+    const char *bytes;
+    apr_size_t n;
+    if (!APR_BRIGADE_EMPTY(brigade) && first == APR_BRIGADE_LAST(brigade) && APR_BUCKET_IS_TRANSIENT(first) &&
+        apr_bucket_read(first, &bytes, &n, APR_BLOCK_READ) == APR_SUCCESS)
+        return ap_fwrite(f->next, f->ctx, bytes, n);
+    APR_BRIGADE_PREPEND(brigade, (apr_bucket_brigade *)f->ctx);
+    return ap_pass_brigade(f->next, brigade);
 }
 
 static apr_status_t output_filter(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
-    struct live *live = live_of(f->r);
-    if (live->is_passing) return ap_pass_brigade(f->next, brigade);
-    apr_status_t status = live->is_ended
-                              ? APR_ECONNABORTED
-                              : check_in_filter(f->r, brigade, f->next, HTTP_INTERNAL_SERVER_ERROR);
-    if (status == APR_SUCCESS) return ap_pass_brigade(f->next, brigade);
+    bool ends = f->ctx && ends_in_filter(f->r, brigade, HTTP_INTERNAL_SERVER_ERROR);
+    if (f->ctx && !ends) return pass_on(f, brigade);
     apr_brigade_cleanup(brigade);
-    return status;
+    return ends ? AP_FILTER_ERROR : APR_SUCCESS;
 }
 
 static apr_status_t input_filter(ap_filter_t *f, apr_bucket_brigade *brigade, ap_input_mode_t mode,
                                  apr_read_type_e block, apr_off_t bytes)
 {
-    if (live_of(f->r)->is_ended) return APR_ECONNABORTED;
+    if (live_of(f->r)->is_ended) return AP_FILTER_ERROR;
     apr_status_t status = ap_get_brigade(f->next, brigade, mode, block, bytes);
     if (status != APR_SUCCESS) return status;
-    status = check_in_filter(f->r, brigade, f->r->output_filters, HTTP_REQUEST_ENTITY_TOO_LARGE);
-    if (status != APR_SUCCESS) apr_brigade_cleanup(brigade);
-    return status;
+    bool has_body = !APR_BRIGADE_EMPTY(brigade) && !APR_BUCKET_IS_METADATA(APR_BRIGADE_FIRST(brigade));
+    if (!has_body || !ends_in_filter(f->r, brigade, HTTP_REQUEST_ENTITY_TOO_LARGE)) return APR_SUCCESS;
+    apr_brigade_cleanup(brigade);
+    return AP_FILTER_ERROR;
+}
+
+/* httpd gathers what ap_rputs and its like write in a filter that it puts before all others when it needs it.
+ * It comes now, by a flush that ends in our filter, and ours goes before it: so each of these calls is seen,
+ * and not each 8000 bytes. */
+static void go_first(request_rec *r, ap_filter_t *ours)
+{
+    ap_filter_t *buffer;
+    if (r->output_filters != ours) return;
+    ap_rflush(r);
+    buffer = r->output_filters;
+    if (buffer->next != ours) return;
+    buffer->next = ours->next;
+    ours->next = buffer;
+    r->output_filters = ours;
 }
 
 static void insert_filters(request_rec *r)
 {
     struct live *live = live_of(r);
     if (!live || live->is_ended || !has_limits(r)) return;
-    ap_add_output_filter("REAP_LIMIT", NULL, r, r->connection);
+    ap_filter_t *ours = ap_add_output_filter("REAP_LIMIT", NULL, r, r->connection);
+    go_first(r, ours);
+    ours->ctx = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     if (!r->main) ap_add_input_filter("REAP_LIMIT_IN", NULL, r, r->connection);
 }
 
@@ -192,26 +259,14 @@ static void set_hard_limit(request_rec *r)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "holds more than ReapLimitHard already");
 }
 
-static int end_in_phase(request_rec *r, struct live *live)
-{
-    struct request_settings settings = settings_of_request(r);
-    if (settings.action == ACTION_LOG) return DECLINED;
-    live->is_ended = true;
-    if (settings.action == ACTION_CLOSE) break_off(r, live, r->output_filters);
-    return settings.status ? settings.status : HTTP_INTERNAL_SERVER_ERROR;
-}
-
 /* A subrequest is its main request's affair; that one meets the filters. */
 static int check_in_phase(request_rec *r)
 {
     struct live *live = r->main ? NULL : live_of(r);
     if (!live || live->is_ended) return DECLINED;
     live_enter(live);
-    if (!has_limits(r)) return DECLINED;
-    struct excess excess = look(r, live, 0);
-    if (!excess.name) return DECLINED;
-    tell(r, live, &excess, settings_of_request(r).action);
-    return end_in_phase(r, live);
+    if (!has_limits(r) || !end_beyond_limit(r, live, 0, HTTP_INTERNAL_SERVER_ERROR)) return DECLINED;
+    return AP_FILTER_ERROR; /* the answer is out */
 }
 
 static int fixups(request_rec *r)

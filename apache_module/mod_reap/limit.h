@@ -7,11 +7,13 @@
  *
  *     client -> input filters -> REAP_LIMIT_IN -> handler -> REAP_LIMIT -> content filters -> client
  *
- * A request that is ended gets errors from both filters from then on, and its handler returns. Its memory
- * goes with its pool, as always.
+ * A request that is ended gets its error page, or breaks off. From then on its connection is aborted as far
+ * as httpd's calls can tell, so that its handler returns. Its memory goes with its pool, as always.
  */
 #ifndef MOD_REAP_LIMIT_H
 #define MOD_REAP_LIMIT_H
+
+#include "live.h"
 
 #include <httpd.h>
 
@@ -20,5 +22,8 @@ void limit_register(void);
 
 /* A request begins: its hard limit, and what happens when there is no memory. */
 void limit_begin(request_rec *r);
+
+/* A request is over, and about to be logged: the note reap-limit. */
+void limit_end(request_rec *r, const struct live *live);
 
 #endif

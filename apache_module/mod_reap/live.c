@@ -8,6 +8,7 @@
 #include <http_config.h>
 #include <http_core.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ static struct live *list; /* the newest first */
 static size_t entries;
 static unsigned requests;
 static unsigned *counter = &requests;
+static struct board_slot *slot; /* the child's own */
+static apr_pool_t *all_pools;
 static _Thread_local struct live *entered;
 
 /* --- coming and going ---------------------------------------------------------------------------- */
@@ -96,7 +99,44 @@ size_t live_look(struct live *live)
 
 unsigned live_requests(void) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
 
-void live_count_in(unsigned *other) { counter = other; }
+void live_begin_child(struct board_slot *own, apr_pool_t *uppermost)
+{
+    slot = own;
+    all_pools = uppermost;
+    counter = &own->requests;
+}
+
+/* --- the sum for the curve -------------------------------------------------------------------- */
+
+/* A request stays in the list as long as its memory is there. */
+static size_t look_at_all(void)
+{
+    size_t bytes, over = 0;
+    for (struct live *live = list; live; live = live->next) {
+        live->noted = live->is_request ? library_held(live->pool) : 0;
+        if (live->is_over) over += live->noted;
+    }
+    bytes = library_held(all_pools);
+    return bytes > over ? bytes - over : 0;
+}
+
+void live_note_bytes(struct live *over)
+{
+    apr_time_t now = apr_time_now();
+    if (!slot) return;
+    pthread_mutex_lock(&lock);
+    bool is_fresh = over && now - slot->looked < APR_USEC_PER_SEC;
+    uint64_t bytes = slot->bytes;
+    if (over) over->is_over = true;
+    if (is_fresh) {
+        bytes -= bytes < over->noted ? bytes : over->noted;
+    } else {
+        bytes = look_at_all();
+        slot->looked = now;
+    }
+    __atomic_store_n(&slot->bytes, bytes, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+}
 
 /* --- copies -------------------------------------------------------------------------------------- */
 
@@ -183,7 +223,8 @@ void live_enter(struct live *live) { entered = live; }
 /* A request may end in another thread than the one that entered it. */
 const struct live *live_entered(void)
 {
-    pthread_mutex_lock(&lock);
+    for (int patience = 1000; pthread_mutex_trylock(&lock) != 0; sched_yield())
+        if (!patience--) return NULL; /* it may be this very thread's */
     const struct live *live = list;
     while (live && live != entered) live = live->next;
     pthread_mutex_unlock(&lock);

@@ -10,6 +10,7 @@
 #ifndef MOD_REAP_LIVE_H
 #define MOD_REAP_LIVE_H
 
+#include "board.h"
 #include "text.h"
 
 #include <httpd.h>
@@ -24,10 +25,13 @@ struct live {
     const char *method, *uri, *host, *client, *protocol;
     apr_time_t since;
     size_t peak;      /* the most bytes seen, of the pool and those below it */
+    size_t noted;     /* its bytes in the sum that the child has noted */
+    bool is_over;     /* it has been logged, and its pool is about to go */
     request_rec *top; /* the request, before its redirects */
     bool is_logged;   /* beyond a limit, and the log has it */
     bool is_ended;    /* beyond a limit, and ended for it */
-    bool is_passing;  /* its error goes through the filters at this moment */
+    bool is_cut_off;  /* its connection is marked as aborted, and is not */
+    int denied;       /* the status of the error page that it got; 0: none */
 };
 
 /* Copies, that outlive their pools. */
@@ -52,14 +56,20 @@ size_t live_look(struct live *live);
 /* Requests of this child at this moment. */
 unsigned live_requests(void);
 
-/* Has this counter follow the number of requests. */
-void live_count_in(unsigned *counter);
+/* Has the child's slot follow the number of requests, and the bytes below the uppermost pool. */
+void live_begin_child(struct board_slot *slot, apr_pool_t *uppermost);
+
+/* Notes these bytes, but for those of requests that are over: this one (NULL: a look, and no request's end),
+ * and others whose pools are not gone yet. It looks at all pools once a second at most; in between it takes
+ * what the request had in the sum. */
+void live_note_bytes(struct live *over);
 
 /* Copies the list; live_free_copies gives the copies up. NULL with n 0 where there are none. */
 struct live_copy *live_copy_all(size_t *n);
 void live_free_copies(struct live_copy *copies, size_t n);
 
-/* The request that this thread is at, or NULL; for its abort function. */
+/* The request that this thread is at, or NULL; NULL also where the list's lock is not let go. For a child
+ * that ends in the midst of something. */
 void live_enter(struct live *live);
 const struct live *live_entered(void);
 

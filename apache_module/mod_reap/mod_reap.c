@@ -3,6 +3,7 @@
  *
  *     settings          the directives
  *     live, limit       the requests of this child; those beyond a limit
+ *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
  *     answer            what a child tells when asked
  *     board             what all children share
@@ -17,6 +18,7 @@
 #include "library.h"
 #include "limit.h"
 #include "live.h"
+#include "misuse.h"
 #include "pools.h"
 #include "process.h"
 #include "settings.h"
@@ -43,7 +45,6 @@ APLOG_USE_MODULE(reap);
 extern module AP_MODULE_DECLARE_DATA reap_module __attribute__((visibility("default")));
 
 static bool collects; /* some server has ReapStatus */
-static apr_pool_t *top_pool;
 
 /* --- start --------------------------------------------------------------------------------------- */
 
@@ -52,6 +53,12 @@ static int pre_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary)
     (void)pool, (void)log, (void)temporary;
     settings_reset();
     return OK;
+}
+
+static int check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
+{
+    (void)pool, (void)log;
+    return settings_check(temporary, server) ? OK : HTTP_INTERNAL_SERVER_ERROR;
 }
 
 static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
@@ -64,6 +71,9 @@ static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary,
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
 }
+
+/* Whether requests are followed. */
+static bool follows(void) { return collects || settings_any_limits(); }
 
 /* --- a child's life ------------------------------------------------------------------------------ */
 
@@ -87,22 +97,27 @@ static void listen_for_questions(server_rec *server)
                      "this child cannot be asked at %s; reap-status shows it as silent", board_address());
 }
 
+static apr_pool_t *top_of(apr_pool_t *pool)
+{
+    while (apr_pool_parent_get(pool)) pool = apr_pool_parent_get(pool);
+    return pool;
+}
+
 static void child_init(apr_pool_t *pool, server_rec *server)
 {
     int generation = 0;
-    for (top_pool = pool; apr_pool_parent_get(top_pool);) top_pool = apr_pool_parent_get(top_pool);
     if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
         apr_pool_pre_cleanup_register(pool, server, report_exit);
+    if (follows()) misuse_begin(pool);
     if (!collects) return;
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);
     board_join(pool, generation);
-    if (board_own_slot()) live_count_in(&board_own_slot()->requests);
+    if (board_own_slot()) live_begin_child(board_own_slot(), top_of(pool));
+    answer_begin(pool);
     listen_for_questions(server);
 }
 
 /* --- requests ------------------------------------------------------------------------------------ */
-
-static bool follows(void) { return collects || settings_any_limits(); }
 
 static int pre_connection(conn_rec *c, void *socket)
 {
@@ -129,41 +144,35 @@ static size_t peak_of(struct live *live)
     return live->peak > stats.peak_chunk_bytes ? live->peak : stats.peak_chunk_bytes;
 }
 
-/* A child looks at all of its pools once a second, for the curve. */
-static void note_bytes(apr_time_t now)
-{
-    struct board_slot *own = board_own_slot();
-    if (!own) return;
-    apr_time_t looked = __atomic_load_n(&own->looked, __ATOMIC_RELAXED);
-    if (now - looked < APR_USEC_PER_SEC) return;
-    if (__atomic_compare_exchange_n(&own->looked, &looked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        __atomic_store_n(&own->bytes, library_held(top_pool), __ATOMIC_RELAXED);
-}
-
 static int log_transaction(request_rec *r)
 {
     struct live *live = follows() && !library_lacks() ? live_of(r) : NULL;
     if (!live) return DECLINED;
     const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, peak_of(live));
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
-    if (collects) note_bytes(apr_time_now());
+    limit_end(r, live);
+    if (collects) live_note_bytes(live);
     return DECLINED;
 }
 
 /* --- the curve, when nobody looks ---------------------------------------------------------------- */
 
-/* The first process calls this every ten seconds. It asks nobody, and reads what children wrote. */
+/* The first process calls this every ten seconds. It asks nobody, and reads what children wrote. On stock
+ * pools no child answers, and a child that has changed its user may not read the PSS of another one: the
+ * first process may. */
 static int monitor(apr_pool_t *pool, server_rec *server)
 {
     struct board_slot *slots;
     struct board_point point = {.time = apr_time_now()};
     size_t n = collects ? board_slots(&slots) : 0;
+    bool asks_pss = library_lacks() && board_is_watched();
     (void)pool, (void)server;
     for (size_t i = 0; i < n; i++) {
         pid_t pid = __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE);
         if (!pid) continue;
         int64_t rss = process_resident(pid);
         if (rss < 0) continue;
+        if (asks_pss) __atomic_store_n(&slots[i].pss, process_proportional(pid), __ATOMIC_RELAXED);
         point.bytes += __atomic_load_n(&slots[i].bytes, __ATOMIC_RELAXED);
         point.rss += (uint64_t)rss;
         point.requests += __atomic_load_n(&slots[i].requests, __ATOMIC_RELAXED);
@@ -178,6 +187,7 @@ static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
     ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);

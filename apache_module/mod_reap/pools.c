@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pools.h"
 
+#include <apr_strings.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +12,25 @@ void pools_add(struct pool_sums *to, const struct pool_sums *sums)
     to->live_bytes += sums->live_bytes;
     to->objects += sums->objects;
     to->chunks += sums->chunks;
+    to->inherited += sums->inherited;
 }
 
 struct pool_sums pool_sums_of(const struct reap_view *view)
 {
     const struct reap_stats *stats = &view->stats;
-    return (struct pool_sums){1, stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks};
+    return (struct pool_sums){1, stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks,
+                              0};
 }
 
-const char *pool_tag_of(const struct reap_view *view) { return *view->name ? view->name : "(no tag)"; }
+const char *pool_tag_of(struct pool_path *path, const struct reap_view *view)
+{
+    unsigned depth = view->depth < POOL_DEPTHS ? view->depth : POOL_DEPTHS - 1;
+    const char *above = depth ? path->tags[depth - 1] : "";
+    apr_cpystrn(path->tags[depth], *view->name ? view->name : above, POOL_TAG);
+    if (*view->name) return view->name;
+    apr_snprintf(path->text, sizeof path->text, *above ? "(below %s)" : "(root without tag)", above);
+    return path->text;
+}
 
 /* --- tags ---------------------------------------------------------------------------------------- */
 
@@ -68,30 +79,37 @@ void pool_tags_free(struct pool_tags *tags)
 
 /* --- texts --------------------------------------------------------------------------------------- */
 
-static int add_to_tags(const struct reap_view *view, void *tags)
+struct tags_text {
+    struct pool_tags tags;
+    struct pool_path path;
+};
+
+static int add_to_tags(const struct reap_view *view, void *arg)
 {
+    struct tags_text *all = arg;
     struct pool_sums sums = pool_sums_of(view);
-    pool_tags_add(tags, pool_tag_of(view), &sums);
+    pool_tags_add(&all->tags, pool_tag_of(&all->path, view), &sums);
     return 0;
 }
 
 struct text pools_largest_tags(void **reap, size_t n)
 {
-    struct pool_tags tags = {.tags = NULL};
+    struct tags_text all = {.tags = {.tags = NULL}};
     struct text text = {.data = NULL};
-    reapSurvey(reap, add_to_tags, &tags);
-    pool_tags_sort(&tags);
-    for (size_t i = 0; i < tags.n && i < n; i++) {
-        const struct pool_tag *tag = &tags.tags[i];
+    reapSurvey(reap, add_to_tags, &all);
+    pool_tags_sort(&all.tags);
+    for (size_t i = 0; i < all.tags.n && i < n; i++) {
+        const struct pool_tag *tag = &all.tags.tags[i];
         text_printf(&text, "%s%s %zu", i ? ", " : "", tag->name, (size_t)tag->sums.bytes);
         if (tag->sums.pools > 1) text_printf(&text, " (%zu pools)", (size_t)tag->sums.pools);
     }
-    pool_tags_free(&tags);
+    pool_tags_free(&all.tags);
     return text;
 }
 
 struct tree_text {
     struct text text;
+    struct pool_path path;
     unsigned left;
 };
 
@@ -103,7 +121,7 @@ static int add_line(const struct reap_view *view, void *arg)
         return 1;
     }
     text_printf(&tree->text, "%*s%s %zu bytes, %zu live in %zu objects, %zu chunks\n",
-                (int)(view->depth < 40 ? 2 * view->depth : 80), "", pool_tag_of(view),
+                (int)(view->depth < 40 ? 2 * view->depth : 80), "", pool_tag_of(&tree->path, view),
                 view->stats.chunk_bytes, view->stats.live_bytes, view->stats.live_objects,
                 view->stats.chunks);
     return 0;

@@ -16,6 +16,7 @@
 
 struct pool_sums {
     uint64_t pools, bytes, live_bytes, objects, chunks;
+    uint64_t inherited; /* of the bytes, those of pools that the child has from the first process */
 };
 
 struct pool_tag {
@@ -31,9 +32,18 @@ struct pool_tags {
 
 void pools_add(struct pool_sums *to, const struct pool_sums *sums);
 
-/* The sums of one pool, and its tag, or "(no tag)". */
 struct pool_sums pool_sums_of(const struct reap_view *view);
-const char *pool_tag_of(const struct reap_view *view);
+
+/* The tags on the way to the pool that a survey is at, by depth. Begins as zeros. */
+enum { POOL_DEPTHS = 64, POOL_TAG = 40 };
+struct pool_path {
+    char tags[POOL_DEPTHS][POOL_TAG]; /* of a pool without one: that of the next above which has one */
+    char text[POOL_TAG + sizeof "(below )"];
+};
+
+/* The pool's tag; of one without, "(below TAG)" with that of the next above which has one, or "(root without
+ * tag)". To be asked for each pool of a survey, and good until the next one. */
+const char *pool_tag_of(struct pool_path *path, const struct reap_view *view);
 
 /* Adds to the tag of this name. A tag that no memory is left for is left out. */
 void pool_tags_add(struct pool_tags *tags, const char *name, const struct pool_sums *sums);

@@ -7,14 +7,16 @@
 #include <apr_strings.h>
 #include <errno.h>
 #include <http_core.h>
+#include <http_log.h>
 #include <string.h>
 #include <strings.h>
 
+APLOG_USE_MODULE(reap);
 extern module AP_MODULE_DECLARE_DATA reap_module;
 
 enum { UNSET = -1 };
 
-static bool any_limits; /* in the configuration that was read last */
+static apr_array_header_t *limits; /* in the configuration that was read last; NULL: none */
 
 /* --- merging ------------------------------------------------------------------------------------- */
 
@@ -93,9 +95,81 @@ bool settings_any_collects(const server_rec *server)
     return server;
 }
 
-bool settings_any_limits(void) { return any_limits; }
+bool settings_any_limits(void) { return limits; }
 
-void settings_reset(void) { any_limits = false; }
+const struct limit_set *settings_limits(size_t *n)
+{
+    *n = limits ? (size_t)limits->nelts : 0;
+    return limits ? (const struct limit_set *)(const void *)limits->elts : NULL;
+}
+
+void settings_reset(void) { limits = NULL; }
+
+/* --- what a request may meet --------------------------------------------------------------------- */
+
+static ap_conf_vector_t *section_at(const apr_array_header_t *sections, int i)
+{
+    return APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
+}
+
+/* Whether all that is in the inner section is in the outer one too, as far as their paths tell. */
+static bool holds(const core_dir_config *outer, const core_dir_config *inner)
+{
+    const char *path = outer->d;
+    size_t n = strlen(path);
+    if (*path != '/' || outer->r || outer->d_is_fnmatch) return false;
+    if (n == 1) return true;
+    if (inner->r || strncmp(path, inner->d, n) != 0) return false;
+    return path[n - 1] == '/' || inner->d[n] == '/' || !inner->d[n];
+}
+
+static bool check_sections(apr_pool_t *pool, const server_rec *server, void *settings,
+                           const apr_array_header_t *sections);
+
+static bool check_section(apr_pool_t *pool, const server_rec *server, void *merged,
+                          const core_dir_config *section)
+{
+    const struct request_settings *settings = merged;
+    if (settings->hard > 0 && settings->limit > 0 && settings->hard <= settings->limit) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
+                     "ReapLimitHard must be above ReapLimitRequest: %" APR_INT64_T_FMT
+                     " is not above %" APR_INT64_T_FMT " in %s",
+                     settings->hard, settings->limit, section->d ? section->d : "the server");
+        return false;
+    }
+    return check_sections(pool, server, merged, section->sec_file) &&
+           check_sections(pool, server, merged, section->sec_if);
+}
+
+/* Each section with those around it, in httpd's order of merging. */
+static bool check_sections(apr_pool_t *pool, const server_rec *server, void *settings,
+                           const apr_array_header_t *sections)
+{
+    for (int i = 0; sections && i < sections->nelts; i++) {
+        const core_dir_config *inner = ap_get_core_module_config(section_at(sections, i));
+        void *merged = settings;
+        for (int j = 0; j < sections->nelts; j++) {
+            const core_dir_config *outer = ap_get_core_module_config(section_at(sections, j));
+            void *own = ap_get_module_config(section_at(sections, j), &reap_module);
+            if (own && (j == i || holds(outer, inner))) merged = settings_merge_directory(pool, merged, own);
+        }
+        if (!check_section(pool, server, merged, inner)) return false;
+    }
+    return true;
+}
+
+bool settings_check(apr_pool_t *pool, const server_rec *server)
+{
+    for (; limits && server; server = server->next) {
+        void *settings = ap_get_module_config(server->lookup_defaults, &reap_module);
+        const core_server_config *core = ap_get_core_module_config(server->module_config);
+        if (!check_section(pool, server, settings, ap_get_core_module_config(server->lookup_defaults)) ||
+            !check_sections(pool, server, settings, core->sec_dir) ||
+            !check_sections(pool, server, settings, core->sec_url))
+            return false;
+    }
+    return true;
+}
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
@@ -124,34 +198,44 @@ static bool parse_size(const char *argument, apr_int64_t *bytes)
     return true;
 }
 
+/* The sections around a directive, the outermost first. */
+static const char *where_is(const cmd_parms *cmd)
+{
+    const char *where = "";
+    for (const ap_directive_t *section = cmd->directive->parent; section; section = section->parent)
+        where =
+            apr_pstrcat(cmd->pool, section->directive, " ", section->args, *where ? " " : "", where, NULL);
+    return where;
+}
+
+static void note_limit(cmd_parms *cmd, apr_int64_t bytes)
+{
+    if (!limits) limits = apr_array_make(cmd->pool, 4, sizeof(struct limit_set));
+    if (limits)
+        *(struct limit_set *)apr_array_push(limits) =
+            (struct limit_set){cmd->cmd->name, bytes, where_is(cmd)};
+}
+
 static const char *set_size(cmd_parms *cmd, apr_int64_t *bytes, const char *argument)
 {
     if (strcasecmp(argument, "none") == 0)
         *bytes = 0;
     else if (!parse_size(argument, bytes))
         return complain(cmd, argument, "a size: bytes above 0, or with K, M or G, as in 64M; or none");
-    any_limits |= *bytes > 0;
+    if (*bytes > 0) note_limit(cmd, *bytes);
     return NULL;
-}
-
-static const char *check_order(cmd_parms *cmd, const struct request_settings *settings)
-{
-    if (settings->hard <= 0 || settings->limit <= 0 || settings->hard > settings->limit) return NULL;
-    return apr_psprintf(cmd->pool, "%s: ReapLimitHard must be above ReapLimitRequest", cmd->cmd->name);
 }
 
 static const char *set_limit(cmd_parms *cmd, void *own, const char *argument)
 {
     struct request_settings *settings = own;
-    const char *error = set_size(cmd, &settings->limit, argument);
-    return error ? error : check_order(cmd, settings);
+    return set_size(cmd, &settings->limit, argument);
 }
 
 static const char *set_hard(cmd_parms *cmd, void *own, const char *argument)
 {
     struct request_settings *settings = own;
-    const char *error = set_size(cmd, &settings->hard, argument);
-    return error ? error : check_order(cmd, settings);
+    return set_size(cmd, &settings->hard, argument);
 }
 
 static const char *set_connection_limit(cmd_parms *cmd, void *own, const char *argument)

@@ -43,6 +43,19 @@ struct server_settings settings_of_server(const server_rec *server);
 bool settings_any_collects(const server_rec *main_server);
 bool settings_any_limits(void);
 
+/* The limits of the configuration, in its order: in the main server, in virtual hosts and in sections. */
+struct limit_set {
+    const char *directive;
+    apr_int64_t bytes;
+    const char *where; /* "<VirtualHost *:80> <Location /x>"; "": for the whole server */
+};
+const struct limit_set *settings_limits(size_t *n);
+
+/* Whether ReapLimitHard is above ReapLimitRequest wherever both hold: in the servers, in each section, and in
+ * sections within it, by path or nested. Logs where not. What only a request brings together is not seen: a
+ * directory and a location, or two patterns. */
+bool settings_check(apr_pool_t *pool, const server_rec *main_server);
+
 /* Forgets that there were limits: before a configuration is read. */
 void settings_reset(void);
 

@@ -48,19 +48,32 @@ static int make_room(apr_pool_t *pool, struct text *text, size_t more)
     return 1;
 }
 
-/* OK, or the status to answer with. */
+enum { PIECE = 8192 };
+
+/* Adds at most PIECE bytes of the body; false at its end. */
+static int take_piece(apr_bucket_brigade *brigade, struct text *body)
+{
+    apr_size_t got = PIECE;
+    int more = !APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(brigade));
+    apr_brigade_flatten(brigade, body->bytes + body->size, &got);
+    apr_brigade_cleanup(brigade);
+    body->size += got;
+    return more;
+}
+
+/* OK, or the status to answer with. A filter may refuse the body: httpd's own beyond LimitRequestBody, or
+ * that of mod_reap. Its error has the status, or says that the answer is out; ap_get_client_block, which is
+ * shorter, would lose it. */
 static int read_body(request_rec *r, struct text *body)
 {
-    int status = ap_setup_client_block(r, REQUEST_CHUNKED_DECHUNK);
-    if (status != OK || !ap_should_client_block(r)) return status;
-    for (;;) {
-        if (!make_room(r->pool, body, 8192)) return HTTP_INTERNAL_SERVER_ERROR;
-        long got = ap_get_client_block(r, body->bytes + body->size, body->room - body->size - 1);
-        if (got < 0) return HTTP_BAD_REQUEST;
-        if (got == 0) break;
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    do {
         if (body->size > INT_MAX / 2) return HTTP_REQUEST_ENTITY_TOO_LARGE;
-        body->size += (size_t)got;
-    }
+        if (!make_room(r->pool, body, PIECE + 1)) return HTTP_INTERNAL_SERVER_ERROR;
+        apr_status_t status =
+            ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_BLOCK_READ, PIECE);
+        if (status != APR_SUCCESS) return ap_map_http_request_error(status, HTTP_BAD_REQUEST);
+    } while (take_piece(brigade, body));
     if (body->size > 0 && body->bytes[body->size - 1] != '\n') body->bytes[body->size++] = '\n';
     return OK;
 }

@@ -2,14 +2,16 @@
 /* arena.h: the addresses of superblocks, spans and mappings.
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie apart, in
- * metadata. A superblock takes one slot, a span a run of them. A large object beyond 4 MiB has a mapping of
- * its own, and a struct arena for it of which only the first slot is in use.
+ * metadata. A superblock takes one slot. A span is a run of slots for one object, and may go on in the arenas
+ * behind: it has up to 32 MiB. An object beyond that, or one that has grown above 4 MiB where no slots with
+ * memory are free, has a mapping of its own, and a struct arena for it that uses only its first slot.
  *
- *     address space   ....|   arena   |....|  mapping of 9 MiB        |....
- *     map (4 MiB each)  0 |     *     | 0  |    *   |    *   |    *   | 0
- *                               |               \        |       /
- *                        struct arena             struct arena
- *                        slots[64], used, dirty   slots[0], mapping
+ *     address space   ....|   arena   |   arena   |....|  mapping of 36 MiB        |....
+ *                         | superblock, ... span ...|  |                           |
+ *     map (4 MiB each)  0 |     *     |     *     | 0  |  *  |  *  |   ...   |  *  | 0
+ *                               |           |             \     |           /
+ *                        struct arena  struct arena        struct arena
+ *                        slots[64], used, dirty            slots[0], mapping
  *
  * The pagemap (pagemap.h) says which arena an address belongs to. Structs of arenas are never unmapped, only
  * used again, so that the lookup of a stale pointer is safe too.

@@ -145,7 +145,7 @@ void false_sharing_hold_back(struct superblock *sb)
 struct notes {
     struct blocks foreign, waiting;
     unsigned foreign_blocks, waiting_blocks;
-    unsigned next_unused; /* number */
+    _Atomic unsigned next_unused; /* number; stays: a thread that came too late to pop reads it */
 };
 
 /* Notes have numbers from 1. They lie in metadata, 32 together, and are used again, never given back. */
@@ -168,7 +168,8 @@ static unsigned pop_unused(void)
     uint64_t old = atomic_load(&notes_unused), new;
     do {
         if ((uint32_t)old == 0) return 0;
-        new = ((old >> 32) + 1) << 32 | notes_at((uint32_t)old)->next_unused;
+        new = ((old >> 32) + 1) << 32 |
+              atomic_load_explicit(&notes_at((uint32_t)old)->next_unused, memory_order_relaxed);
     } while (!atomic_compare_exchange_weak(&notes_unused, &old, new));
     return (uint32_t)old;
 }
@@ -177,7 +178,7 @@ static void push_unused(unsigned number)
 {
     uint64_t old = atomic_load(&notes_unused), new;
     do {
-        notes_at(number)->next_unused = (uint32_t)old;
+        atomic_store_explicit(&notes_at(number)->next_unused, (unsigned)old, memory_order_relaxed);
         new = ((old >> 32) + 1) << 32 | number;
     } while (!atomic_compare_exchange_weak(&notes_unused, &old, new));
 }
@@ -208,7 +209,7 @@ unsigned false_sharing_begin(const struct superblock *sb)
     if (number == 0) number = new_number();
     if (number == 0) return 0;
     struct notes *notes = notes_at(number);
-    memset(notes, 0, sizeof *notes);
+    memset(notes, 0, offsetof(struct notes, next_unused));
     uint64_t word = word_read(sb);
     unsigned carved = index_of(sb, word_carve(word));
     ASSERT(carved <= superblock_class(sb)->capacity);

@@ -3,6 +3,7 @@
 
 #include "base/report.h"
 #include "base/small_file.h"
+#include "base/user.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,12 +57,16 @@ static void adopt(struct endpoint *endpoint, int fd)
 
 /* --- listening ------------------------------------------------------------------------------- */
 
+static bool is_socket(const char *path)
+{
+    struct stat is;
+    return lstat(path, &is) == 0 && S_ISSOCK(is.st_mode);
+}
+
 /* Is nobody there? Only a refusal says so: a full queue, for one, is somebody's. */
 static bool is_stale(const char *address)
 {
     struct sockaddr_un to;
-    struct stat is;
-    if (lstat(address, &is) != 0 || !S_ISSOCK(is.st_mode)) return false;
     socklen_t size = make_address(&to, address);
     int fd = new_socket();
     bool refused = fd >= 0 && connect(fd, (struct sockaddr *)&to, size) != 0 && errno == ECONNREFUSED;
@@ -73,7 +78,7 @@ static bool is_stale(const char *address)
 static int put_in_place(const char *temporary, const char *address)
 {
     if (link(temporary, address) == 0) return 0;
-    if (errno != EEXIST) return errno;
+    if (errno != EEXIST || !is_socket(address)) return errno;
     if (!is_stale(address)) return EADDRINUSE;
     return rename(temporary, address) == 0 ? 0 : errno;
 }
@@ -150,7 +155,7 @@ bool endpoint_is_trusted(const struct endpoint *client)
     socklen_t size = sizeof peer;
     if (!endpoint_is_open(client)) return false;
     if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-    return peer.uid == 0 || peer.uid == geteuid();
+    return user_is_trusted(peer.uid);
 }
 
 ssize_t endpoint_read(const struct endpoint *endpoint, void *bytes, size_t size)

@@ -25,7 +25,8 @@ struct endpoint {
 
 enum { ENDPOINT_NAME = 108 }; /* bytes of an address, and a zero */
 
-/* Listens at a path, or at "@name". 0, or an error number; EADDRINUSE: another socket listens there. */
+/* Listens at a path, or at "@name". 0, or an error number; EADDRINUSE: another socket listens there;
+ * EEXIST: there is something else. */
 int endpoint_listen(struct endpoint *endpoint, const char *address, int waiting);
 
 /* Removes the path that an endpoint of this process listens at, if it is still this one's. */

@@ -27,6 +27,7 @@
 #include "base/options.h"
 #include "base/process_name.h"
 #include "base/report.h"
+#include "base/user.h"
 #include "hoard/init.h"
 #include "os/pages.h"
 #include "reap/misuse.h"
@@ -117,8 +118,13 @@ static void refuse(struct client *client, const char *line)
 static void refuse_user(struct client *client)
 {
     char line[128];
-    report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", (unsigned)geteuid(),
-                  (unsigned)getpid());
+    unsigned me = geteuid(), process = (unsigned)getpid();
+    if (user_is_trusted(me))
+        report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", me, process);
+    else
+        report_format(line, sizeof line,
+                      "reap: only root may ask process %u: its user has no number of its own here\n",
+                      process);
     refuse(client, line);
 }
 
@@ -311,11 +317,12 @@ static void in_forked_child(void)
         client->text = (struct text){.bytes = NULL};
     }
     runs = is_ahead = false;
-    if (!process_name_has_number(given)) given[0] = '\0';
+    if (process_name_has_number(given)) return;
+    given[0] = '\0';
+    atomic_store_explicit(&reap_seconds, 0, memory_order_relaxed); /* nobody counts them */
 }
 
 static struct service service = {.name = "reap-ask",
-                                 .stack = 256 * KIB,
                                  .run = listen_and_answer,
                                  .is_wanted = is_wanted,
                                  .in_forked_child = in_forked_child};

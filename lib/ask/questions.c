@@ -137,6 +137,7 @@ void questions_fork_child(void)
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&mutex, &fresh, sizeof mutex);
     runs = NULL;
+    ends = false;
 }
 
 void questions_end(void)

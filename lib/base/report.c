@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/report.h"
 
+#include "base/base.h"
 #include "base/probe.h"
 #include "base/sanitizer.h"
 #include "base/small_file.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,22 +118,28 @@ const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what
 
 static int kept_stderr = -1;
 
-void report_keep_stderr(void) { kept_stderr = small_file_keep(STDERR_FILENO); }
+/* libc's, for C++. exit calls these functions of its thread before those of atexit. */
+int __cxa_thread_atexit_impl(void (*fn)(void *), void *arg, void *library) __attribute__((weak));
+extern HIDDEN char __dso_handle;
+
+static bool is_main_thread(void) { return getpid() == gettid(); }
+
+static void keep_stderr(void *unused)
+{
+    (void)unused;
+    if (is_main_thread()) kept_stderr = small_file_keep(STDERR_FILENO);
+}
+
+void report_keep_stderr(void)
+{
+    if (is_main_thread() && __cxa_thread_atexit_impl != NULL)
+        __cxa_thread_atexit_impl(keep_stderr, NULL, &__dso_handle);
+}
 
 static void write_all(const char *text, size_t size)
 {
-    int fd = STDERR_FILENO;
-    while (size > 0) {
-        ssize_t n = small_file_write(fd, text, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EBADF && fd != kept_stderr && kept_stderr >= 0) {
-            fd = kept_stderr;
-            continue;
-        }
-        if (n <= 0) return;
-        text += n;
-        size -= (size_t)n;
-    }
+    if (small_file_write_all(STDERR_FILENO, text, size) || errno != EBADF || kept_stderr < 0) return;
+    small_file_write_all(kept_stderr, text, size);
 }
 
 void report_line(const char *format, ...)
@@ -157,18 +165,30 @@ void report_end(void)
     report_line(REPORT_END, program_invocation_short_name, me);
 }
 
+static _Atomic(report_misuse_fn *) misuse_line; /* NULL: none */
+
+report_misuse_fn *report_misuse_by(report_misuse_fn *fn) { return atomic_exchange(&misuse_line, fn); }
+
+/* A mistake of fn's own, and of another thread meanwhile, gets the plain line. */
 void report_misuse(const char *call, const void *pointer, const char *what)
 {
+    char line[1024];
+    const size_t room = sizeof line - 1; /* for the end of the line */
     PROBE(misuse, call, pointer, what);
-    report_line("%s(%p): %s", call, pointer, what);
+    report_format(line, room, "reap: %s(%p): %s", call, pointer, what);
+    report_misuse_fn *fn = atomic_exchange(&misuse_line, NULL);
+    if (fn != NULL) fn(line, room, call, pointer, what);
+    line[room - 1] = '\0';
+    size_t n = strlen(line);
+    line[n] = '\n';
+    write_all(line, n + 1);
     sanitizer_describe(pointer);
     abort();
 }
 
 void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
 {
-    PROBE(misuse, call, pointer, what);
-    report_line("%s(%p): %s %.100s", call, pointer, what, name);
-    sanitizer_describe(pointer);
-    abort();
+    char text[256];
+    report_format(text, sizeof text, "%s %.100s", what, name);
+    report_misuse(call, pointer, text);
 }

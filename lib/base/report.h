@@ -32,13 +32,20 @@ void report_end(void);
 /* The format of that line, for the program's name and the number. */
 #define REPORT_END "at the end of %.100s, process %u"
 
-/* Keeps a duplicate of standard error, for lines after the program has closed it: many programs close it
- * before they exit. */
+/* For lines at the end of the process: many programs close standard error in a function of atexit. So the
+ * library duplicates it when the main thread calls exit, and not before: a server that closes or redirects
+ * its standard error leaves the pipe that its starter reads. To be called once, at the start; it allocates,
+ * and does nothing in other threads. */
 void report_keep_stderr(void);
 
 /* Reports misuse by the caller: one line "reap: CALL(POINTER): WHAT" on standard error, then abort(). `call`
  * is the public name, as in "reapFree". */
 void report_misuse(const char *call, const void *pointer, const char *what) __attribute__((noreturn, cold));
+
+/* Has fn write the lines of misuse (reapOnMisuse); NULL: nobody. Returns the one before. */
+typedef void report_misuse_fn(char *line, size_t size, const char *call, const void *pointer,
+                              const char *what);
+report_misuse_fn *report_misuse_by(report_misuse_fn *fn);
 
 /* Reports misuse with a name, for an object of another reap: "reap: CALL(POINTER): WHAT NAME", then
  * abort(). */

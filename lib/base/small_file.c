@@ -23,6 +23,18 @@ ssize_t small_file_write(int fd, const void *bytes, size_t size)
     return syscall(SYS_write, fd, bytes, size);
 }
 
+bool small_file_write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = small_file_write(fd, bytes, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
 size_t small_file_read(const char *path, char *text, size_t size)
 {
     int fd = small_file_open(path, O_RDONLY);

@@ -8,6 +8,7 @@
 #ifndef SMALL_FILE_H
 #define SMALL_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -15,6 +16,9 @@
 int small_file_open(const char *path, int flags);
 ssize_t small_file_write(int fd, const void *bytes, size_t size);
 void small_file_close(int fd);
+
+/* Writes all of it. False, with errno: not all of it. */
+bool small_file_write_all(int fd, const char *bytes, size_t size);
 
 /* Reads the first size - 1 bytes of a file, or all of it, into text, and terminates it. Returns the number of
  * bytes. It is 0, with errno, where the file cannot be read, and also where it is empty. */

@@ -80,33 +80,6 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
 
 void *chunk_of(const void *pointer, size_t *got) { return owner_chunk(pagemap_find(pointer), pointer, got); }
 
-static int walk_blocks(const struct superblock *sb, int (*fn)(void *, size_t, void *), void *arg)
-{
-    const struct sizeclass *class = superblock_class(sb);
-    unsigned carved = word_carve(word_read(sb));
-    for (unsigned number = BLOCK_BIAS; number < carved; number += class->size) {
-        void *chunk = block_at(sb, number);
-        if (block_looks_free(chunk)) continue;
-        int result = fn(chunk, class->size, arg);
-        if (result != 0) return result;
-    }
-    return 0;
-}
-
-static int walk_arena(struct arena *arena, int (*fn)(void *, size_t, void *), void *arg)
-{
-    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
-    for (unsigned i = 0; i < slots; i++) {
-        const struct superblock *slot = &arena->slots[i];
-        int result = 0;
-        if (slot->kind == SLOT_CHUNKS) result = walk_blocks(slot, fn, arg);
-        if (slot->kind == SLOT_SPAN_CHUNK)
-            result = fn(slot_start(slot), large_size(arena, slot_start(slot)), arg);
-        if (result != 0) return result;
-    }
-    return 0;
-}
-
 void chunk_freeze(void)
 {
     arena_freeze();
@@ -147,12 +120,4 @@ bool chunk_is_readable(const void *start_, size_t size)
     }
     const char *piece = user_memory_find(start, &bytes);
     return is_within(start, size, piece, bytes);
-}
-
-int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg)
-{
-    int result = 0;
-    for (struct arena *arena = arena_first(); arena != NULL && result == 0; arena = arena->next)
-        if (arena->base != NULL) result = walk_arena(arena, fn, arg);
-    return result != 0 ? result : user_memory_walk(fn, arg);
 }

@@ -55,8 +55,4 @@ void chunk_thaw(void);
 /* Frozen: are these bytes readable? Other threads may still change them. Takes any values. */
 bool chunk_is_readable(const void *start, size_t size);
 
-/* Frozen: calls fn for every chunk that may be live; approximate while other threads run. Stops when fn does
- * not return 0, and returns that value. */
-int chunk_walk(int (*fn)(void *chunk, size_t size, void *arg), void *arg);
-
 #endif

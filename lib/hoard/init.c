@@ -10,6 +10,7 @@
 #include "heap/heap_policy.h"
 #include "hoard/purge_thread.h"
 #include "hoard/reap_hooks.h"
+#include "hoard/redirect.h"
 #include "hoard/usage.h"
 #include "hoard/user_memory.h"
 #include "os/rseq.h"
@@ -19,6 +20,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/single_threaded.h>
 #include <unistd.h>
 
 const struct reap_hooks *reap_hooks;
@@ -33,10 +35,43 @@ static _Atomic(const void *) starter_is; /* that thread, by the address of its l
 static _Atomic bool started;
 static bool registered; /* the fork handlers */
 
+/* libc's lock of the list of streams, which is recursive. */
+void _IO_list_lock(void) __attribute__((weak));
+void _IO_list_unlock(void) __attribute__((weak));
+void _IO_list_resetlock(void) __attribute__((weak));
+static unsigned streams_locked; /* by the forking thread; a signal's handler may fork within a fork */
+
+/* fork in libc takes this lock after the handlers have run. Its holder, as in fflush(NULL), may wait for a
+ * thread in getline, which resizes its line and so may wait for malloc's locks. So where malloc is this
+ * library's, this lock comes before them. In a process of one thread libc takes no lock, and resets none in
+ * the child. */
+static void streams_fork_prepare(void)
+{
+    if (!redirect_on || __libc_single_threaded || _IO_list_lock == NULL) return;
+    _IO_list_lock();
+    streams_locked++;
+}
+
+static void streams_fork_parent(void)
+{
+    if (streams_locked == 0) return;
+    streams_locked--;
+    _IO_list_unlock();
+}
+
+/* fork in libc resets the lock, but not if another handler has started the second thread. */
+static void streams_fork_child(void)
+{
+    if (streams_locked != 0) _IO_list_resetlock();
+    streams_locked = 0;
+}
+
+/* Functions of shared reaps may close a stream, so their locks come before the streams'. */
 static void fork_prepare(void)
 {
     lock_fork_begin();
     if (reap_hooks != NULL) reap_hooks->fork_prepare();
+    streams_fork_prepare();
     heap_fork_prepare();
     arena_fork_prepare();
     user_memory_fork_prepare();
@@ -47,6 +82,7 @@ static void fork_parent(void)
     user_memory_fork_parent();
     arena_fork_parent();
     heap_fork_parent();
+    streams_fork_parent();
     if (reap_hooks != NULL) reap_hooks->fork_parent();
     lock_fork_end();
 }
@@ -59,6 +95,7 @@ static void fork_child(void)
     user_memory_fork_child();
     arena_fork_child();
     heap_fork_child();
+    streams_fork_child();
     if (reap_hooks != NULL) reap_hooks->fork_child();
     lock_fork_end();
     service_fork_child();
@@ -106,8 +143,8 @@ static void start_late(void)
     service_register(&purge_thread);
     service_begin();
     if (!registered) atomic_store(&service_is_due, true);
+    if (options.stats || options.leaks) report_keep_stderr();
     if (!options.stats) return;
-    report_keep_stderr();
     usage_file_start();
     atexit(report_at_exit);
 }

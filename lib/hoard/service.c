@@ -38,14 +38,14 @@ void service_begin(void)
     for (struct service *service = services; service != NULL; service = service->next) look(service);
 }
 
-/* Creates the thread on a small stack, or on a larger one if the program's thread-local storage does not
- * leave enough of it. */
+/* Creates the thread on its stack, or on a larger one if the program's thread-local storage does not leave
+ * enough of it. */
 static int create(pthread_t *thread, struct service *service)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, service->stack);
+    if (service->stack != 0) pthread_attr_setstacksize(&attributes, service->stack);
     int error = pthread_create(thread, &attributes, service->run, NULL);
     if (error == EINVAL) {
         pthread_attr_setstacksize(&attributes, 8 * MIB);

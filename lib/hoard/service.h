@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service.h: threads of the library's own.
  *
- * A service is a thread that the options ask for, or a call. Its stack is small, and it blocks all signals,
- * so that a process's signals still go to the program's threads. A slow path starts it. A child of fork has
- * no such thread until its first slow path, since most children exec; or the service starts with the child.
+ * A service is a thread that the options ask for, or a call. It blocks all signals, so that a process's
+ * signals still go to the program's threads. A slow path starts it. A child of fork has no such thread until
+ * its first slow path, since most children exec; or the service starts with the child.
  *
  * Layers above register theirs in constructors, before or after the options are read.
  */
@@ -14,7 +14,7 @@
 
 struct service {
     const char *name; /* of the thread: at most 15 characters */
-    size_t stack;     /* bytes */
+    size_t stack;     /* bytes; 0: as any thread has that the program makes, whose functions it runs */
     void *(*run)(void *);
     bool (*is_wanted)(void);       /* shall a process that has no such thread get one? */
     void (*in_forked_child)(void); /* or NULL. It must not allocate */

@@ -3,13 +3,13 @@
 #include "hoard/usage.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/named_file.h"
 #include "base/options.h"
 #include "base/process_name.h"
 #include "base/report.h"
@@ -91,13 +91,13 @@ bool usage_file_write(void)
     char name[1200];
     size_t length = strlen(given);
     if (length == 0) return false;
-    errno = ENAMETOOLONG;
-    int fd =
-        process_name(given, name, sizeof name) ? small_file_open(name, O_WRONLY | O_CREAT | O_APPEND) : -1;
+    const char *why = strerrordesc_np(ENAMETOOLONG);
+    int fd = process_name(given, name, sizeof name) ? named_file_open(name, &why) : -1;
     bool is_json = length > 5 && strcmp(given + length - 5, ".json") == 0;
     if (fd >= 0) (is_json ? put_json : put_lines)(&page);
-    if (fd < 0 || small_file_write(fd, page.text, page.size) != (ssize_t)page.size)
-        report_line("REAP_OPTIONS: stats=%.200s cannot be written: %s", name, strerrordesc_np(errno));
+    bool is_written = fd >= 0 && small_file_write_all(fd, page.text, page.size);
+    if (fd >= 0 && !is_written) why = strerrordesc_np(errno);
+    if (!is_written) report_line("REAP_OPTIONS: stats=%.200s cannot be written: %s", name, why);
     if (fd >= 0) small_file_close(fd);
     return true;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/report.h"
 #include "hoard/redirect.h"
@@ -218,18 +219,14 @@ static void set_going(struct reap *reap, unsigned depth)
     reap->going_to = (uint16_t)depth;
 }
 
-/* Ends the limits and the sharing of a reap. The thread lets go of a shared reap when that is in no tree any
- * more. A function of the reap may have entered it without leaving it: so this checks that again. */
+/* Ends the limits of a reap. A function of the reap may have entered it without leaving it: so this checks
+ * that again. */
 static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
     reap_quota_gone(reap);
-    if (!reap_is_shared(reap)) return;
-    reap_tree_remove(reap);
-    reap->parent = NULL;
-    reap_shared_end(reap);
 }
 
 /* Ends one reap that has no children any more. */
@@ -238,9 +235,10 @@ static ALIGNED void end_one(struct reap *reap, const char *call)
     ASSERT(!reap->children && !reap->cleanups);
     struct reap *parent = reap->parent;
     if (parent) reap_region_learn(reap);
-    if (UNLIKELY(reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED)))
-        end_special(reap, call);
+    unsigned special = reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED);
+    if (UNLIKELY(special != 0)) end_special(reap, call);
     reap_tree_remove(reap);
+    if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
     reap_region_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
@@ -396,10 +394,9 @@ ALIGNED void reapDestroy(void **handle)
 
 /* --- to another parent ----------------------------------------------------------------------- */
 
-int reapAdopt(void **handle, void **parent_handle)
+static enum quota_result try_to_adopt(void **handle, void **parent_handle)
 {
     HELD struct reap *reap = NULL, *parent = NULL;
-    REAP_NOT_NULL(handle, "reapAdopt");
     if (parent_handle && *parent_handle)
         reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
     else
@@ -407,9 +404,17 @@ int reapAdopt(void **handle, void **parent_handle)
     check_going(reap, "reapAdopt");
     reap_tree_adopt_begin();
     bool cycle = parent && reap_tree_is_below(parent, reap);
-    bool done = !cycle && reap_quota_adopt(reap, parent);
-    if (done) reap_tree_adopt(reap, parent);
+    enum quota_result result = cycle ? QUOTA_REFUSED : reap_quota_adopt(reap, parent);
+    if (result == QUOTA_DONE) reap_tree_adopt(reap, parent);
     reap_tree_adopt_end();
     if (cycle) errno = EINVAL;
-    return done ? 0 : -1;
+    return result;
+}
+
+int reapAdopt(void **handle, void **parent_handle)
+{
+    enum quota_result result;
+    REAP_NOT_NULL(handle, "reapAdopt");
+    while ((result = try_to_adopt(handle, parent_handle)) == QUOTA_BUSY) sched_yield();
+    return result == QUOTA_DONE ? 0 : -1;
 }

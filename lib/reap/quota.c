@@ -376,20 +376,6 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 
 /* --- setting --------------------------------------------------------------------------------- */
 
-/* Hold all shared reaps of a tree, and let them go. In between other threads may call free() for an object of
- * theirs, which would otherwise change the bytes that live. */
-static void hold_tree(struct reap *top)
-{
-    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap))
-        if (reap_is_shared(reap)) reap_shared_hold_alone(reap);
-}
-
-static void let_go_tree(struct reap *top)
-{
-    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap))
-        if (reap_is_shared(reap)) reap_shared_let_go(reap);
-}
-
 /* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
 {
@@ -473,14 +459,15 @@ static bool set(struct reap *reap, size_t bytes)
     return true;
 }
 
-bool reap_quota_set(struct reap *reap, size_t bytes)
+enum quota_result reap_quota_set(struct reap *reap, size_t bytes)
 {
+    size_t held;
     ASSERT_SOUND(reap);
     see_jump(__builtin_frame_address(0));
-    hold_tree(reap);
+    if (!reap_shared_hold_below(reap, &held)) return QUOTA_BUSY;
     bool done = set(reap, bytes);
-    let_go_tree(reap);
-    return done;
+    reap_shared_let_go_below(reap, held);
+    return done ? QUOTA_DONE : QUOTA_REFUSED;
 }
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
@@ -551,13 +538,14 @@ static bool pass_tree(struct reap *top, struct reap *from, struct reap *to)
     return true;
 }
 
-bool reap_quota_adopt(struct reap *top, const struct reap *parent)
+enum quota_result reap_quota_adopt(struct reap *top, const struct reap *parent)
 {
+    size_t held;
     struct reap *from = reap_quota_of(top) ? top->share.above : first_limiter(top);
     struct reap *to = first_limiter(parent);
-    if (from == to) return true;
-    hold_tree(top);
+    if (from == to) return QUOTA_DONE;
+    if (!reap_shared_hold_below(top, &held)) return QUOTA_BUSY;
     bool done = pass_tree(top, from, to);
-    let_go_tree(top);
-    return done;
+    reap_shared_let_go_below(top, held);
+    return done ? QUOTA_DONE : QUOTA_REFUSED;
 }

@@ -20,6 +20,8 @@
 
 const char *reapVersion(void) { return REAP_VERSION; }
 
+reap_misuse_line *reapOnMisuse(reap_misuse_line *fn) { return report_misuse_by(fn); }
+
 /* --- allocation ------------------------------------------------------------------------------ */
 
 static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &&
@@ -210,7 +212,14 @@ int reapOf(const void *pointer, void **handle)
 size_t reapTrim(void **handle, size_t keep)
 {
     HELD struct reap *reap = reap_hold(handle, "reapTrim");
-    return reap_region_trim(reap, keep);
+    reap_chunk_adopt(reap);
+    size_t before = reap->held;
+    reap_alloc_take_remote(reap);
+    size_t given = before > reap->held ? before - reap->held : 0; /* the chunk cache may have grown */
+    reap_open(reap);
+    given += reap_region_trim(reap, keep);
+    reap_close(reap);
+    return given;
 }
 
 void *reapParent(void **handle)
@@ -298,9 +307,12 @@ void *reapMove(void *object, void **from_handle, void **to_handle)
 
 int reapSetLimit(void **handle, size_t bytes)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
-    reap_alloc_take_remote(reap);
-    return reap_quota_set(reap, bytes) ? 0 : -1;
+    for (;; sched_yield()) {
+        HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
+        reap_alloc_take_remote(reap);
+        enum quota_result result = reap_quota_set(reap, bytes);
+        if (result != QUOTA_BUSY) return result == QUOTA_DONE ? 0 : -1;
+    }
 }
 
 void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)

@@ -46,12 +46,12 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
 static void set_depth(struct reap *reap, unsigned depth)
 {
     ASSERT(depth <= UINT16_MAX);
-    reap_tree_lock(reap);
+    reap_tree_lock(&reap->below);
     for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
         child->born = (uint16_t)depth;
     reap->depth = (uint16_t)depth;
     reap->flags = (uint8_t)(depth > 0 ? reap->flags | REAP_MARKED : reap->flags & ~REAP_MARKED);
-    reap_tree_unlock(reap);
+    reap_tree_unlock(&reap->below);
 }
 
 void reap_mark_forget_all(struct reap *reap) { set_depth(reap, 0); }

@@ -6,6 +6,7 @@
 
 #include "base/report.h"
 #include "hoard/malloc_fast.h"
+#include "reap/reap_tree.h"
 
 enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
 enum { ENTER_TRIES = 16 }; /* rounds to enter a shard, before the thread takes the whole reap */
@@ -20,6 +21,24 @@ static const void *this_thread(void) { return &lock_depth; }
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
+/* A tag is right while its face is on the list, and both change under the list's lock. */
+static void enlist(struct reap_face *face)
+{
+    lock_take(&faces.lock);
+    face->tag = reap_face_tag(face);
+    list_push(&faces.list, &face->node);
+    lock_give(&faces.lock);
+}
+
+static void delist(struct reap_face *face)
+{
+    lock_take(&faces.lock);
+    face->tag = 0;
+    list_remove(&face->node);
+    atomic_store_explicit(&face->table, NULL, memory_order_relaxed); /* a fork goes through the shards */
+    lock_give(&faces.lock);
+}
+
 void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face = reap_chunk_record(reap, REAP_FACE); /* more than it needs, for its address */
@@ -28,14 +47,11 @@ void reap_shared_begin(struct reap *reap)
     assert(face == reap_face(reap));
     *face = (struct reap_face){.self = face,
                                .tables = reap->tables,
-                               .tag = reap_face_tag(face),
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
     reap->tag = reap_shared_tag(reap);
     reap_first_chunk(reap)->shared = true;
-    lock_take(&faces.lock);
-    list_push(&faces.list, &face->node);
-    lock_give(&faces.lock);
+    enlist(face);
 }
 
 static bool is_held(const struct reap_face *face)
@@ -59,34 +75,20 @@ static void gather(const struct reap_face *face, bool ends)
     if (!shard_is_gathered(table)) shard_gather(table, ends);
 }
 
-/* Gathers a reap that ends, and returns its shards, which no thread looks at any more: a fork does so within
- * the list's lock. Another thread may hold the reap for a moment, to look at it. */
-static struct shard_table *take_shards(struct reap_face *face)
-{
-    bool held = is_held(face);
-    if (!held) hold(face);
-    gather(face, true);
-    struct shard_table *table = reap_face_table(face);
-    lock_take(&faces.lock);
-    atomic_store_explicit(&face->table, NULL, memory_order_relaxed);
-    lock_give(&faces.lock);
-    if (held) return table;
-    face->depth = 0;
-    give(face);
-    return table;
-}
-
+/* Another thread may hold the reap for a moment, to look at it. So this waits for the lock first. When the
+ * face is off the list, no thread comes any more. */
 void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
     ASSERT(face->tag == reap_face_tag(face) && face->reap == reap);
-    if (reap_face_table(face)) shard_end(take_shards(face));
-    lock_take(&faces.lock);
-    list_remove(&face->node);
-    lock_give(&faces.lock);
-    face->tag = 0;
+    hold(face);
+    gather(face, true);
+    struct shard_table *table = reap_face_table(face);
+    delist(face);
+    if (table) shard_end(table);
     face->self = face; /* as in reap_region_destroy */
-    if (is_held(face)) give(face);
+    face->depth = 0;
+    give(face);
 }
 
 /* --- the lock -------------------------------------------------------------------------------- */
@@ -158,28 +160,29 @@ struct reap *reap_shared_hold_lightly(void *handle, const char *call)
     return face->reap;
 }
 
-enum reap_try reap_shared_try(struct reap_face *face)
+static bool try_to_hold(struct reap_face *face)
 {
-    if (face->tag != reap_face_tag(face)) return REAP_DEAD;
     if (!is_held(face)) {
-        if (!lock_try(&face->lock)) return REAP_BUSY;
+        if (!lock_try(&face->lock)) return false;
         atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
     }
     face->depth++;
-    return REAP_HELD;
+    return true;
 }
 
-struct reap *reap_shared_hold_alone(struct reap *reap)
+bool reap_shared_try_listed(struct reap_face *face)
 {
-    struct reap_face *face = reap_face(reap);
-    bool outside = lock_depth == 0;
-    for (;; sched_yield()) { /* while another thread looks at it for a moment, or forks */
-        if (reap_shared_try(face) != REAP_HELD) continue;
-        if (!is_closed() || !outside) break;
-        reap_shared_let_go(face->reap);
-    }
-    gather(face, false);
-    return face->reap;
+    ASSERT(face->tag == reap_face_tag(face));
+    return try_to_hold(face);
+}
+
+enum reap_try reap_shared_try(struct reap_face *face)
+{
+    if (!lock_try(&faces.lock)) return REAP_BUSY;
+    bool lives = face->tag == reap_face_tag(face), held = lives && try_to_hold(face);
+    lock_give(&faces.lock);
+    if (held) return REAP_HELD;
+    return lives ? REAP_BUSY : REAP_DEAD;
 }
 
 void reap_shared_check(void *handle, const char *call) { (void)reap_shared_face(handle, call); }
@@ -199,6 +202,50 @@ void reap_shared_let_go(struct reap *reap)
     if (--face->depth > 0) return;
     shard_call_ends(reap_face_table(face), reap);
     give(face);
+}
+
+/* --- a tree ---------------------------------------------------------------------------------- */
+
+static bool hold_one(struct reap *reap, unsigned depth, void *count)
+{
+    (void)depth;
+    if (!reap_is_shared(reap)) return true;
+    if (!reap_shared_try_listed(reap_face(reap))) return false;
+    ++*(size_t *)count;
+    return true;
+}
+
+/* Reaps that this thread does not hold may have come below those that it has let go of. */
+static bool let_go_one(struct reap *reap, unsigned depth, void *count)
+{
+    (void)depth;
+    if (!reap_is_shared(reap) || !is_held(reap_face(reap))) return true;
+    reap_shared_let_go(reap);
+    return --*(size_t *)count > 0;
+}
+
+void reap_shared_let_go_below(struct reap *top, size_t count)
+{
+    if (count == 0) return;
+    reap_tree_lock(&top->below);
+    reap_tree_walk(&top->below, let_go_one, &count);
+    reap_tree_unlock(&top->below);
+}
+
+/* While all are held, no list of theirs changes. */
+bool reap_shared_hold_below(struct reap *top, size_t *count)
+{
+    *count = 0;
+    reap_tree_lock(&top->below);
+    bool all = reap_tree_walk(&top->below, hold_one, count);
+    reap_tree_unlock(&top->below);
+    if (!all) {
+        reap_shared_let_go_below(top, *count);
+        return false;
+    }
+    for (struct reap *reap = top; *count > 0 && reap; reap = reap_tree_after(top, reap))
+        if (reap != top && reap_is_shared(reap)) gather(reap_face(reap), false);
+    return true;
 }
 
 /* --- shards ---------------------------------------------------------------------------------- */

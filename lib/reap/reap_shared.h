@@ -22,8 +22,12 @@
  *     outside   a thread that holds no reap
  *
  * Invariants
- *     - a face's first line is written before any thread has the handle, and when its table of shards grows;
- *       its tag is written once more, when the reap ends
+ *     - a face's first line is written before any thread has the handle, and when its table of shards grows
+ *     - a face's tag is right exactly while the face is on the list of all faces, and changes under the
+ *       list's lock. So a thread that does not know whether a reap lives tests the tag under that lock, and
+ *       takes the reap's lock there too (reap_shared_try). A reap leaves the tree before its face leaves the
+ *       list: so a reap in a locked list of the tree has its face (reap_shared_try_listed)
+ *     - the thread that ends a reap holds it: so it waits for others that look at it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - a shared reap's own tag is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
@@ -74,7 +78,8 @@ static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
 /* Gives a new reap its face. */
 void reap_shared_begin(struct reap *reap);
 
-/* Ends a shared reap's face. If this thread holds the reap, it lets go of it. */
+/* Ends the face of a shared reap that is in no tree any more. If this thread holds the reap, it lets go of
+ * it. */
 void reap_shared_end(struct reap *reap);
 
 /* Holds, gathers and returns the reap of a shared reap's handle. Aborts when the handle is none. */
@@ -84,9 +89,6 @@ void reap_shared_let_go(struct reap *reap);
 
 /* As reap_shared_hold, for a reap that is to end: no other thread is in a call on it. */
 struct reap *reap_shared_hold_last(void *handle, const char *call);
-
-/* As reap_shared_hold, for a thread that is the only one in the reap, and may hold a lock of a later rank. */
-struct reap *reap_shared_hold_alone(struct reap *reap);
 
 /* As reap_shared_hold, but does not gather: for calls that need none of the reap's memory. */
 struct reap *reap_shared_hold_lightly(void *handle, const char *call);
@@ -105,10 +107,18 @@ size_t reap_shared_held_in_shards(const struct reap_face *face);
 /* Frees what waits for a shard's reap, if the reap is not gathered. */
 void reap_shared_drain(struct reap_face *face, const struct reap *reap);
 
-/* Holds the reap of a face without waiting: REAP_BUSY if another thread holds it, REAP_DEAD if it has
- * ended. */
+/* Holds the reap of what may be a face, without waiting. The memory can be read, and nobody gives it back
+ * meanwhile (chunk_freeze). REAP_BUSY: another thread holds the reap. REAP_DEAD: there is none. */
 enum reap_try { REAP_HELD, REAP_BUSY, REAP_DEAD };
 enum reap_try reap_shared_try(struct reap_face *face);
+
+/* The same for a reap in a list of the tree that this thread has locked. False: another thread holds it. */
+bool reap_shared_try_listed(struct reap_face *face);
+
+/* Holds and gathers all shared reaps below a reap that this thread holds or has for itself. *count is how
+ * many. False: another thread holds one of them, and this one none. */
+bool reap_shared_hold_below(struct reap *top, size_t *count);
+void reap_shared_let_go_below(struct reap *top, size_t count);
 
 /* Aborts when it is not the handle of a shared reap. */
 void reap_shared_check(void *handle, const char *call);

@@ -96,13 +96,13 @@ static void count_held_in_shards(const struct reap *reap, struct reap_stats *sta
     stats->peak_chunk_bytes += bytes;
 }
 
-/* Adds what the shards of a shared reap have, which other threads use. While one of them holds the reap, the
- * numbers are those of the whole reap alone. */
+/* Adds what the shards of a shared reap have, which other threads use. The reap is in a locked list. While
+ * another thread holds it, the numbers are those of the whole reap alone. */
 static void count_shards(const struct reap *reap, struct reap_stats *stats)
 {
     struct reap_face *face = reap_face(reap);
     struct reap_stats more;
-    if (!chunk_is_readable(face, sizeof *face) || reap_shared_try(face) != REAP_HELD) return;
+    if (!reap_shared_try_listed(face)) return;
     for (const struct reap_shard *shard = shard_first(reap_face_table(face)); shard; shard = shard->next) {
         if (shard->reap == reap) continue;
         count(shard->reap, count_others, &more);
@@ -154,30 +154,19 @@ static size_t held_by(const struct reap *reap)
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
 
-/* The sum below a reap. The thread has locked the lists on its way down, and so no reap in them ends, or gets
- * another parent. */
+static bool add_held(struct reap *reap, unsigned depth, void *bytes)
+{
+    (void)depth;
+    *(size_t *)bytes += held_by(reap);
+    return true;
+}
+
 static NOINLINE size_t held_below(struct reap *top)
 {
     size_t bytes = 0;
-    struct reap *parent = top;
-    reap_tree_lock(top);
-    for (struct reap *reap = top->children; reap || parent != top;) {
-        if (!reap) {
-            reap_tree_unlock_below(parent);
-            reap = parent->next;
-            parent = parent->parent;
-            continue;
-        }
-        bytes += held_by(reap);
-        if (reap_tree_has_children(reap)) {
-            reap_tree_lock_below(reap);
-            parent = reap;
-            reap = reap->children;
-        } else {
-            reap = reap->next;
-        }
-    }
-    reap_tree_unlock(top);
+    reap_tree_lock(&top->below);
+    reap_tree_walk(&top->below, add_held, &bytes);
+    reap_tree_unlock(&top->below);
     return bytes;
 }
 

@@ -9,8 +9,8 @@
 /* Writes a line to the trace for a reap that is cleared, or ends. */
 void reap_stats_trace(const struct reap *reap, bool ends);
 
-/* While chunks are frozen: fills in the statistics, without the children, of a reap that other threads may
- * use, and end. */
+/* Fills in the statistics, without the children, of a reap that other threads may use. All chunks are frozen,
+ * and the reap stays: it is in a locked list, or the caller's. */
 void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats);
 
 #endif

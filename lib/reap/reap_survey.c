@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_survey.c: walks over the tree of reaps, while other threads create and destroy some.
  *
- * All chunks are frozen while the walk reads a reap and the list of its children, so that their memory stays
- * even if they end. Between two reaps nothing is frozen, and whatever the walk knows may have ended. So it
- * looks at each reap of a list again before it visits it:
+ * A survey first collects what it has to show, and shows it afterwards, when it holds no lock: fn may
+ * allocate. While it collects, all chunks are frozen, and each list of reaps on the way down is locked. So
+ * each reap that it reads is alive, and stays where it is. A reap's own thread goes on meanwhile. Its chunks
+ * may come and go, and reap_stats.c checks each word of theirs before it uses the word.
  *
- *     words   | reaps to start with | mark | children of one of them | mark | children of one of those |
- *                                                                             at ^                  end ^
+ *     collected   | sight, name | sight, name | ...      a list of roots at a time, parents before children
  *
  * Thus a reap that stays, below reaps that stay, is visited once. One that comes or goes meanwhile may be
  * missing.
@@ -20,6 +20,7 @@
 
 #include "base/options.h"
 #include "base/report.h"
+#include "hoard/user_memory.h"
 #include "os/pages.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
@@ -29,37 +30,33 @@
 
 enum {
     INDENT = 2,
-    DEEP = 40,   /* levels; further ones are numbered: a tree may be very deep */
-    WORDS = 512, /* without a mapping */
-    TRIES = 1000 /* to read a list that other threads change */
+    DEEP = 40,        /* levels; further ones are numbered: a tree may be very deep */
+    ROOM = 256 * 1024 /* bytes to collect in, at first; only pages that are written take memory */
 };
 
 /* --- one reap -------------------------------------------------------------------------------- */
 
-/* The data of a reap that other threads may use, and end. It is read while all chunks are frozen, and shown
- * afterwards, because fn may allocate. */
+/* What is shown of a reap. */
 struct sight {
-    struct reap_view view;
-    char name[REAP_NAME_MAX], above[REAP_NAME_MAX];
+    struct reap_view view; /* its name is undefined until it is shown */
+    size_t size;           /* bytes, with the name */
+    size_t above;          /* the parent's sight is so many bytes before this one; 0: there is none */
+    char name[];
 };
+enum { SIGHT_MAX = sizeof(struct sight) + REAP_NAME_MAX };
 
-static bool is_reap(const struct reap *reap)
+/* Copies a name that the reap's own thread may change. Its memory may be used anew already. */
+static size_t read_name(const struct reap *reap, char *text)
 {
-    const struct reap_chunk *chunk = chunk_of(reap, NULL);
-    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap &&
-           (reap->tag == reap_tag(reap) || reap_is_shared(reap));
-}
-
-static void read_name(const struct reap *reap, char *text)
-{
-    const struct reap_name *name = reap->name;
+    const struct reap_name *name = __atomic_load_n(&reap->name, __ATOMIC_RELAXED);
     *text = '\0';
-    if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return;
-    size_t room = __atomic_load_n(&name->room, __ATOMIC_RELAXED); /* once: the memory may be used anew */
+    if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return 0;
+    size_t room = __atomic_load_n(&name->room, __ATOMIC_RELAXED); /* once: it may change */
     if (room >= REAP_NAME_MAX) room = REAP_NAME_MAX - 1;
-    if (!interned_is(name) && !chunk_is_readable(name->text, room)) return;
+    if (!interned_is(name) && !chunk_is_readable(name->text, room)) return 0;
     memcpy(text, name->text, room);
     text[room] = '\0';
+    return strlen(text);
 }
 
 static double age_of(const struct reap *reap)
@@ -68,262 +65,135 @@ static double age_of(const struct reap *reap)
     return made != 0 && made <= now ? (double)(now - made) : -1;
 }
 
-static void read_sight(struct reap *reap, struct sight *sight)
+/* --- collecting ------------------------------------------------------------------------------ */
+
+struct survey {
+    char *bytes;
+    size_t room, used;
+    size_t last; /* the sight collected last */
+    unsigned top; /* depth of the first reaps of a walk */
+};
+
+static struct sight *sight_at(const struct survey *survey, size_t at)
 {
-    struct reap *parent = reap->parent;
-    bool is_below = parent && is_reap(parent);
-    sight->view = (struct reap_view){.reap = reap_handle(reap),
-                                     .parent = is_below ? reap_handle(parent) : NULL,
-                                     .name = sight->name,
-                                     .age = age_of(reap)};
+    return (struct sight *)(void *)(survey->bytes + at);
+}
+
+/* The place of the sight of a reap's parent: above the last one, as far as the depths say. */
+static size_t parent_of(const struct survey *survey, unsigned depth)
+{
+    size_t at = survey->last;
+    while (sight_at(survey, at)->view.depth >= depth) at -= sight_at(survey, at)->above;
+    return at;
+}
+
+/* False: there is no room. */
+static bool collect(struct reap *reap, unsigned depth, void *arg)
+{
+    struct survey *survey = arg;
+    if (survey->room - survey->used < SIGHT_MAX) return false;
+    struct sight *sight = sight_at(survey, survey->used);
+    depth += survey->top;
+    *sight = (struct sight){.view = {.reap = reap_handle(reap),
+                                     .parent = reap->parent ? reap_handle(reap->parent) : NULL,
+                                     .age = age_of(reap),
+                                     .depth = depth}};
+    if (depth > 0) {
+        size_t above = parent_of(survey, depth);
+        sight->above = survey->used - above;
+        sight_at(survey, above)->view.stats.children++;
+    }
     reap_stats_of_others(reap, &sight->view.stats);
-    read_name(reap, sight->name);
-    sight->above[0] = '\0';
-    if (is_below) read_name(parent, sight->above);
-}
-
-/* --- a list of children ---------------------------------------------------------------------- */
-
-/* Where reaps are noted: as many as there is room for, and the count of all. */
-struct list_of_reaps {
-    struct reap **reaps;
-    size_t count, room;
-};
-
-static void note(struct list_of_reaps *list, struct reap *reap)
-{
-    if (list->count < list->room) list->reaps[list->count] = reap;
-    list->count++;
-}
-
-static bool is_child(const struct reap *reap, const struct reap *parent)
-{
-    return is_reap(reap) && __atomic_load_n(&reap->parent, __ATOMIC_RELAXED) == parent;
-}
-
-static struct reap *load(struct reap *const *link) { return __atomic_load_n(link, __ATOMIC_RELAXED); }
-
-/* Is this the end of the list? A reap may have left it, and may be about to come in again at its beginning:
- * then it has no next one either, and none before it. */
-static bool is_last(const struct reap *reap, const struct reap *parent)
-{
-    return !load(&reap->next) && (load(&reap->prev) || load(&parent->children) == reap);
-}
-
-/* Forgets the last reaps that have left the list. A reap in a list is alive. So `gone`, to which the last
- * one's link leads, has left it; and if the link still leads there, the last one has, too. */
-static void step_back(struct list_of_reaps *list, const struct reap *parent, const struct reap *gone)
-{
-    if (list->count > 0 && load(&list->reaps[list->count - 1]->next) == gone) list->count--;
-    while (list->count > 0 && !is_child(list->reaps[list->count - 1], parent)) list->count--;
-}
-
-/* Frozen: notes the children of a reap. Some may be noted twice. Stops where there is no room. */
-static void list_children(const struct reap *parent, struct list_of_reaps *list)
-{
-    for (unsigned tries = 0; list->count <= list->room;) {
-        const struct reap *last = list->count > 0 ? list->reaps[list->count - 1] : NULL;
-        struct reap *child = load(last ? &last->next : &parent->children);
-        if (child && is_child(child, parent)) {
-            if (list->count == list->room) {
-                list->count++;
-                return;
-            }
-            note(list, child);
-        } else {
-            if (!child && (!last || (is_child(last, parent) && is_last(last, parent)))) return;
-            if (++tries == TRIES || !is_reap(parent)) return;
-            step_back(list, parent, child);
-        }
-    }
-}
-
-/* Leaves out what is there twice. The table has room for twice as many. */
-static void leave_out_doubles(struct list_of_reaps *list, struct reap **table, size_t size)
-{
-    size_t count = 0;
-    memset(table, 0, size * sizeof *table);
-    for (size_t i = 0; i < list->count; i++) {
-        size_t at = (uintptr_t)list->reaps[i] / CHUNK_MIN * 0x9e3779b97f4a7c15u % size;
-        while (table[at] && table[at] != list->reaps[i]) at = (at + 1) % size;
-        if (table[at]) continue;
-        table[at] = list->reaps[count++] = list->reaps[i];
-    }
-    list->count = count;
-}
-
-/* --- the walk -------------------------------------------------------------------------------- */
-
-/* Before the children of a reap: where the walk is in the list that has the reap. */
-struct mark {
-    size_t start, at, end;
-    struct reap *parent;
-};
-enum { MARK = sizeof(struct mark) / sizeof(void *) };
-
-struct walk {
-    struct reap **words;
-    size_t room;
-    size_t start, at, end; /* of the innermost list: its first reap, the next one to visit, behind the last */
-    struct reap *parent;   /* of these reaps; undefined at depth 0 */
-    unsigned depth;
-    struct sight sight;
-    struct reap *few[WORDS];
-};
-
-static void begin(struct walk *walk)
-{
-    walk->words = walk->few;
-    walk->room = WORDS;
-    walk->start = walk->at = walk->end = 0;
-    walk->parent = NULL;
-    walk->depth = 0;
-}
-
-static void end(struct walk *walk)
-{
-    if (walk->words != walk->few) pages_unmap(walk->words, walk->room * sizeof(void *));
-}
-
-static bool grow(struct walk *walk, size_t needs)
-{
-    size_t room = walk->room;
-    while (room < needs) room *= 2;
-    size_t bytes = align_up(room * sizeof(void *), PAGE);
-    struct reap **words = pages_map(bytes, PAGE);
-    if (!words) return false;
-    memcpy(words, walk->words, walk->end * sizeof(void *));
-    end(walk);
-    walk->words = words;
-    walk->room = bytes / sizeof(void *);
+    sight->size = align_up(sizeof *sight + read_name(reap, sight->name) + 1, _Alignof(struct sight));
+    survey->last = survey->used;
+    survey->used += sight->size;
     return true;
 }
 
-/* The room for the children of the reap that the walk visits: behind a mark. A third of it is for them, as
- * leave_out_doubles needs the rest. */
-static struct list_of_reaps room_for_list(const struct walk *walk)
+/* A reap that stays because the caller uses it, or because of the frozen user memory it is in. */
+static bool collect_tree(struct reap *top, struct survey *survey)
 {
-    size_t start = walk->end + MARK;
-    return (struct list_of_reaps){.reaps = walk->words + start,
-                                  .room = walk->room > start ? (walk->room - start) / 3 : 0};
+    survey->top = 0;
+    if (!collect(top, 0, survey)) return false;
+    survey->top = 1;
+    reap_tree_lock_below(&top->below);
+    bool done = reap_tree_walk(&top->below, collect, survey);
+    reap_tree_unlock_below(&top->below);
+    survey->top = 0;
+    return done;
 }
 
-static bool grow_for(struct walk *walk, const struct list_of_reaps *list)
+static bool collect_list(struct reap_list *roots, struct survey *survey)
 {
-    return grow(walk,
-                walk->end + MARK + 3 * (list->count > list->room * 2 ? list->count : list->room * 2) + 3);
+    reap_tree_lock_below(roots);
+    bool done = reap_tree_walk(roots, collect, survey);
+    reap_tree_unlock_below(roots);
+    return done;
 }
 
-/* Reads a reap, and the list of its children. *is false: it has ended, or moved. Returns false when there is
- * no memory for the list. */
-static bool look_at(struct walk *walk, struct reap *reap, struct list_of_reaps *children, bool *is)
-{
-    for (;;) {
-        *children = room_for_list(walk);
-        chunk_freeze();
-        *is = walk->depth == 0 ? is_reap(reap) : is_child(reap, walk->parent);
-        if (*is) {
-            read_sight(reap, &walk->sight);
-            list_children(reap, children);
-        }
-        chunk_thaw();
-        if (children->count <= children->room) break;
-        if (!grow_for(walk, children)) return false;
-    }
-    size_t size = 2 * children->count;
-    if (children->count > 1) leave_out_doubles(children, children->reaps + children->room, size);
-    walk->sight.view.depth = walk->depth;
-    walk->sight.view.stats.children = children->count;
-    return true;
-}
-
-static void go_down(struct walk *walk, struct reap *reap, const struct list_of_reaps *children)
-{
-    struct mark mark = {walk->start, walk->at, walk->end, walk->parent};
-    memcpy(walk->words + walk->end, &mark, sizeof mark);
-    walk->start = walk->at = walk->end + MARK;
-    walk->end = walk->at + children->count;
-    walk->parent = reap;
-    walk->depth++;
-    ASSERT(walk->words + walk->at == children->reaps && walk->end <= walk->room);
-}
-
-static void go_up(struct walk *walk)
-{
-    struct mark mark;
-    memcpy(&mark, walk->words + walk->start - MARK, sizeof mark);
-    walk->start = mark.start;
-    walk->at = mark.at;
-    walk->end = mark.end;
-    walk->parent = mark.parent;
-    walk->depth--;
-}
-
-/* What a walk calls for each reap. */
-typedef int see_reap(const struct sight *sight, void *arg);
-
-/* Visits the reaps of the first list and all below them in preorder, newest children first, without
- * recursion. Returns what `see` returned last, or -1 and ENOMEM. */
-static int visit_all(struct walk *walk, see_reap *see, void *arg)
-{
-    struct list_of_reaps children;
-    bool is;
-    for (;;) {
-        while (walk->at == walk->end) {
-            if (walk->depth == 0) return 0;
-            go_up(walk);
-        }
-        struct reap *reap = walk->words[walk->at++];
-        if (!look_at(walk, reap, &children, &is)) return -1;
-        if (!is) continue;
-        int result = see(&walk->sight, arg);
-        if (result != 0) return result;
-        if (children.count > 0) go_down(walk, reap, &children);
-    }
-}
-
-static int walk_tree(struct reap *top, see_reap *see, void *arg)
-{
-    struct walk walk;
-    begin(&walk);
-    walk.words[walk.end++] = top;
-    int result = visit_all(&walk, see, arg);
-    end(&walk);
-    return result;
-}
-
-static int note_root(void *memory, size_t size, void *arg)
+static int collect_users_root(void *memory, size_t size, void *survey)
 {
     const struct reap_chunk *chunk = memory;
     (void)size;
     if (!reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner) || chunk->owner->parent)
         return 0;
-    note(arg, chunk->owner);
-    return 0;
+    return !collect_tree(chunk->owner, survey);
 }
 
-/* Makes all roots the first list. False: no memory. */
-static bool list_roots(struct walk *walk)
+/* Collects what is below a reap. NULL: the nth list of roots, or (ROOT_LISTS) the roots in user memory.
+ * False: there is no room. */
+static bool collect_all(struct survey *survey, struct reap *top, unsigned n)
 {
-    for (;;) {
-        struct list_of_reaps roots = {.reaps = walk->words, .room = walk->room};
-        chunk_freeze();
-        chunk_walk(note_root, &roots);
-        chunk_thaw();
-        if (roots.count <= roots.room) {
-            walk->end = roots.count;
-            return true;
-        }
-        if (!grow(walk, 2 * roots.count)) return false;
+    bool done;
+    survey->used = survey->top = 0;
+    if (!top && n < ROOT_LISTS && !reap_tree_is_any(&reap_roots[n].list)) return true;
+    chunk_freeze();
+    if (top)
+        done = collect_tree(top, survey);
+    else if (n < ROOT_LISTS)
+        done = collect_list(&reap_roots[n].list, survey);
+    else
+        done = user_memory_walk(collect_users_root, survey) == 0;
+    chunk_thaw();
+    return done;
+}
+
+/* --- showing --------------------------------------------------------------------------------- */
+
+/* What is called for each reap. */
+typedef int see_reap(const struct sight *sight, void *arg);
+
+static int show_all(const struct survey *survey, see_reap *see, void *arg)
+{
+    int result = 0;
+    for (size_t at = 0; at < survey->used && result == 0; at += sight_at(survey, at)->size) {
+        struct sight *sight = sight_at(survey, at);
+        sight->view.name = sight->name;
+        result = see(sight, arg);
     }
+    return result;
 }
 
-static int walk_all(see_reap *see, void *arg)
+static bool make_room(struct survey *survey, size_t room)
 {
-    struct walk walk;
-    begin(&walk);
-    int result = list_roots(&walk) ? visit_all(&walk, see, arg) : -1;
-    end(&walk);
+    if (survey->bytes) pages_unmap(survey->bytes, survey->room);
+    survey->bytes = pages_map(room, PAGE);
+    survey->room = room;
+    return survey->bytes != NULL;
+}
+
+/* Shows a tree, or all (NULL). Returns what `see` returned last, or -1 and ENOMEM. */
+static int walk(struct reap *top, see_reap *see, void *arg)
+{
+    struct survey survey = {NULL, 0, 0, 0, 0};
+    int result = 0;
+    bool is_room = make_room(&survey, ROOM);
+    for (unsigned n = 0; is_room && result == 0 && n <= (top ? 0 : ROOT_LISTS); n++) {
+        while (is_room && !collect_all(&survey, top, n)) is_room = make_room(&survey, 2 * survey.room);
+        if (is_room) result = show_all(&survey, see, arg);
+    }
+    if (!is_room) return -1;
+    pages_unmap(survey.bytes, survey.room);
     return result;
 }
 
@@ -332,7 +202,8 @@ static int walk_all(see_reap *see, void *arg)
 /* Writes the line of a reap that is left at exit, when the program's standard error may be closed already. */
 static int say_left(const struct sight *sight, void *arg)
 {
-    const char *name = sight->name, *above = sight->above;
+    const struct sight *parent = (const void *)((const char *)sight - sight->above);
+    const char *name = sight->name, *above = parent != sight ? parent->name : "";
     const struct reap_stats *stats = &sight->view.stats;
     (void)arg;
     report_end();
@@ -378,25 +249,20 @@ static bool left_at_exit;
 
 __attribute__((destructor)) static void say_all_left(void)
 {
-    if (left_at_exit && walk_all(say_left, NULL) != 0)
+    if (left_at_exit && walk(NULL, say_left, NULL) != 0)
         report_line("never destroyed: there is no memory to list all reaps");
 }
 
-void reap_survey_start(void)
-{
-    if (!options.leaks) return;
-    report_keep_stderr();
-    left_at_exit = true;
-}
+void reap_survey_start(void) { left_at_exit = options.leaks; }
 
 /* Walks a tree, or all. Functions may be cancellation points, and a shared reap is held. */
 static int survey(void **handle, const char *call, see_reap *see, void *arg)
 {
     int state, result;
-    if (!handle) return walk_all(see, arg);
+    if (!handle) return walk(NULL, see, arg);
     HELD struct reap *reap = reap_hold(handle, call);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    result = walk_tree(reap, see, arg);
+    result = walk(reap, see, arg);
     pthread_setcancelstate(state, NULL);
     return result;
 }

@@ -3,13 +3,13 @@
 #include "reap/reap_trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/named_file.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "base/small_file.h"
@@ -28,9 +28,9 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int open_to_keep(const char *path)
+static int open_to_keep(const char *path, const char **why)
 {
-    int fd = small_file_open(path, O_WRONLY | O_CREAT | O_APPEND);
+    int fd = named_file_open(path, why);
     int high = fd < 0 ? -1 : small_file_keep(fd);
     if (high < 0) return fd;
     small_file_close(fd);
@@ -47,10 +47,10 @@ void reap_trace_start(void)
     if (!fits) size = sizeof path - 1;
     memcpy(path, options.trace, size);
     path[size] = '\0';
-    errno = ENAMETOOLONG;
-    if (fits) file = open_to_keep(path);
+    const char *why = strerrordesc_np(ENAMETOOLONG);
+    if (fits) file = open_to_keep(path, &why);
     if (file < 0 || fstat(file, &is) != 0) {
-        report_line("REAP_OPTIONS: trace=%.200s cannot be opened: %s", path, strerrordesc_np(errno));
+        report_line("REAP_OPTIONS: trace=%.200s cannot be opened: %s", path, why);
         return;
     }
     device = is.st_dev;
@@ -66,6 +66,13 @@ static bool is_open(void)
     return fstat(file, &is) == 0 && is.st_dev == device && is.st_ino == inode;
 }
 
+/* Of threads that come here at once, one says so. */
+static COLD void end(const char *why)
+{
+    if (__atomic_exchange_n(&reap_trace_on, false, __ATOMIC_RELAXED))
+        report_line("REAP_OPTIONS: trace: %s, so the trace ends here", why);
+}
+
 static void line(const char *event, const struct reap *reap, const char *rest)
 {
     char text[512];
@@ -75,7 +82,10 @@ static void line(const char *event, const struct reap *reap, const char *rest)
                              (unsigned long long)(now_us() - start_us), event,
                              reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);
     text[n++] = '\n';
-    if (is_open() && small_file_write(file, text, n) < 0) reap_trace_on = false; /* a full disk, for one */
+    if (!is_open())
+        end("the program has closed the file");
+    else if (!small_file_write_all(file, text, n))
+        end(strerrordesc_np(errno));
     errno = saved;
 }
 

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "arena/sizeclass.h"
 #include "base/lock.h"
 
 enum { SPINS = 64 }; /* tries before a waiter offers its processor */
@@ -11,21 +12,21 @@ enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 unsigned reap_tree_generation = 1;
 
 /* Rebuilds prev from next, after a fork has left behind the thread that was changing the list. */
-static void mend(struct reap *parent)
+static void mend(struct reap_list *list)
 {
     struct reap *prev = NULL;
-    ASSERT(parent->lock == reap_tree_generation);
-    for (struct reap *child = parent->children; child; prev = child, child = child->next) child->prev = prev;
+    ASSERT(list->lock == reap_tree_generation);
+    for (struct reap *reap = list->first; reap; prev = reap, reap = reap->next) reap->prev = prev;
 }
 
-void reap_tree_wait(struct reap *parent)
+void reap_tree_wait(struct reap_list *list)
 {
     for (unsigned spins = 0;; spins++) {
-        unsigned value = atomic_load_explicit(&parent->lock, memory_order_relaxed);
+        unsigned value = atomic_load_explicit(&list->lock, memory_order_relaxed);
         if (value != reap_tree_generation &&
-            atomic_compare_exchange_weak_explicit(&parent->lock, &value, reap_tree_generation,
+            atomic_compare_exchange_weak_explicit(&list->lock, &value, reap_tree_generation,
                                                   memory_order_acquire, memory_order_relaxed)) {
-            if (value != 0) mend(parent);
+            if (value != 0) mend(list);
             return;
         }
         if (spins < SPINS)
@@ -33,6 +34,65 @@ void reap_tree_wait(struct reap *parent)
         else
             sched_yield();
     }
+}
+
+/* --- roots ----------------------------------------------------------------------------------- */
+
+struct root_list reap_roots[ROOT_LISTS];
+
+/* NULL: the reap is in user memory. */
+static struct reap_list *list_of_root(const struct reap *reap)
+{
+    if (reap_first_chunk(reap)->is_users) return NULL;
+    return &reap_roots[(uintptr_t)reap / SUPERBLOCK % ROOT_LISTS].list;
+}
+
+void reap_tree_add_root(struct reap *reap)
+{
+    struct reap_list *list = list_of_root(reap);
+    if (!list) return;
+    reap_tree_lock(list);
+    reap_tree_push(list, reap);
+    reap_tree_unlock(list);
+}
+
+void reap_tree_remove_root(struct reap *reap)
+{
+    struct reap_list *list = list_of_root(reap);
+    if (!list) return;
+    reap_tree_lock(list);
+    reap_tree_unlink(list, reap);
+    reap_tree_unlock(list);
+}
+
+/* --- walks ----------------------------------------------------------------------------------- */
+
+bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
+                    void *arg)
+{
+    unsigned depth = 0;
+    struct reap *reap = list->first;
+    while (reap) {
+        bool goes_on = fn(reap, depth, arg);
+        struct reap *next = NULL;
+        if (goes_on && reap_tree_has_children(reap)) {
+            reap_tree_lock_below(&reap->below);
+            next = reap->children;
+            if (!next) reap_tree_unlock_below(&reap->below);
+        }
+        if (next) {
+            reap = next;
+            depth++;
+            continue;
+        }
+        for (; depth > 0 && (!goes_on || !reap->next); depth--) {
+            reap = reap->parent;
+            reap_tree_unlock_below(&reap->below);
+        }
+        if (!goes_on) return false;
+        reap = reap->next;
+    }
+    return true;
 }
 
 struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
@@ -46,29 +106,39 @@ struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
 struct reap *reap_tree_newest(struct reap *parent, unsigned depth)
 {
     if (!reap_tree_has_children(parent)) return NULL;
-    reap_tree_lock(parent);
+    reap_tree_lock(&parent->below);
     struct reap *newest = parent->children;
     ASSERT(!newest || newest->parent == parent);
     if (newest && newest->born < depth) newest = NULL;
-    reap_tree_unlock(parent);
+    reap_tree_unlock(&parent->below);
     return newest;
 }
 
 size_t reap_tree_count(struct reap *parent)
 {
     size_t count = 0;
-    reap_tree_lock(parent);
+    reap_tree_lock(&parent->below);
     for (const struct reap *child = parent->children; child; child = child->next) count++;
-    reap_tree_unlock(parent);
+    reap_tree_unlock(&parent->below);
     return count;
 }
 
 /* --- adopting -------------------------------------------------------------------------------- */
 
-static SPARSE struct reap adopters; /* no reap: adopting threads take its lock */
+static struct reap_list adopters; /* an empty one: adopting threads take its lock */
 
-void reap_tree_adopt_begin(void) { reap_tree_lock(&adopters); }
-void reap_tree_adopt_end(void) { reap_tree_unlock(&adopters); }
+void reap_tree_adopt_begin(void)
+{
+    ASSERT(lock_rank_is_next(RANK_ADOPTERS));
+    lock_note_rank(RANK_ADOPTERS, 1);
+    reap_tree_lock_below(&adopters);
+}
+
+void reap_tree_adopt_end(void)
+{
+    lock_note_rank(RANK_ADOPTERS, -1);
+    reap_tree_unlock_below(&adopters);
+}
 
 void reap_tree_adopt(struct reap *reap, struct reap *parent)
 {

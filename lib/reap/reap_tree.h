@@ -4,9 +4,15 @@
  *     parent ── children ──> newest ──next──> ... ──next──> oldest
  *                                   <──prev──     <──prev──
  *
- * Each reap has a lock for its list of children, so that several threads may create and destroy
- * children of one parent. A thread holds it for a few instructions, and calls nothing meanwhile, so
- * other threads spin for it.
+ * Each reap has a lock for its list of children, so that several threads may create and destroy children of
+ * one parent. The roots are in lists too: in one of ROOT_LISTS, by the 64 KiB in which they lie, so that each
+ * heap id's roots have lists of their own. Roots in user memory are in no list, because other processes may
+ * share that memory; user_memory.h finds them.
+ *
+ * A reap that is in a locked list stays there, and stays alive: it leaves the list before anything of it
+ * ends. A thread that changes a list holds its lock for a few instructions, and calls nothing meanwhile. A
+ * thread that walks (reap_tree_walk) locks the lists on its way down. Others spin for it, and then offer
+ * their processor.
  *
  * Fork: the child may inherit a lock that was held by a thread which the child does not have. So a held
  * lock's value is the generation of the process, which each fork raises in the child. An older value means
@@ -15,9 +21,9 @@
  * also tells whether the thread that was ending a reap (REAP_ENDING) is there: a child that another thread
  * was destroying is whole until it is off the list, and its parent may end it.
  *
- * Lock rank: the one lock of all adopting threads; then a parent's lock. Under the latter nothing is called
- * or locked, but for the locks of reaps further down (reapHeldBytes): a reap that is in a locked list stays
- * there, and stays alive.
+ * Lock rank: the one lock of all adopting threads; then a list's lock. Under the latter nothing is locked,
+ * but the lists of reaps further down. A walk may have frozen all chunks before (chunk_freeze): who holds a
+ * list's lock otherwise waits for nothing. It may try a shared reap's lock, but not wait for it.
  */
 #ifndef REAP_TREE_H
 #define REAP_TREE_H
@@ -27,48 +33,73 @@
 #include "base/lock.h"
 #include "region/reap_chunk.h"
 
+enum { ROOT_LISTS = 64 };
+struct root_list {
+    _Alignas(64) struct reap_list list;
+};
+extern struct root_list reap_roots[ROOT_LISTS];
+
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
 
 /* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
-void reap_tree_wait(struct reap *parent);
-
-/* The rank of a parent's lock. The lock of adopting threads lies in a parent that is no reap and has no
- * tag. */
-static inline enum lock_rank reap_tree_rank(const struct reap *parent)
-{
-    return parent->tag != 0 ? RANK_CHILDREN : RANK_ADOPTERS;
-}
+void reap_tree_wait(struct reap_list *list);
 
 /* Locks the list of children of a reap that is in a list which this thread has locked. */
-static inline void reap_tree_lock_below(struct reap *parent)
+static inline void reap_tree_lock_below(struct reap_list *list)
 {
     unsigned unlocked = 0, generation = reap_tree_generation;
-    if (__libc_single_threaded && atomic_load_explicit(&parent->lock, memory_order_relaxed) == 0)
-        atomic_store_explicit(&parent->lock, generation, memory_order_relaxed);
-    else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&parent->lock, &unlocked, generation,
+    if (__libc_single_threaded && atomic_load_explicit(&list->lock, memory_order_relaxed) == 0)
+        atomic_store_explicit(&list->lock, generation, memory_order_relaxed);
+    else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&list->lock, &unlocked, generation,
                                                                memory_order_acquire, memory_order_relaxed)))
-        reap_tree_wait(parent);
+        reap_tree_wait(list);
 }
 
-static inline void reap_tree_unlock_below(struct reap *parent)
+static inline void reap_tree_unlock_below(struct reap_list *list)
 {
-    ASSERT(parent->lock == reap_tree_generation || lock_ranks_are_lost());
-    atomic_store_explicit(&parent->lock, 0, memory_order_release);
+    ASSERT(list->lock == reap_tree_generation || lock_ranks_are_lost());
+    atomic_store_explicit(&list->lock, 0, memory_order_release);
 }
 
-/* Locks a parent's list of children. A process with one thread needs no atomic instruction. */
-static inline void reap_tree_lock(struct reap *parent)
+/* Locks a list. A process with one thread needs no atomic instruction. */
+static inline void reap_tree_lock(struct reap_list *list)
 {
-    ASSERT(lock_rank_is_next(reap_tree_rank(parent)));
-    lock_note_rank(reap_tree_rank(parent), 1);
-    reap_tree_lock_below(parent);
+    ASSERT(lock_rank_is_next(RANK_CHILDREN));
+    lock_note_rank(RANK_CHILDREN, 1);
+    reap_tree_lock_below(list);
 }
 
-static inline void reap_tree_unlock(struct reap *parent)
+static inline void reap_tree_unlock(struct reap_list *list)
 {
-    lock_note_rank(reap_tree_rank(parent), -1);
-    reap_tree_unlock_below(parent);
+    lock_note_rank(RANK_CHILDREN, -1);
+    reap_tree_unlock_below(list);
 }
+
+static inline void reap_tree_push(struct reap_list *list, struct reap *reap)
+{
+    struct reap *head = list->first;
+    ASSERT(head != reap && (!head || head->parent == reap->parent));
+    reap->next = head;
+    if (head) head->prev = reap;
+    atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
+    __atomic_store_n(&list->first, reap, __ATOMIC_RELAXED);
+}
+
+static inline void reap_tree_unlink(struct reap_list *list, struct reap *reap)
+{
+    struct reap *next = reap->next, *prev = reap->prev;
+    ASSERT(prev ? prev->next == reap : list->first == reap);
+    ASSERT(!next || (next->parent == reap->parent && next->prev == reap));
+    if (next) next->prev = prev;
+    if (prev)
+        prev->next = next;
+    else
+        __atomic_store_n(&list->first, next, __ATOMIC_RELAXED);
+}
+
+/* Lists a reap that has no parent; takes it from its list. */
+void reap_tree_add_root(struct reap *reap);
+void reap_tree_remove_root(struct reap *reap);
 
 /* Makes child the newest child of parent, which may be NULL, and returns the parent's flags. The child is
  * born at the depth of the parent's open marks, which changes under the lock (reap_mark.c). */
@@ -76,36 +107,36 @@ static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
     ASSERT(child != parent && child->tag != 0);
     child->parent = parent;
-    if (!parent) return 0;
-    reap_tree_lock(parent);
+    if (!parent) {
+        reap_tree_add_root(child);
+        return 0;
+    }
+    reap_tree_lock(&parent->below);
     unsigned flags = parent->flags;
     if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
-    struct reap *head = parent->children;
-    ASSERT(head != child && (!head || head->parent == parent));
-    child->next = head;
-    if (head) head->prev = child;
-    atomic_signal_fence(memory_order_release); /* whole at every moment: see Fork */
-    __atomic_store_n(&parent->children, child, __ATOMIC_RELAXED);
-    reap_tree_unlock(parent);
+    reap_tree_push(&parent->below, child);
+    reap_tree_unlock(&parent->below);
     return flags;
 }
 
-/* Takes a child from its parent, if it has one. */
-static inline void reap_tree_remove(struct reap *child)
+/* Takes a reap from the list that it is in. */
+static inline void reap_tree_remove(struct reap *reap)
 {
-    struct reap *parent = child->parent;
-    if (!parent) return;
-    reap_tree_lock(parent);
-    struct reap *next = child->next, *prev = child->prev;
-    ASSERT(prev ? prev->next == child : parent->children == child);
-    ASSERT(!next || (next->parent == parent && next->prev == child));
-    if (next) next->prev = prev;
-    if (prev)
-        prev->next = next;
-    else
-        __atomic_store_n(&parent->children, next, __ATOMIC_RELAXED);
-    reap_tree_unlock(parent);
+    struct reap *parent = reap->parent;
+    if (!parent) {
+        reap_tree_remove_root(reap);
+        return;
+    }
+    reap_tree_lock(&parent->below);
+    reap_tree_unlink(&parent->below, reap);
+    reap_tree_unlock(&parent->below);
 }
+
+/* Calls fn for the reaps of a locked list, newest first, and for all below each: parents before their
+ * children. A reap's list is locked while its children are visited. depth is 0 in the list itself. Stops when
+ * fn returns false, and returns false. */
+bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
+                    void *arg);
 
 /* Takes the chunk that the parent keeps for its next child. NULL: none. */
 static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
@@ -149,10 +180,16 @@ void reap_tree_adopt_end(void);
 /* Is a reap equal to top, or below it? */
 bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
-/* Are there children? The answer may be old at once, if other threads create or destroy some. */
+/* Is a reap in the list? Has a reap children? The answer may be old at once, if other threads create or
+ * destroy some. */
+static inline bool reap_tree_is_any(const struct reap_list *list)
+{
+    return __atomic_load_n(&list->first, __ATOMIC_RELAXED) != NULL;
+}
+
 static inline bool reap_tree_has_children(const struct reap *parent)
 {
-    return __atomic_load_n(&parent->children, __ATOMIC_RELAXED) != NULL;
+    return reap_tree_is_any(&parent->below);
 }
 
 /* The newest child if it was born at this depth or deeper, or NULL. Other threads may be destroying an older

@@ -11,7 +11,10 @@
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 16, "an object that shares a chunk must not fill it");
 
-enum { LOOKS = 64 }; /* chunks that carved_bytes() looks at, at most */
+enum {
+    LOOKS = 64,          /* chunks that carved_bytes() looks at, at most */
+    DOUBLES = 128 * 1024 /* bytes; up to this size a chunk may double a reap with free blocks too */
+};
 
 bool reap_instrumented;
 
@@ -227,15 +230,15 @@ static size_t carved_bytes(const struct reap *reap, size_t enough)
 }
 
 /* The next chunk's bytes: about as many as live in regular chunks, so that a new chunk doubles the reap (8,
- * 8, 16, 32 KiB ...). A reap that has shrunk starts small again. A reap with much free memory, in which no
- * block fits, grows by little. */
+ * 8, 16, 32 KiB ...). A reap that has shrunk starts small again. A big reap with free blocks, of which none
+ * fits, grows by an eighth. */
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE;
     size_t max = UNLIKELY(reap->flags & REAP_SOURCED) ? reap->source.max_chunk : REAP_MAX_SIZE;
-    size_t have = carved_bytes(reap, 2 * max);
+    size_t part = reap->freelists_used || reap->draining > 0 ? 8 : 2, have = carved_bytes(reap, part * max);
     if (size > max) size = max;
-    while (size < max && size <= have / 2) size *= 2;
+    while (size < max && size <= have / (size < DOUBLES ? 2 : part)) size *= 2;
     ASSERT(is_power_of_two(size) && size <= max);
     return size;
 }

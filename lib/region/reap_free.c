@@ -263,16 +263,24 @@ static bool rest_is_free(const struct reap *reap)
 
 /* An empty current chunk stays while the other chunks are at least half as big: otherwise each object that
  * comes and goes at a chunk's border would cost a chunk. */
-void reap_free_settle(struct reap *reap)
+static void settle(struct reap *reap, bool may_stay)
 {
     struct reap_chunk *chunk = reap->current;
     if (!chunk || chunk == reap_first_chunk(reap) || chunk->pinned) return;
     if (reap->bump != reap_address(chunk, chunk->first)) return;
     ASSERT(reap_chunk_live(chunk) == chunk->end_unit - chunk->first);
     size_t others = reap->held - reap->spare_bytes - chunk->size;
-    if (chunk->size / 2 <= others && !rest_is_free(reap)) return;
+    if (may_stay && chunk->size / 2 <= others && !rest_is_free(reap)) return;
     reap_chunk_forget_sweep(chunk);
     reap_chunk_release(reap, chunk);
+}
+
+void reap_free_settle(struct reap *reap) { settle(reap, true); }
+
+void reap_free_trim(struct reap *reap)
+{
+    if (reap->freelists_used && !(reap->flags & REAP_MARKED)) drain_all(reap);
+    settle(reap, false);
 }
 
 static void drain_chunk(struct reap *reap, struct reap_chunk *chunk)

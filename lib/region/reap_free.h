@@ -140,6 +140,10 @@ static inline bool reap_free_known(struct reap *reap, void *object)
 /* Gives the current chunk back when it is empty and too big beside the rest of the reap. */
 void reap_free_settle(struct reap *reap);
 
+/* Drains all chunks, so that each loses objects until the reap needs it, and gives back an empty current
+ * chunk. */
+void reap_free_trim(struct reap *reap);
+
 /* Dissolves all blocks of a regular chunk from a unit on, where a block or the hole starts. It leaves no bit
  * there, and the units count as live, as those of a hole do. */
 void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);

@@ -166,6 +166,12 @@ struct reap_share {
     void *arg;
 };
 
+/* Reaps in a list, newest first, and its lock: see reap_tree.h. */
+struct reap_list {
+    struct reap *first;
+    _Atomic(uint32_t) lock;
+};
+
 /* Creating a reap writes only the first three cache lines, and the fields for other threads: each field of
  * the first line, and zeros to the other two. */
 struct reap {
@@ -173,7 +179,7 @@ struct reap {
     void *self; /* this reap: so a program may pass a handle where a call wants a handle's address */
     char *bump;
     char *end;        /* bump_max, or bump in heap mode */
-    uintptr_t starts; /* of the current chunk, biased: the word of address a is at starts + a / 1024 * 8 */
+    uintptr_t starts; /* of the current chunk, biased: the half of address a is at starts + a / 512 * 4 */
     char *bump_max;   /* where the hole ends */
     uint64_t freelists_used;    /* bit i: freelists[i] is not empty */
     struct reap_tables *tables; /* own, big, or the empty ones */
@@ -188,15 +194,20 @@ struct reap {
     uint32_t spare_bytes;     /* the part of held in spares */
     uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
 
-    /* the tree: next and prev are guarded by the parent's lock, children by this one's */
+    /* the tree: next and prev are guarded by the lock of the list that has this reap */
     struct reap *parent;
-    struct reap *children; /* newest first */
     struct reap *next;
     struct reap *prev;
-    _Atomic(uint32_t) lock;
-    uint16_t born;              /* the parent's marks that were open when it was made, and still are */
-    uint8_t flags;              /* enum reap_flag */
-    _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: see below */
+    union {
+        struct reap_list below; /* the children */
+        struct {
+            struct reap *children;
+            _Atomic(uint32_t) lock;
+            uint16_t born;  /* the parent's marks that were open when it was made, and still are */
+            uint8_t flags;  /* enum reap_flag */
+            _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: see below */
+        };
+    };
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
@@ -234,6 +245,9 @@ struct reap {
     /* heap mode */
     struct reap_tables own; /* undefined until reap_tables_begin */
 };
+static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
+                  offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
+              "a reap's children are a list");
 static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create writes three lines");
 static_assert(offsetof(struct reap, recent) == 3 * 64 + 24, "made_at takes no room");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
@@ -441,12 +455,13 @@ static inline struct reap_chunk *reap_chunk_find_cached(const struct reap *reap,
     return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
 }
 
-/* Sets the start bit of a block at bump. The fast path writes nothing else per object. */
+/* Sets the start bit of a block at bump. The fast path writes nothing else per object. Each change of a word
+ * waits for the one before: so it changes halves, which have half as many objects. */
 static inline void reap_mark_start(const struct reap *reap, const char *bump)
 {
     ASSERT((uintptr_t)bump % REAP_UNIT == 0);
-    uint64_t *word = (uint64_t *)(reap->starts + (uintptr_t)bump / 1024 * 8);
-    *word |= (uint64_t)1 << ((uintptr_t)bump / REAP_UNIT % 64);
+    bitmap_half *half = (bitmap_half *)(reap->starts + (uintptr_t)bump / 512 * 4);
+    *half |= (bitmap_half)1 << ((uintptr_t)bump / REAP_UNIT % 32);
 }
 
 /* reap_shrink_begin and reap_shrink_end enclose each change that moves the end of the block before the hole
@@ -473,7 +488,7 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
     reap->current = chunk;
     reap->bump = reap_address(chunk, from);
     reap->bump_max = reap_address(chunk, chunk->end_unit);
-    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 1024 * 8;
+    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 512 * 4;
 }
 
 /* Sets region mode: fast paths may bump up to bump_max. */

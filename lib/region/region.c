@@ -242,6 +242,7 @@ size_t reap_region_trim(struct reap *reap, size_t keep)
         give_back(chunk);
     }
     if (reap->keep > keep) reap->keep = (uint32_t)keep;
+    reap_free_trim(reap);
     return before - reap->held + child;
 }
 

@@ -37,7 +37,8 @@ void reap_region_destroy(struct reap *reap);
 /* Forgets every object, and every record but the name. Keeps the first chunk, and `keep` bytes of others. */
 void reap_region_clear(struct reap *reap);
 
-/* Gives back spares until at most `keep` bytes of them are left, and the cached child. Returns the bytes. */
+/* Gives back spares until at most `keep` bytes of them are left, the cached child, and what reap_free_trim
+ * does. Returns the bytes. */
 size_t reap_region_trim(struct reap *reap, size_t keep);
 
 #endif

@@ -169,6 +169,11 @@ static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
     if (!strcmp(kind, "resized")) apr_pfree(pool, object), object = apr_prealloc(pool, object, 200);
     if (!strcmp(kind, "cleared")) apr_pool_clear(pool), apr_pfree(pool, object);
     if (!strcmp(kind, "destroyed")) apr_pool_destroy(pool), apr_pfree(other, object);
+    if (!strncmp(kind, "gone", 4)) apr_pool_destroy(pool);
+    if (!strcmp(kind, "gone")) apr_pool_destroy(pool);
+    if (!strcmp(kind, "gone-clear")) apr_pool_clear(pool);
+    if (!strcmp(kind, "gone-tag")) apr_pool_tag(pool, "tag");
+    if (!strcmp(kind, "direct")) apr_pfree(pool, object), reapFree(apr_pool_reap(pool), object);
     printf("not caught\n");
     exit(1);
 }

@@ -13,22 +13,26 @@ on_reaps() { LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs "
 [ "$("$program")" = "stock pools" ] || fail "on stock pools"
 [ "$(on_reaps)" = "reaps" ] || fail "on reaps"
 
-# kind, and a word that the line must have
-while read -r kind word; do
+# kind, the call that the program made, and what else the line must have
+while read -r kind call word; do
     (ulimit -c 0; on_reaps "$kind") >"$tmp/out" 2>"$tmp/err"
     status=$?
     [ $status = 134 ] || { cat "$tmp/out" "$tmp/err"; fail "$kind: status $status, not that of an abort"; }
     # A shell may add a line of its own about the abort.
     grep -c '^reap: ' "$tmp/err" | grep -qx 1 || { cat "$tmp/err"; fail "$kind: not one line"; }
-    grep -qE "^reap: [a-zA-Z_]+\(0x[0-9a-f]+\): .*$word" "$tmp/err" || { cat "$tmp/err"; fail "$kind: what the line says"; }
+    grep -qE "^reap: $call\(0x[0-9a-f]+\): .*$word" "$tmp/err" || { cat "$tmp/err"; fail "$kind: what the line says"; }
     sed -n "s/^reap: /$kind: /p" "$tmp/err"
 done <<'END'
-twice free
-interior
-foreign
-other
-parent
-resized
-cleared
-destroyed
+twice apr_pfree freed twice
+interior apr_pfree not the start
+foreign apr_pfree
+other apr_pfree another reap
+parent apr_pfree another reap
+resized apr_prealloc
+cleared apr_pfree not a live
+destroyed apr_pfree not a live
+gone apr_pool_destroy not a live
+gone-clear apr_pool_clear not a live
+gone-tag apr_pool_tag not a live
+direct reapFree freed twice
 END

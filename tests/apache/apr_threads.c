@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_threads.c: pools on reaps from many threads, where stock pools would need an allocator with a
  * mutex: children of one parent made and destroyed by all threads at once, pools that one thread
- * makes and another destroys, pools that many use for the first time, and forks in the middle of it. Run
- * under libreap-apr only.
+ * makes and another destroys, pools that many use for the first time, and forks in the middle of it. A
+ * process that has threads gets one that purges, also after a fork. Run under libreap-apr only.
  */
 #include <apr_general.h>
 #include <apr_pools.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,6 +75,63 @@ static void *churn(void *arg)
     }
     return NULL;
 }
+
+/* --- the thread that purges -------------------------------------------------------------------- */
+
+static int has_purge_thread(void)
+{
+    int found = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks && !found && (entry = readdir(tasks)) != NULL;) {
+        char path[300], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *comm = fopen(path, "r");
+        if (comm && fgets(name, sizeof name, comm)) found = strcmp(name, "reap-purge\n") == 0;
+        if (comm) fclose(comm);
+    }
+    if (tasks) closedir(tasks);
+    return found;
+}
+
+static void *wait_for_end(void *arg)
+{
+    pause();
+    return arg;
+}
+
+/* With a second thread and some pools the process gets the third; without, it does not. */
+static void expect_purge_thread(void)
+{
+    pthread_t second;
+
+    expect(!has_purge_thread(), "a process of one thread has none that purges");
+    expect(pthread_create(&second, NULL, wait_for_end, NULL) == 0, "thread");
+    pthread_detach(second);
+    for (int i = 0; i < 1000 && !has_purge_thread(); i++) {
+        apr_pool_t *pool;
+        expect(apr_pool_create(&pool, parent) == APR_SUCCESS, "create");
+        expect(apr_palloc(pool, 100000) != NULL, "a slow path");
+        usleep(i * 100);
+    }
+    expect(has_purge_thread(), "a process that has threads has one that purges");
+}
+
+/* So it is in a process, its child and that one's child. */
+static void look_for_purge_thread(int generations)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        alarm(100);
+        expect_purge_thread();
+        if (generations > 1) look_for_purge_thread(generations - 1);
+        _exit(0);
+    }
+    expect(waitpid(child, &status, 0) == child && status == 0, "a child with threads");
+}
+
+/* --- forks --------------------------------------------------------------------------------------- */
 
 /* In a child of fork: every list whole, every lock free. What other threads were just destroying
  * stays half destroyed, so the parent itself is left alone. */
@@ -154,6 +212,7 @@ int main(void)
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     /* its allocator has no mutex */
     expect(apr_pool_create_unmanaged(&parent) == APR_SUCCESS, "parent");
+    look_for_purge_thread(3);
     use_first();
     over = time(NULL) + SECONDS;
     for (uintptr_t i = 0; i < THREADS; i++)

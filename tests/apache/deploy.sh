@@ -74,13 +74,13 @@ add_preload() {
 pid_of_server() { httpd_pid=$(cat "$tmp/var/run/apache2/apache2.pid" 2>/dev/null); }
 answers() { curl -s -o "$tmp/got" "http://127.0.0.1:$httpd_port/page.txt" && cmp -s "$tmp/got" "$tmp/www/page.txt"; }
 
-# until_ WHAT COMMAND...: within 30 s
+# until_ WHAT COMMAND...: within 100 s
 until_() {
     what=$1 n=0
     shift
     until "$@"; do
         n=$((n + 1))
-        [ $n -lt 300 ] || { cat "$tmp/log/error.log"; fail "not within 30 s: $what"; }
+        [ $n -lt 1000 ] || { cat "$tmp/log/error.log"; fail "not within 100 s: $what"; }
         sleep 0.1
     done
 }
@@ -112,7 +112,7 @@ on_reaps() {
 }
 
 clean_log() {
-    ! grep -hE 'exit signal|[Ss]egmentation|:emerg|:alert|:crit|still did not exit|^reap: ' "$tmp"/log/error.log* || fail "$1: the error log"
+    ! grep -hE 'exit signal|[Ss]egmentation|:emerg|:alert|:crit|still did not exit|(^|\] )reap: ' "$tmp"/log/error.log* || fail "$1: the error log"
 }
 
 # --- steps ------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ check_load() {
     size=$(wc -c <"$tmp/www/page.txt")
     failed=$(grep -cvx "200 $size" "$tmp/codes")
     echo "$requests requests, 5 graceful restarts and a rotation among them: $failed failed"
-    [ "$failed" = 0 ] && [ "$requests" -ge 500 ] || { sort "$tmp/codes" | uniq -c | head; tail -n 3 "$tmp/curl"; fail "failed requests"; }
+    [ "$failed" = 0 ] && [ "$requests" -ge 200 ] || { sort "$tmp/codes" | uniq -c | head; tail -n 3 "$tmp/curl"; fail "failed requests"; }
     until_ "the new log has lines" test -s "$tmp/log/access.log"
     logged=$(cat "$tmp"/log/access.log* | grep -c 'GET /page.txt?')
     [ "$logged" = "$requests" ] || fail "$logged lines in the logs for $requests requests"

@@ -8,6 +8,7 @@ srcdir=${srcdir:-.}
 httpd_require
 apxs=$(PATH=$PATH:/usr/sbin command -v apxs || PATH=$PATH:/usr/sbin command -v apxs2) || skip "no apxs"
 httpd_directory
+reap_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap.so
 failures=0
 complain() { echo "$mode: $*"; failures=$((failures + 1)); }
 
@@ -37,6 +38,28 @@ check_figures() {
     [ "${live:-0}" -ge "$size" ] && [ "$live" -lt $((size + 30000)) ] || complain "$live bytes live of $size"
 }
 
+# refused STATUS PATH [curl's arguments]: one page, and its status in the access log
+refused() {
+    wanted=$1 path=$2
+    shift 2
+    status=$(curl -s --max-time 60 -o "$tmp/body" -w '%{http_code}' -H 'Expect:' --data-binary "@$tmp/many" "$@" "$url$path")
+    pages=$(grep -c '</html>' "$tmp/body")
+    n=0
+    until grep -q "^/sort$path " "$dir/access.log" || [ $n -ge 20 ]; do sleep 0.1; n=$((n + 1)); done
+    logged=$(tail -n 1 "$dir/access.log")
+    [ "$status, $pages, $logged" = "$wanted, 1, /sort$path $wanted" ] || complain "$path: status $status, $pages pages, logged: $logged"
+}
+
+# Bodies that filters refuse: httpd's own beyond LimitRequestBody, and mod_reap's where pools are on reaps.
+check_refusals() {
+    seq 1 300000 >"$tmp/many"
+    refused 413 /few/1
+    refused 413 /few/2 -H 'Transfer-Encoding: chunked'
+    [ "$pools" = reaps ] && [ -e "$reap_module" ] || return 0
+    refused 413 /held/1
+    refused 413 /held/2 -H 'Transfer-Encoding: chunked'
+}
+
 check_answers() {
     od -An -N750000 -tx4 -w4 /dev/urandom | tr -d ' ' | head -c 1000000 >"$tmp/lines"; echo >>"$tmp/lines"
     sorted
@@ -49,6 +72,7 @@ check_answers() {
     [ "$status" = 2000 ] || complain "an empty body: $status"
     status=$(curl -s -o "$tmp/body" -w '%{http_code}' -X DELETE "$url")
     [ "$status" = 405 ] || complain "DELETE: $status"
+    check_refusals
     curl -s "$url" >"$tmp/body"
     if [ "$pools" = stock ]; then expected='^stock pools$'; else expected='^ +request.*bytes'; fi
     grep -qE "$expected" "$tmp/body" || complain "the report: $(cat "$tmp/body")"
@@ -62,6 +86,17 @@ run() {
 LoadModule example_module $tmp/.libs/mod_example.so
 <Location /sort>
 SetHandler example-sort
+</Location>
+<Location /sort/few>
+LimitRequestBody 100000
+</Location>
+LogFormat "%U %>s" status
+CustomLog $dir/access.log status
+END
+    [ ! -e "$reap_module" ] || cat >>"$dir/httpd.conf" <<END
+LoadModule reap_module $reap_module
+<Location /sort/held>
+ReapLimitRequest 256K
 </Location>
 END
     if [ "$1" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi

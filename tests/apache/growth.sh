@@ -4,6 +4,9 @@
 # kinds, first on stock pools and then on reaps; and a graceful restart again and again. The process's anonymous
 # memory is taken 50 times a second. Its growth is what it has more at the end than after a quarter of the time,
 # when all threads have served something. On reaps that has a bound; the figure of stock pools stands beside it.
+# Memory that does not go with the load comes in each measurement, too: what a thread or a processor keeps, 100 to 250
+# KiB, and twice that beside other programs. So a load above the bound is not one that grows yet: four times the load may
+# have four times the bound. What grows with the load is above that as well, and a constant is far below.
 # At the end a test of the test: with brigades that are kept, an HTTP/2 connection grows beyond the bound.
 #
 #     tests/apache/growth.sh [CASE...]       from the build directory, or with top_builddir set
@@ -13,7 +16,7 @@ srcdir=${srcdir:-$(dirname "$0")/../..}
 . "$srcdir/tests/support/httpd_lib.sh"
 
 times=${GROWTH_TIMES:-1}
-bound=256 # KiB; on stock pools h2 grows by some 1800, tls by 400
+bound=256 # KiB; on stock pools h2 grows by some 1800, and by 7400 in four times the load; tls by 400 and 1600
 tool="$srcdir/tests/apache/growth.py"
 httpd_require
 command -v python3 >/dev/null || skip "no python3"
@@ -169,7 +172,17 @@ client_of() {
 measure() {
     client_of "$1" "$2" "$tool" watch "$(serving_child)" "$tmp/samples"
     answer=$("$tool" slope "$tmp/samples") || fail "$1: no figures"
-    grown=${answer% *} last=${answer#* }
+    grown=${answer% *} last=${answer#* } measured=$2
+}
+
+# judge CASE AMOUNT: sets verdict, flat or grows
+judge() {
+    verdict=flat
+    measure "$1" "$2"
+    [ "$grown" -gt "$bound" ] || return 0
+    echo "$1: $grown KiB, so with four times the load"
+    measure "$1" $((4 * $2))
+    [ "$grown" -le $((4 * bound)) ] || verdict=grows
 }
 
 # The growth as bytes for each of so many: of 7 in 10 of them, which come after the first figure.
@@ -181,15 +194,13 @@ compare() {
     for pools in stock reaps; do
         start_on $pools
         client_of "$name" $((amount / 10 + 1)) # all threads serve something
-        measure "$name" "$amount"
-        # What a thread or a processor takes once does not come again, and growth does.
-        [ $pools = stock ] || [ "$grown" -le "$bound" ] || measure "$name" "$amount"
+        if [ $pools = stock ]; then measure "$name" "$amount"; else judge "$name" "$amount"; fi
         [ -z "${GROWTH_KEEP:-}" ] || cp "$tmp/samples" "$GROWTH_KEEP/$name.$pools"
         httpd_stop
-        set -- "$@" "$grown" "$(each_of "$grown" "$amount")" "$last"
+        set -- "$@" "$grown" "$(each_of "$grown" "$measured")" "$last"
     done
     row "$name" "$amount" "$@" "$unit"
-    [ "$grown" -le "$bound" ] || fail "$name: $grown KiB more on reaps, and $bound are allowed"
+    [ "$verdict" = flat ] || fail "$name: $grown KiB more on reaps in four times the load, and $((4 * bound)) are allowed"
     httpd_log_is_clean "$tmp" || fail "$name: the error log"
 }
 
@@ -198,10 +209,10 @@ row() { printf '%-10s %8s  %7s %9s %8s  %7s %9s %8s  %s\n' "$@"; }
 # Brigades that stay until their pool ends are what grows: then this test must see it.
 growth_is_seen() {
     start_on reaps REAP_APR_BRIGADES=keep
-    measure h2 40000
+    judge h2 40000
     httpd_stop
-    [ "$grown" -gt $((2 * bound)) ] || fail "with REAP_APR_BRIGADES=keep only $grown KiB more: does this test see growth?"
-    echo "with REAP_APR_BRIGADES=keep the HTTP/2 connection grows by $grown KiB"
+    [ "$verdict" = grows ] || fail "with REAP_APR_BRIGADES=keep only $grown KiB more: does this test see growth?"
+    echo "with REAP_APR_BRIGADES=keep the HTTP/2 connection grows by $grown KiB in $measured requests"
 }
 
 # --- graceful restarts ---------------------------------------------------------------------------
@@ -211,7 +222,7 @@ processes_are() {
     n=0
     while [ "$(httpd_children | wc -l)" != "$1" ]; do
         n=$((n + 1))
-        [ $n -lt 100 ] || fail "restart: $(httpd_children | wc -l) processes and not $1"
+        [ $n -lt 600 ] || fail "restart: $(httpd_children | wc -l) processes and not $1"
         sleep 0.1
     done
 }

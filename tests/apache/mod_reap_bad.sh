@@ -43,8 +43,19 @@ ReapLimitConnection 0: ReapLimitConnection: '0' is not a size
 ReapLimitConnection -1: ReapLimitConnection: '-1' is not a size
 ReapLimitConnection junk: ReapLimitConnection: 'junk' is not a size
 <Location /x>|ReapLimitConnection 1M|</Location>: ReapLimitConnection not allowed in
-ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard: ReapLimitHard must be above ReapLimitRequest
-ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitRequest: ReapLimitHard must be above ReapLimitRequest
+ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard must be above ReapLimitRequest: 8388608 is not above 8388608 in the server
+ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitHard must be above ReapLimitRequest: 4194304 is not above 8388608 in the server
+ReapLimitRequest 2M|<Location /x>|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x
+<Directory /x>|ReapLimitHard 1M|</Directory>|ReapLimitRequest 2M: 1048576 is not above 2097152 in /x
+ReapLimitHard 1M|<LocationMatch "^/x">|ReapLimitRequest 2M|</LocationMatch>: 1048576 is not above 2097152 in ^/x
+<Location /x>|ReapLimitRequest 2M|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x
+<Location /x>|ReapLimitRequest 2M|</Location>|<Location /x/y>|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x/y
+<Directory /x/y>|ReapLimitHard 1M|</Directory>|<Directory /x>|ReapLimitRequest 2M|</Directory>: 1048576 is not above 2097152 in /x/y
+<Directory />|ReapLimitRequest 2M|</Directory>|<DirectoryMatch "^/x">|ReapLimitHard 1M|</DirectoryMatch>: 1048576 is not above 2097152 in ^/x
+<Directory /x>|ReapLimitRequest 2M|<Files "a*">|ReapLimitHard 1M|</Files>|</Directory>: 1048576 is not above 2097152 in a*
+<Files a>|ReapLimitRequest 2M|<If "true">|ReapLimitHard 1M|</If>|</Files>: 1048576 is not above 2097152 in *If
+ReapLimitRequest 2M|<VirtualHost *:1>|ReapLimitHard 1M|</VirtualHost>: 1048576 is not above 2097152 in the server
+ReapLimitHard 1M|<VirtualHost *:1>|<Location /x>|ReapLimitRequest 2M|</Location>|</VirtualHost>: 1048576 is not above 2097152 in /x
 ReapLimitAction: ReapLimitAction takes 1-2 arguments
 ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
 ReapLimitAction deny 200: ReapLimitAction: '200' is not a status to deny with
@@ -91,6 +102,14 @@ ReapReport exit limit
 <VirtualHost *:1>|ReapStatus On|ReapLimitConnection 2M|ReapLimitRequest 1M|</VirtualHost>
 <Location /x>|ReapLimitRequest 1M|ReapLimitHard 3M|ReapLimitAction deny 413|ReapReport limit|</Location>
 <Directory />|ReapLimitRequest none|</Directory>
+ReapLimitHard 1M|<Location /x>|ReapLimitRequest 2M|ReapLimitHard 4M|</Location>
+ReapLimitRequest 2M|<Location /x>|ReapLimitHard 1M|ReapLimitRequest none|</Location>
+<Location /x>|ReapLimitRequest 2M|</Location>|<Location /xy>|ReapLimitHard 1M|</Location>
+<Location /x/y>|ReapLimitRequest 2M|</Location>|<Location /x/z>|ReapLimitHard 1M|</Location>
+<LocationMatch "^/x">|ReapLimitRequest 2M|</LocationMatch>|<Location /x>|ReapLimitHard 1M|</Location>
+<Directory /x>|ReapLimitHard 1M|</Directory>|<Directory /x/y>|ReapLimitHard 4M|ReapLimitRequest 2M|</Directory>
+<If "true">|ReapLimitRequest 2M|</If>|<Else>|ReapLimitHard 1M|</Else>
+<VirtualHost *:1>|ReapLimitRequest 2M|</VirtualHost>|<VirtualHost *:2>|ReapLimitHard 1M|</VirtualHost>
 END
 }
 
@@ -128,7 +147,10 @@ END
     chmod -R a+rX "$dir/htdocs"
     setsid "$APACHE2" -f "$dir/httpd.conf" -DFOREGROUND 2>/dev/null &
     httpd_pid=$!
-    sleep 1
+    until httpd_in_use "$httpd_port"; do
+        kill -0 "$httpd_pid" 2>/dev/null || fail "httpd does not start"
+        sleep 0.1
+    done
     ask /page.txt
     expect 500 "$status" 'a limit in .htaccess'
     expect 1 "$(logged 'ReapLimitRequest not allowed here' 1)" 'the line for .htaccess'
@@ -145,7 +167,7 @@ check_many() {
     expect 600 "$(grep -cx 200 "$tmp/many")" 'status requests at once'
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         curl -s --max-time 0.01 -o /dev/null "http://127.0.0.1:$httpd_port/reap-status?json"
-        printf 'GET /reap-status?json HTTP/1.1\r\nHost: x\r\n' | timeout 0.1 python3 -c "
+        printf 'GET /reap-status?json HTTP/1.1\r\nHost: x\r\n' | timeout 10 python3 -c "
 import socket, sys
 s = socket.create_connection(('127.0.0.1', $httpd_port)); s.send(sys.stdin.buffer.read()); s.close()"
     done

@@ -38,7 +38,7 @@ reap_prepare() {
         cat <<END
 LoadModule reap_module $reap_module
 LoadModule runaway_module $runaway_module
-LogFormat "%U%q %>s %X peak=%{reap-peak}n" reap
+LogFormat "%U%q %>s %X limit=%{reap-limit}n mark=%{Mark}i peak=%{reap-peak}n" reap
 CustomLog $dir/access.log reap
 <LocationMatch "^/reap-status$">
 SetHandler reap-status
@@ -55,7 +55,7 @@ ask() {
     path=$1
     shift
     # shellcheck disable=SC2034  # for those who source this
-    status=$(curl -s --max-time 5 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
+    status=$(curl -s --max-time 60 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
         "http://127.0.0.1:${port:-$httpd_port}$path") && result=0 || result=$?
     body=$(head -c 300 "$tmp/body" 2>/dev/null | tr -d '\000')
 }
@@ -71,7 +71,7 @@ expect() {
 # A LINE of the log, an extended regular expression, n times; waits a moment for it.
 logged() {
     n=0
-    until [ "$(grep -cE "$1" "$dir/error.log")" -ge "$2" ] || [ $n -ge 20 ]; do
+    until [ "$(grep -cE "$1" "$dir/error.log")" -ge "$2" ] || [ $n -ge 100 ]; do
         n=$((n + 1))
         sleep 0.1
     done
@@ -82,10 +82,10 @@ logged() {
 fresh_look() {
     now=$(date +%s)
     n=0
-    until curl -s --max-time 4 "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
+    until curl -s --max-time 20 "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
         [ "$(sed -n 's/^ReapLookTime: //p' "$tmp/auto")" -gt "$now" ]; do
         n=$((n + 1))
-        [ $n -lt 60 ] || fail "no fresh look"
+        [ $n -lt 300 ] || fail "no fresh look"
         sleep 0.2
     done
 }

@@ -35,7 +35,7 @@ pool_bytes() {
 # child once it has served, and each worker of HTTP/2 (24 KiB in three pools). httpd ends a connection that it broke
 # off a while after the client has seen its end, so the look is repeated.
 memory_is_back() {
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         after=$(pool_bytes)
         [ "$after" -lt $((before + 2500000 + 25000 * $(httpd_children | wc -l))) ] && return
         sleep 1
@@ -49,6 +49,16 @@ peaks_below() {
         END { if (!n) print "no peaks"; exit bad || !n }' "$dir/access.log" >"$tmp/peaks" || complain "$(cat "$tmp/peaks")"
 }
 
+# notes REGEXP N: the note reap-limit in the access log, which has a line once the connection is done
+notes() {
+    n=0
+    until [ "$(grep -cE " limit=$1 " "$dir/access.log")" = "$2" ] || [ $n -ge 20 ]; do
+        n=$((n + 1))
+        sleep 0.1
+    done
+    expect "$2" "$(grep -cE " limit=$1 " "$dir/access.log")" "notes $1"
+}
+
 # --- each action -------------------------------------------------------------------------------------
 # A response that has begun can only break off: 18 is curl's word for a part that is missing, 56 for a reset.
 
@@ -59,6 +69,7 @@ check_log() {
         expect done "$(tail -n 1 "$tmp/body")" "$query goes on"
     done
     expect 3 "$(logged 'over ReapLimitRequest 4194304 \(goes on\); largest pools: ' 3)" 'entries in the log'
+    notes '[^-].*' 0
     expect 1 "$(logged 'largest pools: runaway-subpool [0-9]+, request [0-9]+' 1)" 'largest tags'
 }
 
@@ -79,7 +90,10 @@ check_deny() {
     ask '/runaway?read' --data-binary "@$dir/htdocs/large.txt"
     expect "$(printf 'read 588895\ndone')" "$body"
     check_endless
-    expect 6 "$(logged 'over ReapLimitRequest 4194304 \(denied\); largest pools: ' 6)" 'entries in the log'
+    expect 4 "$(logged 'over ReapLimitRequest 4194304 \(denied\); largest pools: ' 4)" 'entries in the log'
+    expect 2 "$(logged 'over ReapLimitRequest 4194304 \(connection closed\); largest pools: ' 2)" 'entries in the log'
+    notes denied 4
+    notes closed 2
 }
 
 check_close() {
@@ -92,6 +106,8 @@ check_close() {
     broken
     check_endless
     expect 5 "$(logged 'over ReapLimitRequest 4194304 \(connection closed\); largest pools: ' 5)" 'entries in the log'
+    notes denied 0
+    notes closed 5
 }
 
 # These would take 64 GiB, and have begun to answer.
@@ -151,6 +167,7 @@ run_connection() {
     ask '/runaway?quiet=200'
     expect 500 "$status"
     expect 1 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 1)" 'entries in the log'
+    notes denied 1
     expect 1 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
     memory_is_back
     httpd_stop
@@ -158,17 +175,26 @@ run_connection() {
 }
 
 # --- the hard limit --------------------------------------------------------------------------------------
-# A handler that passes nothing and asks nothing ends only so, and its child with it.
+# A handler that passes nothing and asks nothing ends only so, and its child with it. So does a page of mod_include that
+# doubles a variable, here to 64 MiB: all of it comes between two looks.
 
 run_hard() {
     mode="$1, hard limit"
-    reap_prepare "$tmp/$1-hard" "$1" 'ReapLimitRequest 4M' '<Location /runaway/hard>' 'ReapLimitHard 8M' '</Location>'
+    reap_prepare "$tmp/$1-hard" "$1" 'ReapLimitRequest 4M' '<LocationMatch "^/runaway/hard|^/double">' 'ReapLimitHard 8M' '</LocationMatch>'
     httpd_start "$dir" "$reaps"
     ask '/runaway/hard?quiet=100'
     expect 500 "$status" 'between soft and hard' # 6.5 MB
     ask '/runaway/hard?quiet=1000000'
     broken
     expect 1 "$(logged 'no memory \(or ReapLimitHard\) for GET /runaway/hard\?quiet=1000000 from 127.0.0.1; this child ends' 1)" 'the line'
+    echo '<!--#set var="x" value="0123456789abcdef" -->' >"$dir/htdocs/double.shtml"
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do
+        # shellcheck disable=SC2016  # mod_include's
+        echo '<!--#set var="x" value="${x}${x}" -->'
+    done >>"$dir/htdocs/double.shtml"
+    ask /double.shtml --retry 5 --retry-connrefused
+    broken
+    expect 1 "$(logged 'no memory \(or ReapLimitHard\) for GET /double.shtml from 127.0.0.1; this child ends' 1)" 'the line'
     ask /page.txt --retry 5 --retry-connrefused
     expect 200 "$status"
     httpd_stop

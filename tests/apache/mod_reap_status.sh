@@ -57,7 +57,8 @@ check_elsewhere() {
     expect 1 "$(grep -c 'Pools on reaps' "$tmp/body")" server-status
     ask '/runaway?quiet=100'
     ask /page.txt
-    sleep 0.2
+    n=0
+    until grep -q '^/page.txt .*peak=' "$dir/access.log" || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.1; done
     peak=$(sed -n 's,^/runaway?quiet=100 .*peak=,,p' "$dir/access.log")
     [ "${peak:-0}" -gt 6553600 ] || complain "the peak in the access log: '$peak'"
     peak=$(sed -n 's,^/page.txt .*peak=,,p' "$dir/access.log" | tail -n 1)
@@ -97,12 +98,12 @@ check_load() {
     others=$!
     (
         for _ in 1 2 3; do
-            sleep 1.3
+            sleep 0.8
             kill -USR1 "$httpd_pid"
         done
     ) &
     restarts=$!
-    check load "$(url)/reap-status" 6 "$1"
+    check load "$(url)/reap-status" "$1" 6
     cat "$tmp/said"
     wait "$restarts"
     wait "$others"
@@ -114,16 +115,19 @@ check_load() {
 run() {
     mpm=$1 mode="$1, preloaded"
     reap_prepare "$tmp/$mpm" "$mpm" 'ReapStatus On' 'ReapReport exit' 'MaxConnectionsPerChild 0' \
-        "<VirtualHost 127.0.0.1:$httpd_back>" 'ServerName off' 'ReapStatus Off' '</VirtualHost>'
+        '<Location /runaway/limited>' 'ReapLimitRequest 1M' '</Location>' \
+        "<VirtualHost 127.0.0.1:$httpd_back>" 'ServerName off' 'ReapStatus Off' 'ReapLimitConnection 900M' '</VirtualHost>'
     sed -i "s/^<VirtualHost 127.0.0.1:0>/<VirtualHost 127.0.0.1:$httpd_back>/" "$dir/httpd.conf"
     httpd_start "$dir" "$reaps"
     check_forms
-    check system "$(url)"
+    check system "$(url)" "$dir/htdocs"
     cat "$tmp/said"
-    check live "$(url)"
+    check live "$(url)" "$dir/htdocs"
+    check limits "$(url)"
+    [ "$mpm" != event ] || check curve "$(url)" "$dir/htdocs" # half a minute, mostly asleep
     check_elsewhere
     check_silent
-    check_load 6
+    check_load 3
     ask '/reap-status?json'
     check json "$tmp/body"
     httpd_stop
@@ -144,6 +148,8 @@ run_stock() {
     ask '/reap-status?json'
     grep -q '"preload":false,"missing":"libreap-apr is not preloaded' "$tmp/body" || complain "nothing is missing: $body"
     grep -q '"uri":"/reap-status?' "$tmp/body" || complain "the request itself is not shown"
+    check pss "$(url)"
+    cat "$tmp/said"
     ask '/runaway?quiet=200'
     expect 200 "$status" 'no limit on stock pools'
     [ "$(logged 'reap:warn.*libreap-apr is not preloaded' 1)" -ge 1 ] || complain "no warning in the log"

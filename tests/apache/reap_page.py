@@ -15,7 +15,7 @@ import threading
 import time
 
 from browser import Browser
-from reap_page_data import DOCUMENTS, HOSTILE, MIB, normal
+from reap_page_data import DOCUMENTS, HOSTILE, MIB, normal, prefork
 
 POLICY = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
@@ -186,6 +186,7 @@ def check_looks(browser, server, pictures):
         expect(human(totals["pss"]) in text(browser, "#tile-rss"), name + ": PSS")
         expect(text(browser, "#tile-requests .figure") == "14", name + ": requests")
         expect(text(browser, "#tile-over .figure") == "3", name + ": over the limit")
+        expect("in 10 min, 12 since the start; limit 64 MiB a request" in text(browser, "#tile-over"), name + ": since when")
         exact = browser.js("return document.querySelector('#tile-bytes [title]').title")
         expect(exact == "{:,} bytes".format(totals["bytes"]), name + ": exact bytes, " + exact)
         for tag in made["tags"]:
@@ -253,7 +254,7 @@ def check_refresh(browser, server):
         url: document.querySelectorAll('#requests .url[aria-expanded=true]').length, focus: document.activeElement.textContent}""")
     wanted = {"place": place, "row": True, "inside": 1, "pools": 1, "url": 1, "focus": "Tag"}
     expect(kept == wanted, "kept over refreshes: %s, not %s" % (kept, wanted))
-    expect("▲ +" in text(browser, "#growers") and "▼ −" in text(browser, "#growers"), "growers: " + text(browser, "#growers"))
+    expect("▲ +" in text(browser, "#growers"), "growers: " + text(browser, "#growers"))
     expect("/grows" in text(browser, "#requests tbody tr"), "the request that grows is the first")
 
 
@@ -328,6 +329,47 @@ def check_map(browser, server, pictures):
     earlier = browser.js("return document.getElementById('curve').getAttribute('aria-valuetext')")
     expect("in pools" in now and now != earlier, "the curve by keys: %s, %s" % (now, earlier))
     look_over(browser, server, "map")
+
+
+def check_limits(browser, server):
+    """Limits in sections are known, and what was beyond them long ago is no alarm."""
+    browser.look(1280, 900, "light")
+    server.show(browser, "sections")
+    tile = text(browser, "#tile-over")
+    expect("no limit" not in tile and "5 limits in sections or virtual hosts" in tile, "sections: " + tile)
+    expect(text(browser, "#tile-over .figure") == "0" and "12 since the start" in tile, "sections: " + tile)
+    expect(browser.js("return !document.getElementById('tile-over').className"), "sections: no alarm")
+    expect("Location" not in text(browser, "#requests"), "sections: the list begins closed")
+    browser.click(".limits .toggle")
+    for line in ("ReapLimitRequest 4 MiB in <Location /runaway>", "ReapLimitConnection 9 MiB in <VirtualHost *:80>", "and 3 more"):
+        expect(line in text(browser, "#requests"), "sections: '%s' in the list" % line)
+    look_over(browser, server, "sections")
+    server.show(browser, "empty")
+    expect("no limit is set" in text(browser, "#tile-over"), "no limit: " + text(browser, "#tile-over"))
+
+
+def check_shared(browser, server, pictures):
+    """What forty processes share is in the map once, for each generation."""
+    browser.look(1280, 900, "light")
+    server.show(browser, "prefork")
+    tree = prefork(0)["processes"][0]["tree"]
+    inherited, own = (sum(r["bytes"] for r in tree if r["inherited"] == which) for which in (True, False))
+    areas = browser.js("""return [...document.querySelectorAll('.cell')].filter(c => !c.dataset.cell.includes('/'))
+        .map(c => [c.dataset.cell, +c.title.replace(/[^0-9]/g, '')])""")
+    shared = [size for key, size in areas if key.startswith("shared")]
+    expect(shared == [inherited, inherited], "shared by each generation: %s" % areas)
+    expect([size for key, size in areas if not key.startswith("shared")] == 40 * [own], "their own: %s" % areas)
+    expect("shared by 38" in text(browser, "#map") and "shared by 2" in text(browser, "#map"), "shared: labels")
+    expect("shared by 40" in text(browser, "#tags"), "shared: tags")
+    expect("that 40 processes share" in text(browser, "#tile-bytes"), "shared: " + text(browser, "#tile-bytes"))
+    expect("not known" in text(browser, "#tile-rss"), "PSS: " + text(browser, "#tile-rss"))
+    expect("−" not in text(browser, "#growers") and "▲ +" in text(browser, "#growers"), "growers grow: " + text(browser, "#growers"))
+    settled(browser, pictures + "/prefork.png")
+    browser.js("[...document.querySelectorAll('.cell.group')].find(c => c.textContent.startsWith('shared by 38')).click()")
+    expect(text(browser, "#crumbs").endswith("What 38 processes share"), "a click goes in: " + text(browser, "#crumbs"))
+    browser.js("document.querySelector('.cell').focus()")
+    expect("pconf in what 38 processes share" in text(browser, "#details"), "shared: " + text(browser, "#details"))
+    look_over(browser, server, "prefork")
 
 
 def check_hostile(browser, server, pictures):
@@ -465,7 +507,7 @@ def run(page, pictures):
     server = Server(page)
     with Browser() as browser:
         only = os.environ.get("ONLY", "")
-        for check in (check_looks, check_sums, check_refresh, check_pause, check_sorting, check_map, check_hostile, check_odd,
+        for check in (check_looks, check_sums, check_refresh, check_pause, check_sorting, check_map, check_limits, check_shared, check_hostile, check_odd,
                       check_huge, check_gone, check_without_script):
             if only not in check.__name__:
                 continue

@@ -24,20 +24,19 @@ class Tree:
     def __init__(self, rng):
         self.rng, self.rows = rng, []
 
-    def add(self, depth, tag, size, owner=None, age=None, limit=0):
+    def add(self, depth, tag, size, owner=None, age=None, limit=0, inherited=False):
         live = int(size * self.rng.uniform(0.45, 0.97))
         self.rows.append({"depth": depth, "tag": tag, "id": "0x7f%010x" % (len(self.rows) * 4096 + 0x1a2b000), "bytes": size,
                           "live_bytes": live, "objects": live // 96, "chunks": max(1, size // (8 * KIB)),
-                          "peak": int(size * self.rng.uniform(1, 1.5)), "limit": limit, "age": age, "owner": owner})
+                          "peak": int(size * self.rng.uniform(1, 1.5)), "limit": limit, "age": age, "inherited": inherited,
+                          "owner": owner})
 
     def build(self, connections, scale):
         rng = self.rng
-        self.add(0, "process", 96 * KIB, age=90_000)
-        self.add(1, "pconf", int(2.4 * MIB), age=90_000)
-        self.add(2, "mod_ssl", 412 * KIB, age=90_000)
-        self.add(2, "mod_rewrite", 88 * KIB, age=90_000)
-        self.add(1, "plog", 24 * KIB, age=90_000)
-        self.add(1, "pchild", 180 * KIB, age=3_600)
+        for depth, tag, size in (0, "process", 96 * KIB), (1, "pconf", int(2.4 * MIB)), (2, "mod_ssl", 412 * KIB), \
+                (2, "mod_rewrite", 88 * KIB), (1, "plog", 24 * KIB):
+            self.add(depth, tag, size, inherited=True)
+        self.add(1, "pchild", 180 * KIB)
         for i in range(connections):
             client = "192.0.2.%d" % rng.randrange(1, 255)
             self.add(2, "transaction", 8 * KIB, age=rng.randrange(1, 600))
@@ -53,7 +52,8 @@ class Tree:
 
 
 def summed(rows):
-    return {"pools": len(rows), **{key: sum(r[key] for r in rows) for key in ("bytes", "live_bytes", "objects", "chunks")}}
+    return {"pools": len(rows), "inherited_bytes": sum(r["bytes"] for r in rows if r["inherited"]),
+            **{key: sum(r[key] for r in rows) for key in ("bytes", "live_bytes", "objects", "chunks")}}
 
 
 def backend(rng, held):
@@ -77,19 +77,29 @@ def process(rng, pid, connections, scale=1.0, state="answers"):
             "omitted": {key: summed(rows[2000:])[key] for key in ("pools", "bytes")}}
 
 
+def limit(directive, size, where=""):
+    return {"directive": directive, "bytes": size, "where": where}
+
+
+def settings(request_limit=0, limits=(), more=0):
+    return {"limit_request": request_limit, "limit_connection": 0, "action": "log", "limits_set": len(limits) + more,
+            "limits": list(limits)}
+
+
 def document(n, processes, requests):
     rows = [r for p in processes for r in p["tree"] or []]
     tags = [{"tag": tag, **summed([r for r in rows if r["tag"] == tag])} for tag in {r["tag"] for r in rows}]
     tags.sort(key=lambda t: -t["bytes"])
-    totals = {**summed(rows), "rss": sum(p["rss"] or 0 for p in processes), "pss": sum(p["pss"] or 0 for p in processes), "over_limit": 3}
-    growers = [{"tag": t["tag"], "bytes": t["bytes"], "change": int(t["bytes"] * (.11 - .05 * i)), "seconds": 5} for i, t in enumerate(tags[:5])]
+    totals = {**summed(rows), "rss": sum(p["rss"] or 0 for p in processes), "pss": sum(p["pss"] or 0 for p in processes), "over_limit": 12,
+              "over_limit_recent": 3, "recent_seconds": 600}
+    growers = [{"tag": t["tag"], "bytes": t["bytes"], "change": int(t["bytes"] * .11 / (i + 1)), "seconds": 5} for i, t in enumerate(tags[:5])]
     now = START + 5 * n
     wave = random.Random(7)
     history = [{"t": now - 5 * i, "bytes": int(totals["bytes"] * (1 - i / 300 + wave.uniform(-.03, .03))),
                 "rss": int(totals["rss"] * (1 - i / 900 + wave.uniform(-.01, .01))), "requests": wave.randrange(2, 14)} for i in range(119, 0, -1)]
     history.append({"t": now, "bytes": totals["bytes"], "rss": totals["rss"], "requests": len(requests)})
     return {"server": {"version": "Apache/2.4.62 (Debian)", "mpm": "event", "time": now, "uptime": 90_061 + 5 * n, "generation": 2, "processes": len(processes)},
-            "preload": True, "missing": None, "settings": {"limit_request": 64 * MIB, "limit_connection": 0, "action": "log"},
+            "preload": True, "missing": None, "settings": settings(64 * MIB, [limit("ReapLimitRequest", 64 * MIB)]),
             "totals": totals, "tags": tags, "growers": growers, "requests": sorted(requests, key=lambda r: -r["bytes"])[:50],
             "history": history, "processes": processes}
 
@@ -98,6 +108,26 @@ def normal(n):
     rng = random.Random(11)
     processes = [process(rng, 4100 + i, (24, 17, 9, 30)[i], (1, 1.4, .6, 2.2)[i]) for i in range(4)]
     return document(n, processes, [request(rng, rng.choice(processes)["pid"]) for _ in range(14)])
+
+
+def sections(n):
+    """Limits in sections alone, which nobody has met lately."""
+    made = normal(n)
+    made["settings"] = settings(0, [limit("ReapLimitRequest", 4 * MIB, "<Location /runaway>"),
+                                    limit("ReapLimitConnection", 9 * MIB, '<VirtualHost *:80>')], 3)
+    made["totals"]["over_limit_recent"] = 0
+    return made
+
+
+def prefork(_):
+    """Forty processes, which share most of what they have; two are of an older generation."""
+    processes = [process(random.Random(5), 7000 + i, 0, state="stopping" if i < 2 else "answers") for i in range(40)]
+    for p in processes:
+        p["generation"] = 1 if p["state"] == "stopping" else 2
+    made = document(0, processes, [])
+    made["growers"][1]["change"] = -4096
+    made["totals"]["pss"] = None
+    return made
 
 
 def growing(n):
@@ -124,7 +154,7 @@ def huge(_):
 
 def empty(n):
     made = document(n, [], [])
-    return {**made, "history": [], "growers": [], "tags": [], "settings": {"limit_request": 0, "limit_connection": 0, "action": "log"}}
+    return {**made, "history": [], "growers": [], "tags": [], "settings": settings()}
 
 
 def no_preload(n):
@@ -160,4 +190,4 @@ def hostile(n):
     return made
 
 
-DOCUMENTS = {f.__name__: f for f in (normal, growing, huge, empty, no_preload, sparse, hostile)}
+DOCUMENTS = {f.__name__: f for f in (normal, sections, prefork, growing, huge, empty, no_preload, sparse, hostile)}

@@ -68,6 +68,7 @@ wcslen libreap-malloc
 clock_gettime
 fstat
 getpid
+gettid
 madvise
 mmap
 mremap

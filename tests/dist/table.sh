@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The table in tests/README.md: each module of lib/ is in it once, each test that it names is there and is run. A
-# test's name is there once. What make check shortens is in check-system as well.
+# test's name is there once. What make check shortens is in check-long; a test is in make check or in check-system.
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 tmp=$(mktemp -d) || exit 99
@@ -31,6 +31,7 @@ words() {
 }
 words 'TESTS\|SYSTEM_TESTS\|VALGRIND_TESTS' | sort -u >"$tmp/run"
 words SYSTEM_TESTS | sort -u >"$tmp/system"
+words LONG_TESTS | sort -u >"$tmp/long"
 [ "$(wc -l <"$tmp/run")" -gt 50 ] || { echo "the .am files name no tests"; exit 99; }
 for test in $(cut -d' ' -f2- "$tmp/table"); do
     case $test in *.sh) files=$test ;; *) files="$test.c $test.cc" ;; esac
@@ -41,12 +42,14 @@ for test in $(cut -d' ' -f2- "$tmp/table"); do
 done
 same=$(sed 's,.*/,,' "$tmp/run" | sort | uniq -d)
 [ -z "$same" ] || wrong "more than one test has the name of:" $same
+twice=$(words TESTS | sort -u | comm -12 - "$tmp/system")
+[ -z "$twice" ] || wrong "in TESTS and in SYSTEM_TESTS:" $twice
 
 # --- what is shortened ------------------------------------------------------------------------
 for source in $(grep -lE '\b(steps_of|shorter)\(|REAP_TEST_SHORT' $(find tests -name '*.c' -o -name '*.sh') |
     grep -v -e '^tests/support/' -e '/table\.sh$'); do
     test=${source%.c}
-    grep -qx "$test" "$tmp/system" || wrong "$source is shortened, and not in SYSTEM_TESTS"
+    grep -qx "$test" "$tmp/long" || wrong "$source is shortened, and not in LONG_TESTS"
 done
 echo "$(wc -l <"$tmp/listed") modules, $(wc -l <"$tmp/run") tests, $(wc -l <"$tmp/system") in check-system"
 exit $bad

@@ -676,19 +676,18 @@ END_TEST
 int main(void)
 {
     TCase *tests = new_case("world", in_world() ? 1000 : 60);
-    int paths = (int)shorter(PATHS, 1);
-    tcase_add_loop_test(tests, memory_is_locked, 0, paths);
-    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * paths);
-    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, paths);
-    tcase_add_loop_test(tests, data_has_a_limit, 0, paths);
-    tcase_add_loop_test(tests, addresses_have_a_limit, 0, paths);
-    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, paths);
-    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, paths);
-    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * paths);
-    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, paths);
-    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, paths);
-    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, paths);
-    tcase_add_loop_test(tests, threads_are_cancelled, 0, paths);
-    tcase_add_loop_test(tests, children_are_forked, 0, paths);
+    tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
+    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
+    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
+    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
+    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
+    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
+    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
+    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
+    tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
+    tcase_add_loop_test(tests, children_are_forked, 0, PATHS);
     return run_cases("world", tests, (TCase *)NULL);
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A minute of random calls beside a model (tests/fuzz/README.md): always the same programs first, which are all that
-# make check does, then others each time, with one thread and with several, and with the options that take other code. FUZZ_CHECK_SECONDS: 60.
+# Random calls beside a model (tests/fuzz/README.md): always the same programs first, then others each time, with one
+# thread and with several, and with the options that take other code: a few of each, or for a minute in all where
+# REAP_TEST_SHORT is empty. FUZZ_CHECK_SECONDS: 60.
 program=${top_builddir:-.}/tests/fuzz/fuzz
 seconds=${FUZZ_CHECK_SECONDS:-60}
 seed=${FUZZ_SEED:-$(($(date +%s) * 1000))}
@@ -9,12 +10,15 @@ tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
 
-# play OPTIONS SHARE ARGUMENT...: programs for so many hundredths of the time
+# play OPTIONS SHARE ARGUMENT...: programs for so many hundredths of the time, or a few
 play() {
     options=$1 share=$(($2 * seconds / 100))
+    much="--runs $((1 + $2 / 3))"
     shift 2
     [ $share -gt 0 ] || share=1
-    REAP_OPTIONS=$options "$program" --seconds $share --seed "$seed" --shrink-seconds 60 --out "$tmp" "$@" \
+    [ -n "${REAP_TEST_SHORT:-}" ] || much="--seconds $share"
+    # shellcheck disable=SC2086  # words
+    REAP_OPTIONS=$options "$program" $much --seed "$seed" --shrink-seconds 60 --out "$tmp" "$@" \
         >"$tmp/log" 2>&1 || bad=1
     [ $bad = 0 ] && { tail -n 1 "$tmp/log"; return; }
     tail -n 300 "$tmp/log"
@@ -30,9 +34,16 @@ fixed() {
     REAP_OPTIONS=$options "$program" --seed 1 --no-shrink "$@" || exit 1
 }
 
+# A program that fails is saved below the build, wherever one stands. With no time at all each one fails.
+program=$(realpath "$program") || exit 99
+mkdir "$tmp/here" && cd "$tmp/here" || exit 99
+"$program" --seed 1 --limit 0 --shrink-seconds 0 >"$tmp/log" 2>&1 && { cat "$tmp/log"; exit 1; }
+saved=$(sed -n 's/^saved as //p' "$tmp/log")
+[ -f "$saved" ] && [ "${saved%/*}" = "${program%/*}" ] && [ -z "$(ls)" ] || { echo "saved as '$saved'"; cat "$tmp/log"; exit 1; }
+rm "$saved"
+
 fixed purge_ms=100 --runs 12
 fixed purge_ms=100 --runs 4 --threads 3
-[ -z "${REAP_TEST_SHORT:-}" ] || exit 0 # what comes by chance is check-system's
 play purge_ms=100 24
 play purge_ms=100 14 --threads 2
 play purge_ms=100 10 --threads 4

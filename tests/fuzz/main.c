@@ -328,11 +328,22 @@ static void shrink(struct program *program, const struct result *like)
     while (program->count <= 400 && drop_records(program, like) && now() < shrink_end) continue;
 }
 
+/* The directory of this program, which lies in a build: who runs it may stand in the sources. */
+static const char *own_directory(void)
+{
+    static char path[500];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    char *slash = n > 0 ? strrchr(path, '/') : NULL;
+    if (!slash) die("/proc/self/exe");
+    *slash = '\0';
+    return path;
+}
+
 static void save(const struct program *program, uint64_t seed)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/fuzz-%llu-%u.txt", ask.out ? ask.out : ".", (unsigned long long)seed,
-             program->threads);
+    snprintf(path, sizeof path, "%s/fuzz-%llu-%u.txt", ask.out ? ask.out : own_directory(),
+             (unsigned long long)seed, program->threads);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd < 0) return;
     write_program(fd, program);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support/expect.h"
 #include "reap.h"
@@ -278,13 +280,30 @@ static const struct {
                 {"after_free_large", after_free_large},
                 {"after_clear_spare", after_clear_spare}};
 
-int main(int argc, char **argv)
+static int make_mistake(const char *name)
 {
     reapCreate(&reap, NULL);
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        if (argc == 1) puts(mistakes[i].name);
-        if (argc > 1 && strcmp(argv[1], mistakes[i].name) == 0) mistakes[i].run();
-    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        if (strcmp(name, mistakes[i].name) == 0) mistakes[i].run();
     reapDestroy(&reap);
     return 0;
+}
+
+/* In a child: under a tool that takes long to start. Its process and the status that a shell would see. */
+static void make_in_child(const char *name)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) exit(make_mistake(name));
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) exit(99);
+    printf("%s %d %d\n", name, (int)pid, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    fflush(stdout);
+}
+
+/* Lists the mistakes, or makes one, or several apart. */
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc == 1 && i < sizeof mistakes / sizeof mistakes[0]; i++) puts(mistakes[i].name);
+    for (int i = 1; argc > 2 && i < argc; i++) make_in_child(argv[i]);
+    return argc == 2 ? make_mistake(argv[1]) : 0;
 }

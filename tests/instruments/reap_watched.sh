@@ -28,19 +28,20 @@ status_of() {
 names=$("$program")
 for options in stats=0 bypass=1 redzone=32; do
     [ $options != redzone=32 ] || names="nothing_wrong after_free after_destroy just_past_the_end"
-    for name in $names; do
-        REAP_OPTIONS=$options valgrind -q --error-exitcode=9 --log-file="$tmp/log" \
-            "$program" "$name" 2>"$tmp/said" &
-        wait $! 2>/dev/null
-        status=$?
+    # shellcheck disable=SC2086  # words
+    REAP_OPTIONS=$options valgrind -q --error-exitcode=9 --log-file="$tmp/log.%p" \
+        "$program" $names >"$tmp/made" 2>"$tmp/said" || { cat "$tmp/made" "$tmp/said"; exit 1; }
+    while read -r name process status; do
+        log=$tmp/log.$process
         expected=$(status_of $options "$name")
-        grep -q "Invalid\|Conditional" "$tmp/log" || [ $expected = 0 ] || [ $name = freed_twice ] || status=none
+        grep -q "Invalid\|Conditional" "$log" || [ $expected = 0 ] || [ $name = freed_twice ] || status=none
         if [ $status != $expected ]; then
             echo "$options $name: status $status, expected $expected"
-            cat "$tmp/said" "$tmp/log"
+            cat "$tmp/said" "$log"
             bad=1
         fi
-    done
+    done <"$tmp/made"
+    [ "$(wc -l <"$tmp/made")" = "$(echo "$names" | wc -w)" ] || { echo "$options: not all were made"; bad=1; }
 done
 [ "$("$program" | wc -w)" -gt 5 ] || exit 99
 exit $bad

@@ -16,7 +16,7 @@ if ! { $cc -fsanitize=thread "$tmp/try.c" -o "$tmp/try" && "$tmp/try"; } >"$tmp/
 fi
 sources=$(ls "$srcdir"/lib/*/*.c | grep -v '/lib/libc/')
 # shellcheck disable=SC2086
-$cc -std=gnu17 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" -I"$srcdir/lib" \
+$cc -std=gnu17 -D_GNU_SOURCE -O0 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" -I"$srcdir/lib" \
     "$srcdir/tests/instruments/tsan.c" "$srcdir/tests/instruments/tsan_shared.c" $sources -o "$tmp/tsan" -lpthread || exit 99
 for options in path=locked heaps=thread,topology=0.0:1.1 heaps=roundrobin; do
     REAP_OPTIONS=$options,purge_ms=1,purge_thread=1 "$tmp/tsan" >"$tmp/out" 2>&1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bounds.c: what the loads of loads.h cost and hold with 2, 4 ... 256 processors, as a table; and in a file,
- * if one is named, for a picture (bounds.gp). Each row is a process of its own. */
+ * if one is named, for a picture (bounds.gp). Each row is a process of its own. A number behind the file is
+ * that of the most processors. */
 #include "arena/arena.h"
 #include "bound.h"
 #include "loads.h"
@@ -97,11 +98,11 @@ static void write_row(FILE *out, const struct load *load, enum vcpu_path path, u
             (unsigned long long)r->ledger.carried, (unsigned long long)r->ledger.in_used);
 }
 
-static void show(const struct load *load, FILE *out)
+static void show(const struct load *load, unsigned most, FILE *out)
 {
     print_head(load);
     for (enum vcpu_path path = 0; path < VCPU_PATHS; path++)
-        for (unsigned processors = 2; processors <= VCPU_MAX; processors *= 2) {
+        for (unsigned processors = 2; processors <= most; processors *= 2) {
             struct result result = run_apart(load, path, processors);
             if (!result.there) break;
             print_row(path, processors, &result);
@@ -117,9 +118,10 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return EXIT_FAILURE;
     }
+    unsigned most = argc > 2 ? (unsigned)atoi(argv[2]) : VCPU_MAX;
     if (out != NULL)
         fprintf(out, "load path processors live_MiB held_MiB bound_MiB visits_per_1000 locks atomics active "
                      "passive carried handed\n");
-    for (const struct load *const *load = loads; *load != NULL; load++) show(*load, out);
+    for (const struct load *const *load = loads; *load != NULL; load++) show(*load, most, out);
     return out != NULL && fclose(out) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

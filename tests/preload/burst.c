@@ -82,7 +82,7 @@ static void phases(void)
 {
     int anew = 0, quick = 0;
     double begun = seconds(), last = begun;
-    for (int i = 0; i < PHASES; i++) {
+    for (int i = 0; i < PHASES && last - begun < 5; i++) {
         long faults = use_and_free();
         double now = seconds();
         if (now - last < 0.3) anew += faults > BYTES / 4096 / 4;

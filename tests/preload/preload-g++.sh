@@ -10,7 +10,6 @@ cat >"$tmp/work.cc" <<'CXX'
 #include <iostream>
 #include <map>
 #include <memory>
-#include <regex>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -31,9 +30,7 @@ int main()
     std::vector<std::tuple<int, std::string, double>> rows;
     for (int i = 0; i < 100; i++) rows.emplace_back(i * 7919 % 101, std::to_string(i), i / 3.0);
     std::sort(rows.begin(), rows.end());
-    std::regex pattern("([a-z]+)([0-9]+)");
-    std::cout << std::get<1>(rows[7]) << std::regex_match("abc42", pattern) << table.size()
-              << sum(std::make_index_sequence<300>()) << '\n';
+    std::cout << std::get<1>(rows[7]) << table.size() << sum(std::make_index_sequence<300>()) << '\n';
 }
 CXX
 

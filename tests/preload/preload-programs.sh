@@ -4,7 +4,6 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 
 paths="$paths unregistered"
-[ -z "${REAP_TEST_SHORT:-}" ] || paths=default
 bad=0
 
 # Each path is the one that runs, as far as the kernel has it: stats=1 tells. (A library under test in

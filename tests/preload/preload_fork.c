@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 4, FORKS = 60, SLOTS = 512, BLOCKS = 3000, CHILD_SECONDS = 100 };
+enum { THREADS = 4, FORKS = 20, SLOTS = 512, BLOCKS = 3000, CHILD_SECONDS = 100 };
 
 static _Atomic(char *) slots[SLOTS]; /* passed from thread to thread, so frees are often remote */
 static atomic_int stop;

@@ -120,7 +120,8 @@ fi
 # --- addresses --------------------------------------------------------------------------------
 says 1 "there is no process 999999999" "$ask" 999999999 tree
 says 1 "nobody listens at $tmp/none" "$ask" "$tmp/none" tree
-says 1 "process $$ does not listen at @reap.$$: start it with REAP_OPTIONS=ask=@reap.%p" "$ask" $$ tree
+says 1 "process $$ does not listen at @reap.$$: it must have libreap, libreap-malloc or libreap-apr, and have been started \
+with REAP_OPTIONS=ask=@reap.%p in its environment, or have called reapListen(\"@reap.%p\")" "$ask" $$ tree
 says 1 "the address is too long" "$ask" "$(printf '%0200d' 0 | tr 0 x)" tree
 says 2 "an address has a name" "$ask" "" tree
 says 2 "an address has a name" "$ask" @ tree
@@ -178,36 +179,62 @@ import pty, sys
 pty.spawn([sys.argv[1], sys.argv[2], "tree"])
 PYTHON
 printf '?]0;title?\tname \302? \303\244\r\n' | cmp - "$tmp/out" || { wrong "a terminal gets:"; od -c "$tmp/out"; }
-if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups "$ask" -h >/dev/null 2>&1; then
-    says 1 "it is process $pid of user 0" setpriv --reuid 65534 --clear-groups "$ask" "$sleeper" tree
+if [ "$(id -u)" = 0 ] && setpriv --reuid 65533 --clear-groups "$ask" -h >/dev/null 2>&1; then
+    says 1 "it is process $pid of user 0" setpriv --reuid 65533 --clear-groups "$ask" "$sleeper" tree
 fi
 kill "$pid" "$sleeper"
 wait $started 2>/dev/null
 
 # --- users ------------------------------------------------------------------------------------
-if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65534 --clear-groups "$ask" -h >/dev/null 2>&1; then
+if [ "$(id -u)" != 0 ] || ! setpriv --reuid 65533 --clear-groups "$ask" -h >/dev/null 2>&1; then
     echo "skipped: no root, or no setpriv (util-linux): other users"
 else
-    other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    other() { setpriv --reuid 65533 --regid 65533 --clear-groups "$@"; }
     options=ask=@reap.%p
     start 1 root "$programs/asked_reaps"
     answers "$pid"
     says 1 "only user 0 and root may ask process $pid" other "$ask" "$pid" tree
     stop
-    start 1 other setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/asked_reaps"
+    start 1 other setpriv --reuid 65533 --regid 65533 --clear-groups "$programs/asked_reaps"
     answers "$pid"
     other "$ask" "$pid" tree >"$tmp/out" || wrong "a user cannot ask its own process"
-    says 1 "only user 65534 and root may ask it" setpriv --reuid 1 --clear-groups "$ask" "$pid" tree
+    says 1 "only user 65533 and root may ask it" setpriv --reuid 1 --clear-groups "$ask" "$pid" tree
     stop
     options=ask=@reap.x$$
-    start 1 other setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/asked_reaps"
+    start 1 other setpriv --reuid 65533 --regid 65533 --clear-groups "$programs/asked_reaps"
     answers "@reap.x$$"
-    says 1 "process $pid is user 65534's" setpriv --reuid 1 --clear-groups "$ask" "@reap.x$$" tree
+    says 1 "process $pid is user 65533's" setpriv --reuid 1 --clear-groups "$ask" "@reap.x$$" tree
     stop
     options=ask=$tmp/socket
     start 1 path "$programs/asked_reaps"
     answers "$tmp/socket"
     says 1 "this user may not ask $tmp/socket" other "$ask" "$tmp/socket" tree
+    stop
+    if [ "$(echo $(cat /proc/self/uid_map))" = "0 0 4294967295" ]; then # nobody is one user here
+        nobody="setpriv --reuid $(cat /proc/sys/kernel/overflowuid) --clear-groups"
+        options=ask=@reap.%p
+        start 1 nobody $nobody "$programs/asked_reaps"
+        answers "$pid"
+        $nobody "$ask" "$pid" tree >"$tmp/out" || wrong "nobody cannot ask its own process"
+        stop
+    fi
+fi
+
+# Users without a number of their own have the same one in their namespace, as the process has for them.
+if ! unshare -U "$ask" -h >/dev/null 2>&1; then
+    echo "skipped: no user namespaces, or no unshare (util-linux): users without a number"
+else
+    strange="is of some user who has no number of its own here"
+    options=ask=@reap.%p
+    start 1 mine "$programs/asked_reaps"
+    answers "$pid"
+    says 1 "this user may not ask $pid: process $pid $strange" unshare -U "$ask" "$pid" tree
+    unshare -Ur "$ask" "$pid" tree >"$tmp/out" || wrong "root of a namespace cannot ask"
+    stop
+    start 1 strange unshare -U "$programs/asked_reaps"
+    tries=0
+    until "$ask" "$pid" help 2>&1 | grep -q '^reap-ask: reap: ' || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    says 1 "reap: only root may ask process $pid: its user has no number of its own here" "$ask" "$pid" tree
     stop
 fi
 

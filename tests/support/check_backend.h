@@ -26,7 +26,7 @@ unsigned steps_of(unsigned preset);
 /* Has a tool the program that it watches do less (REAP_TEST_STEPS)? */
 bool is_slowed(void);
 
-/* One of two numbers. make check sets REAP_TEST_SHORT and takes the second; make check-system, and a program
+/* One of two numbers. make check sets REAP_TEST_SHORT and takes the second; make check-long, and a program
  * started by hand, take the first. */
 unsigned shorter(unsigned full, unsigned brief);
 

@@ -235,5 +235,5 @@ httpd_stop() {
 httpd_log_is_clean() {
     bad='AH0005[0-3]|exit signal|[Ss]egmentation|core dump|still did not exit|could not make child|:emerg\]|:crit\]'
     ! grep -E "$bad|:alert\\]" "$1/error.log" || return 1
-    ! grep -E '^reap: ' "$1/error.log" "$1/stderr"
+    ! grep -E '(^|\] )reap: ' "$1/error.log" "$1/stderr"
 }

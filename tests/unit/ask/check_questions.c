@@ -170,6 +170,8 @@ START_TEST(at_the_end_the_program_is_not_asked_any_more)
     char *help = answer_to("help");
     ck_assert_ptr_nonnull(strstr(help, "tree: "));
     free(help);
+    questions_fork_child(); /* a process at its end may still fork, and its child goes on */
+    assert_answer("one", "own:.");
 }
 END_TEST
 

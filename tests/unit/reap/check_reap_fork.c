@@ -495,12 +495,14 @@ START_TEST(others_fork)
 END_TEST
 
 static atomic_bool stands, stands_in_shard;
+static atomic_uint stops; /* how often the thread was stopped: a busy machine may not let us see it stand */
 
 static void stand_for_long(int signal)
 {
     (void)signal;
     stands_in_shard = shard_is_entered(reap_face_table(both[1]));
     stands = true;
+    stops++;
     usleep(10000);
     stands_in_shard = stands = false;
 }
@@ -535,8 +537,9 @@ START_TEST(a_fork_in_a_function_waits_for_shards)
     for (unsigned i = 0; i < 200 && stood < 5; i++) {
         while (stands) usleep(1000);
         usleep(300); /* the thread goes on */
+        unsigned before = stops;
         pthread_kill(thread, SIGUSR1);
-        while (!stands) sched_yield();
+        while (stops == before) sched_yield();
         if (!stands_in_shard) continue;
         stood++;
         ck_assert_int_eq(reapWalk(&both[0], forks_without_anybody, NULL), 0);

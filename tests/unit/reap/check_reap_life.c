@@ -186,6 +186,87 @@ START_TEST(trim)
 }
 END_TEST
 
+static void *free_all_but_last(void *objects_)
+{
+    for (char **object = objects_; object[1]; object++) reapFreeAny(*object);
+    return NULL;
+}
+
+/* Objects that another thread has freed wait for the reap. A trim takes them in, and their chunks go back. */
+START_TEST(trim_of_what_another_thread_freed)
+{
+    enum { N = 20000 };
+    static char *objects[N + 1];
+    size_t first = 8192;
+    pthread_t thread;
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, i % 1000 ? 100 : 100000);
+    memset(objects[N - 1], 'a', 100);
+    ck_assert_int_eq(pthread_create(&thread, NULL, free_all_but_last, objects), 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_ge(reapTrim(&reap, 0), N * 100 / 2 + N / 1000 * 100000);
+    ck_assert_uint_eq(stats().live_bytes, 112);
+    ck_assert_int_eq(objects[N - 1][99], 'a');
+    reapFree(&reap, objects[N - 1]);
+    reapTrim(&reap, 0);
+    ck_assert_uint_eq(stats().chunk_bytes, first);
+}
+END_TEST
+
+/* The newest chunk has lost its objects, and stayed as the place of the next ones. */
+START_TEST(trim_of_an_empty_chunk)
+{
+    size_t chunks = 0;
+    void *object = NULL;
+    while (stats().chunk_bytes < 1000000) reapMalloc(&reap, 100);
+    for (chunks = stats().chunks; stats().chunks == chunks;) object = reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    ck_assert_uint_eq(stats().chunks, chunks + 1);
+    size_t live = stats().live_bytes, held = stats().chunk_bytes, given = reapTrim(&reap, 0);
+    ck_assert_uint_gt(given, 8192);
+    ck_assert_uint_eq(stats().chunk_bytes, held - given);
+    ck_assert_uint_eq(stats().chunks, chunks);
+    ck_assert_uint_eq(stats().live_bytes, live);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
+    assert_valid(reap);
+}
+END_TEST
+
+/* Behind a mark, and from a walk's function. */
+static int trim_within(void *object, size_t size, void *arg)
+{
+    (void)size, (void)arg;
+    reapFree(&reap, object);
+    reapTrim(&reap, 0);
+    return 0;
+}
+
+START_TEST(trim_at_any_moment)
+{
+    enum { N = 10000 };
+    static char *objects[N];
+    reap_mark mark;
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+    reapMark(&reap, &mark);
+    for (int i = 0; i < N; i += 2) objects[i] = reapMalloc(&reap, 100);
+    for (int i = 0; i < N; i += 4) reapFree(&reap, objects[i]);
+    for (int i = 1; i < N; i += 4) reapFree(&reap, objects[i]);
+    for (int round = 0; round < 2; round++) {
+        reapTrim(&reap, 0);
+        assert_valid(reap);
+        for (int i = 0; i < 5 * N; i++) reapMalloc(&reap, 100);
+        reapTrim(&reap, 0);
+        reapRewind(&reap, &mark);
+    }
+    reapTrim(&reap, 0);
+    ck_assert_uint_eq(stats().live_objects, N / 4);
+    reapUnmark(&reap, &mark);
+    ck_assert_int_eq(reapWalk(&reap, trim_within, NULL), 0);
+    ck_assert_uint_eq(stats().live_objects, 0);
+    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+}
+END_TEST
+
 START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
 END_TEST
 
@@ -543,6 +624,9 @@ static void add(TCase *tests, enum reap_mode mode)
     if (mode != MODE_ORDINARY) return;
     tcase_add_test(tests, names_that_come_again);
     tcase_add_test(tests, trim);
+    tcase_add_test(tests, trim_of_what_another_thread_freed);
+    tcase_add_test(tests, trim_of_an_empty_chunk);
+    tcase_add_test(tests, trim_at_any_moment);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
     tcase_add_test(tests, children_that_live_together_learn_one_step);

@@ -105,6 +105,23 @@ START_TEST(the_fast_path_goes_on)
 }
 END_TEST
 
+/* The newest chunk has more room than the limit leaves. */
+START_TEST(a_trim_leaves_the_limit)
+{
+    enum { N = LIMIT * 3 / 4 / 112, OLD = N / 2, PART = 16 };
+    static void *objects[N];
+    ck_assert_int_eq(reapSetLimit(&reap, N * 112), 0);
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < OLD; i += PART) reapFree(&reap, objects[i]);
+        reapTrim(&reap, 0);
+        for (int i = 0; i < OLD; i += PART) ck_assert_ptr_nonnull(objects[i] = reapMalloc(&reap, 100));
+        ck_assert_ptr_null(reapMalloc(&reap, 100));
+        ck_assert_uint_eq(stats().live_bytes, N * 112);
+    }
+}
+END_TEST
+
 /* --- several reaps --------------------------------------------------------------------------- */
 
 START_TEST(a_limit_holds_for_those_below)
@@ -405,6 +422,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, each_call_is_limited);
     tcase_add_test(tests, a_limit_below_what_lives);
     tcase_add_test(tests, the_fast_path_goes_on);
+    tcase_add_test(tests, a_trim_leaves_the_limit);
     tcase_add_test(tests, a_limit_holds_for_those_below);
     tcase_add_test(tests, limits_nest);
     tcase_add_test(tests, a_limit_counts_what_was_there);

@@ -5,6 +5,7 @@
 #include "support/check_reap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "region/reap_chunk.h"
@@ -552,6 +553,63 @@ START_TEST(the_reaps_behind_a_face)
 }
 END_TEST
 
+/* --- what the program adds -------------------------------------------------------------------- */
+
+static void say_more(char *line, size_t size, const char *call, const void *pointer, const char *what)
+{
+    size_t n = strlen(line);
+    snprintf(line + n, size - n, ", as %s(%p): %s in a test", call, pointer, what);
+}
+
+static void say_too_much(char *line, size_t size, const char *call, const void *pointer, const char *what)
+{
+    (void)call, (void)pointer, (void)what;
+    memset(line, 'x', size);
+}
+
+static void err(char *line, size_t size, const char *call, const void *pointer, const char *what)
+{
+    reapFree(&reap, (void *)(uintptr_t)pointer);
+    say_more(line, size, call, pointer, what);
+}
+
+struct said {
+    reap_misuse_line *fn;
+    void *object;
+};
+
+static void free_twice(void *arg)
+{
+    const struct said *said = arg;
+    reapOnMisuse(said->fn);
+    reapFree(&reap, said->object);
+    reapFree(&reap, said->object);
+}
+
+static struct outcome line_of(reap_misuse_line *fn, void *object)
+{
+    struct outcome outcome = run_child(free_twice, &(struct said){fn, object});
+    ck_assert(WIFSIGNALED(outcome.status) && WTERMSIG(outcome.status) == SIGABRT);
+    return outcome;
+}
+
+START_TEST(a_line_with_more)
+{
+    char more[200];
+    reapCreate(&reap, NULL);
+    void *object = reapMalloc(&reap, 100);
+    ck_assert(!reapOnMisuse(say_more) && reapOnMisuse(NULL) == say_more && !reapOnMisuse(NULL));
+    snprintf(more, sizeof more, "freed twice, as reapFree(%p): freed twice in a test", object);
+    struct outcome outcome = line_of(say_more, object);
+    ck_assert(is_misuse(&outcome, "reapFree", object, more));
+    outcome = line_of(err, object); /* its own mistake gets the plain line */
+    ck_assert(is_misuse(&outcome, "reapFree", object, "freed twice"));
+    outcome = line_of(say_too_much, object);
+    size_t n = strspn(outcome.text, "x");
+    ck_assert_msg(n > 500 && strcmp(outcome.text + n, "\n") == 0, "%s", outcome.text);
+}
+END_TEST
+
 static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, no_reap_at_all);
@@ -563,6 +621,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, what_is_no_large_object);
     tcase_add_test(tests, large_objects_that_are_freed);
     tcase_add_test(tests, what_is_no_object_in_any_shard);
+    tcase_add_test(tests, a_line_with_more);
     if (mode != MODE_ORDINARY) tcase_add_test(tests, the_reaps_behind_a_face);
     if (mode != MODE_ORDINARY) return;
     tcase_add_test(tests, no_memory_at_all);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "support/expect.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "region/reap_chunk.h"
@@ -277,6 +278,80 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
 }
 END_TEST
 
+/* --- what another thread ends while this one looks ---------------------------------------------- */
+
+static char *ended; /* memory of a shared reap that has ended */
+static size_t ended_size;
+
+static unsigned locks_of_freezing;
+
+/* While all chunks are frozen, and this thread has no other lock. */
+static void act_while_frozen(void)
+{
+    if (lock_held() == locks_of_freezing) act_once();
+    step_is_last = look_number == 0;
+}
+
+/* As another thread. The memory becomes the program's, and has zeros: a lock there would look free. */
+static void end_sibling(void)
+{
+    struct reap_chunk *chunk = reap_first_chunk(((struct reap_face *)sibling)->reap);
+    ended = (char *)chunk + REAP_HEADER;
+    ended_size = chunk->size - REAP_HEADER;
+    reapDestroy(&sibling);
+    memset(ended, 0, ended_size);
+}
+
+static bool is_untouched(void)
+{
+    for (size_t i = 0; i < ended_size; i++)
+        if (ended[i] != 0) return false;
+    return true;
+}
+
+static int see_nothing(const struct reap_view *view, void *arg) { return (void)view, (void)arg, 0; }
+
+static void look_at_tree(void) { ck_assert_int_eq(reapSurvey(&reap, see_nothing, NULL), 0); }
+
+static void *its_handle;
+static char *its_object;
+
+static void look_for_owner(void)
+{
+    void *owner;
+    if (reapOf(its_object, &owner) == 0) ck_assert_ptr_eq(owner, its_handle); /* it may have ended since */
+}
+
+static void (*const looks_at[])(void) = {look_at_tree, look_for_owner};
+
+/* A shared child ends at each instruction at which the call has no lock that keeps it alive. */
+START_TEST(a_shared_child_that_ends_while_others_look)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    chunk_freeze();
+    locks_of_freezing = lock_held();
+    chunk_thaw();
+    for (unsigned long at = 1;; at += 6 + STRIDE) {
+        step_is_last = false;
+        reapCreate(&reap, NULL);
+        sibling = its_handle = new_shared(&reap, 0);
+        if (_i == 1) its_object = reapMalloc(&sibling, 50);
+        expect_act(at, end_sibling);
+        step_look = act_while_frozen;
+        step_begin();
+        looks_at[_i]();
+        step_end();
+        step_look = step_nothing;
+        bool acted = has_acted();
+        ck_assert_msg(!acted || is_untouched(), "ended at look %lu: its memory was written to", at);
+        reapDestroy(&reap);
+        if (!acted) break;
+    }
+    ck_assert_uint_gt(looks, 0);
+}
+END_TEST
+
 /* --- threads --------------------------------------------------------------------------------- */
 
 static bool is_time(const struct timespec *begin, double seconds)
@@ -446,6 +521,7 @@ int main(void)
     tcase_add_loop_test(steps, at_each_instruction, 0, 3);
     tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
     tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
+    tcase_add_loop_test(steps, a_shared_child_that_ends_while_others_look, 0, 2);
 tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
     tcase_add_test(threads, another_thread_measures_and_resizes);
     tcase_add_test(threads, another_thread_frees_before_a_mark);

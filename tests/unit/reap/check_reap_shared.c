@@ -464,6 +464,57 @@ START_TEST(forks_find_no_thread_in_a_shard)
 }
 END_TEST
 
+/* --- limits of a tree that threads use --------------------------------------------------------- */
+
+enum { BELOW = 4 };
+static void *members[BELOW];
+
+/* Holds two reaps of the tree at once, in the order of their addresses; makes shared children and ends them;
+ * and moves a whole part of the tree. */
+static void *use_the_tree(void *arg)
+{
+    unsigned n = (unsigned)(uintptr_t)arg;
+    void *mine = new_shared(&members[n], 0);
+    for (unsigned i = 0; !is_over; i++) {
+        void *passing = new_shared(i % 2 ? &top : &members[i % BELOW], 0);
+        void *object = reapMalloc(&members[i % BELOW], 100);
+        if (object) object = reapMove(object, &members[i % BELOW], &top);
+        if (object) reapFreeAny(object);
+        reapFree(&mine, reapMalloc(&mine, 50));
+        if (passing) reapMalloc(&passing, 2000);
+        reapAdopt(&mine, i % 3 ? &members[(n + i) % BELOW] : NULL);
+        reapDestroy(&passing);
+    }
+    return NULL;
+}
+
+/* Any thread may set a limit at any time, as long as all reaps of the tree are shared. */
+START_TEST(limits_of_a_tree_that_threads_use)
+{
+    pthread_t threads[2];
+    top = new_shared(NULL, 0);
+    is_over = false;
+    for (int i = 0; i < BELOW; i++) { /* the top has the greatest address: who takes two takes it last */
+        members[i] = new_shared(NULL, 0);
+        if (members[i] < top) continue;
+        void *greater = members[i];
+        members[i] = top;
+        top = greater;
+    }
+    for (int i = 0; i < BELOW; i++) ck_assert_int_eq(reapAdopt(&members[i], &top), 0);
+    for (uintptr_t i = 0; i < 2; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, use_the_tree, (void *)i), 0);
+    for (unsigned i = 0; i < shorter(3000, 400); i++) {
+        ck_assert_int_eq(reapSetLimit(&top, i % 4 == 3 ? 0 : 10000000 + i), 0);
+        ck_assert_int_eq(reapSetLimit(&members[i % BELOW], i % 2 ? 0 : 5000000), 0);
+    }
+    is_over = true;
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    assert_valid(top);
+    reapDestroy(&top);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("shared");
@@ -476,6 +527,7 @@ int main(void)
     tcase_add_test(tests, threads_below_a_limit);
     tcase_add_test(tests, threads_meet_a_limit);
     tcase_add_loop_test(tests, held_while_a_limit_is_set, 0, 4);
+    tcase_add_test(tests, limits_of_a_tree_that_threads_use);
     tcase_add_test(tests, objects_go_both_ways);
     tcase_add_test(tests, forks_find_no_thread_in_a_shard);
     return run("reap_shared", tests);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "support/reap_fixture.h"
 
@@ -278,6 +279,94 @@ START_TEST(walks_while_others_adopt)
 }
 END_TEST
 
+/* --- beside shared reaps that come and go ---------------------------------------------------- */
+
+/* A reap whose objects fill its first chunk, where a shared reap's lock may have been. */
+static void use_memory_anew(void)
+{
+    void *bytes;
+    reapCreate(&bytes, NULL);
+    for (int k = 0; k < 60; k++) memset(reapMalloc(&bytes, 96), 0x55, 96);
+    reapDestroy(&bytes);
+}
+
+/* Creates shared reaps below one that stays, and roots. Each ends alone, with its parent, or by a clear of
+ * the parent. Their memory then holds the program's bytes: a walk that still reads it would take them for
+ * links. */
+static void *share_and_end(void *arg)
+{
+    enum { SHARED = 6 };
+    void *parent, *shared[SHARED];
+    (void)arg;
+    for (unsigned i = 0; !over; i++) {
+        reapCreate(&parent, i % 3 == 2 ? NULL : &tops[i % TOPS]);
+        for (int k = 0; k < SHARED; k++) {
+            shared[k] = new_shared(k % 3 == 2 ? &shared[k - 1] : &parent, 0);
+            if (i % 8 == 0) reapMalloc(&shared[k], 100);
+        }
+        for (int k = SHARED - 1; k >= 0 && i % 2; k--) reapDestroy(&shared[k]);
+        if (i % 4 == 2) reapFreeAll(&parent);
+        reapDestroy(&parent);
+        shared[0] = new_shared(NULL, 0);
+        reapDestroy(&shared[0]);
+        if (i % 4 == 0) use_memory_anew();
+    }
+    return NULL;
+}
+
+START_TEST(a_survey_beside_shared_reaps_that_end)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    make_staying();
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_end, NULL);
+    for (unsigned round = 0; round < shorter(ROUNDS, 1000); round++) {
+        struct visits visits = {{0}, 0};
+        ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
+        for (int i = 0; i < STAYING; i++) ck_assert_int_eq(visits.stays[i], 1);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_held(reap);
+}
+END_TEST
+
+static _Atomic(char *) asked; /* an object, or one that was */
+
+static void *share_and_show(void *arg)
+{
+    (void)arg;
+    while (!over) {
+        void *shared = new_shared(NULL, 0), *other = new_shared(&tops[0], 0);
+        char *object = reapMalloc(&shared, 50);
+        asked = object;
+        reapDestroy(&shared);
+        asked = reapMalloc(&other, 50);
+        reapDestroy(&other);
+        use_memory_anew();
+    }
+    return NULL;
+}
+
+START_TEST(reapOf_beside_shared_reaps_that_end)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    char *mine = reapMalloc(&reap, 40);
+    make_staying();
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_show, NULL);
+    for (unsigned round = 0, found = 0; round < shorter(2000000, 200000) || found == 0; round++) {
+        void *owner;
+        found += reapOf(asked, &owner) == 0;
+        if (round % 64 != 0) continue;
+        ck_assert_int_eq(reapOf(mine + 39, &owner), 0);
+        ck_assert_ptr_eq(owner, reap);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+}
+END_TEST
+
 static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, a_survey_stops);
@@ -286,6 +375,8 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_survey_finds_all_that_stays_while_others_come_and_go);
     tcase_add_test(tests, held_bytes_while_others_come_and_go);
     tcase_add_test(tests, walks_while_others_adopt);
+    tcase_add_test(tests, a_survey_beside_shared_reaps_that_end);
+    tcase_add_test(tests, reapOf_beside_shared_reaps_that_end);
     if (mode == MODE_SHARDS) return;
     tcase_add_test(tests, a_survey_has_parents_first_and_newest_children_first);
     tcase_add_test(tests, held_bytes_are_the_sum_of_a_tree);

@@ -247,6 +247,14 @@ END_TEST
 /* --- chunks against live bytes --------------------------------------------------------------- */
 
 /* Objects are replaced at random; the chunks, in hundredths of what lives, on average and at most. */
+/* 16 to 15 + below bytes, each size as often; or 16 to 2000, of which half are below 32 and few big. */
+static size_t size_at_random(uint64_t *chance, unsigned below)
+{
+    if (below > 0) return 16 + random_below(chance, below);
+    unsigned size = 16 * 4096 / (random_below(chance, 4096) + 1);
+    return size < 2000 ? size : 2000;
+}
+
 static void churn_at_random(unsigned slots, unsigned size, unsigned *average, unsigned *most)
 {
     static void *objects[20000];
@@ -256,7 +264,7 @@ static void churn_at_random(unsigned slots, unsigned size, unsigned *average, un
     for (unsigned i = 0; i < steps; i++) {
         unsigned k = random_below(&chance, slots);
         reapFree(&reap, objects[k]);
-        objects[k] = reapMalloc(&reap, 16 + random_below(&chance, size));
+        objects[k] = reapMalloc(&reap, size_at_random(&chance, size));
         if (i < 10 * slots || i % 1000 != 0) continue;
         struct reap_stats now = stats();
         unsigned part = (unsigned)(now.chunk_bytes * 100 / now.live_bytes);
@@ -267,13 +275,39 @@ static void churn_at_random(unsigned slots, unsigned size, unsigned *average, un
     *average /= looks;
 }
 
+/* A third of the objects dies, and the others are replaced. After a trim each chunk only loses objects until
+ * the reap needs it. */
+START_TEST(a_trimmed_reap_gives_chunks_back)
+{
+    enum { N = 10000, LEFT = 7000 };
+    static void *objects[N];
+    uint64_t chance = 1;
+    needs(!is_slowed(), "a tool watches");
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 16 + random_below(&chance, 113));
+    for (int left = N; left > LEFT; left--) {
+        unsigned i = random_below(&chance, (unsigned)left);
+        reapFree(&reap, objects[i]);
+        objects[i] = objects[left - 1];
+    }
+    reapTrim(&reap, 0);
+    assert_valid(reap);
+    for (int i = 0; i < 20 * LEFT; i++) {
+        void **object = &objects[random_below(&chance, LEFT)];
+        reapFree(&reap, *object);
+        *object = reapMalloc(&reap, 16 + random_below(&chance, 113));
+    }
+    ck_assert_uint_le(stats().chunk_bytes, stats().live_bytes * 8 / 5);
+}
+END_TEST
+
 /* Where neighbours that were freed are joined, before the reap grows, what lives fills half of the chunks, or
  * more; large objects have their own, which go at once. */
 START_TEST(chunks_are_no_multiple_of_what_lives)
 {
     static const struct {
         unsigned slots, size, average, most;
-    } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}};
+    } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180},
+                 {100, 300000, 140, 160}, {10000, 0, 210, 250}};
     bool in_shards = reap_mode == MODE_SHARDS; /* then there are those for gathered_memory_is_used */
     unsigned average, most;
     needs(!is_slowed(), "a tool watches");
@@ -351,8 +385,9 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
     tcase_add_test(tests, freed_memory_is_used_again);
     tcase_add_test(tests, empty_chunks_go_back);
-    tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 3);
+    tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 4);
     tcase_add_test(tests, chunks_beside_large_objects);
+    tcase_add_test(tests, a_trimmed_reap_gives_chunks_back);
     if (mode == MODE_SHARDS) return;
     tcase_add_test(tests, freed_neighbours_join);
     tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);

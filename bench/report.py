@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what the papers measured and what one asks today, and writes bench/report.html in the build directory.
+
+Each round of a case is a file in bench/report-results: a report that was ended goes on where it was."""
+import argparse
+import os
+import signal
+import sys
+
+sys.dont_write_bytecode = True # the sources may be read-only
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import contest # noqa: E402
+import run # noqa: E402
+from reporting import charts, machine, page, plan, ratios, results, rounds # noqa: E402
+
+PATIENCE = 40 # seconds, after which a run hangs
+
+
+def parser():
+    own = argparse.ArgumentParser(description=__doc__, epilog="Other options are those of run.py, as --with NAME=PATH or --also.")
+    own.add_argument("--build", default=".", help="the build directory")
+    own.add_argument("--quick", action="store_true", help="some cases, in five minutes")
+    own.add_argument("--minutes", type=float, help=f"for how long to measure at most; {plan.MINUTES} if not given, {plan.QUICK_MINUTES} with --quick")
+    own.add_argument("--page", action="store_true", help="measures nothing: the page, from what is there")
+    own.add_argument("--pictures", metavar="DIR", help="writes the main figures there, for README, too")
+    own.add_argument("--suites", type=lambda text: text.split(","), help="only these, separated by commas")
+    own.add_argument("--patience", type=float, default=PATIENCE, help="seconds, after which a run hangs; %(default)s if not given")
+    own.add_argument("--compare", metavar="DIR", help="the results of another report: which rankings differ; nothing else")
+    return own
+
+
+# --- what is told ------------------------------------------------------------------------------------------------------
+
+def plural(n, what):
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def head(blocks, own, ended):
+    """Lines for the top of the page and for the terminal, each with whether it warns."""
+    runs = [run for b in blocks for r in b.rounds for run in r.runs.values() if "seconds" in run]
+    times = [r.at for b in blocks for r in b.rounds]
+    if not runs:
+        return [("Nothing was measured yet.", True)]
+    measured = [b for b in blocks if b.rounds]
+    told = [(f"Measured from {page.date(min(times))} to {page.date(max(times))}: {plural(len(runs), 'run')} of "
+             f"{plural(len(measured), 'case')}, in rounds that take turns.", False)]
+    if own.quick:
+        told.append(("This is the quick report: some cases, in few rounds; make report measures all.", True))
+    if ended == "interrupt":
+        told.append(("It was interrupted. The next run goes on from here.", True))
+    missing = sum(1 for b in blocks if not b.rounds)
+    if missing:
+        told.append((f"{plural(missing, 'case')} of {len(blocks)} not yet measured; the next run goes on with them.", True))
+    open_ = sum(1 for b in measured if rounds.missing(b))
+    if open_ and not missing:
+        told.append((f"{plural(open_, 'case')} of {len(blocks)} not settled: the spread of their rounds is above {ratios.SETTLED:.0%}.", False))
+    noise = machine.noise(runs)
+    words = machine.in_words(noise)
+    told.append((words[0].upper() + words[1:] + ("." if machine.is_quiet(noise) else
+                 ". Ratios between rounds that take turns hold better than times; each figure says how busy it was."),
+                 not machine.is_quiet(noise)))
+    return told
+
+
+def print_summary(view):
+    """Where ours stands, a row for each group."""
+    rows = []
+    for group, panels in view.summary():
+        ratios_ = [panel.to_best for panel in panels if panel.to_best > 0]
+        worst = max(panels, key=lambda panel: panel.to_best)
+        states = [panel.state for panel in panels]
+        rows.append([group.short, str(len(panels)), f"{ratios.geometric_mean(ratios_):.2f}" if ratios_ else "-",
+                     *(str(states.count(state)) for state in (ratios.FIRST, ratios.ALONGSIDE, ratios.BEHIND, ratios.OPEN)),
+                     f"{worst.to_best:.2f}", f"{worst.label}, {worst.peer.name}"])
+    contest.print_table("reap to the best peer of each case; below 1: reap needs less",
+                        ["", "cases", "mean", "first", "level", "behind", "open", "most", "where"], rows)
+
+
+def ours_failed(blocks):
+    """Lines of runs of ours that failed: that is not only a cell."""
+    ours = {(b.key, c.name) for b in blocks for c in b.contestants if c.ours}
+    return list(dict.fromkeys(run.get("told", "failed").splitlines()[0] for b in blocks for r in b.rounds
+                              for name, run in r.runs.items() if "failed" in run and (b.key, name) in ours))
+
+
+# --- two reports -----------------------------------------------------------------------------------------------------------
+
+def figures(view):
+    """Figures of each case that is on the page, by contestant."""
+    return {(group.suite, group.figure, panel.label): {cell.name: cell.figure for cell in panel.cells if cell.figure and cell.figure.value > 0}
+            for question in view.questions for group in question.groups for panel in view.panels[id(group)]}
+
+
+def compare(view, other_view):
+    """Prints which rankings two reports disagree on though the gap is clear in both; the number of those that both hold
+    for settled, as the page does: more rounds than one, and a spread that is less than the gap."""
+    one, other = figures(view), figures(other_view)
+    both, n_pairs, n_found, n_settled = sorted(set(one) & set(other)), 0, 0, 0
+    for case in both:
+        here, there = one[case], other[case]
+        n = len(set(here) & set(there))
+        n_pairs += n * (n - 1) // 2
+        for a, b, ratio, ratio_there in ratios.contradictions({name: f.value for name, f in here.items()},
+                                                              {name: f.value for name, f in there.items()}):
+            settled = all(ratios.outside(told, ratios.uncertainty(f[a], f[b])) for told, f in ((ratio, here), (ratio_there, there)))
+            n_found, n_settled = n_found + 1, n_settled + settled
+            print(f"{case[0]}, {case[2]}, {case[1]}: {a} has {ratio:.2f} of {b} here, {ratio_there:.2f} there" + ", not settled" * (not settled))
+    print(f"{len(both)} cases, {n_pairs} pairs; {plural(n_found, 'ranking')} with a gap over {ratios.CLEAR:.0%} differ, "
+          f"{n_settled} of them settled in both reports")
+    return n_settled
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------------
+
+def load(directory, lock):
+    store = results.Store(directory, machine.key())
+    if lock:
+        store.lock()
+    return store.load()
+
+
+def measure(store, blocks, own):
+    """What ended it."""
+    stale = sum(b.stale for b in blocks)
+    if stale:
+        print(f"not used: {plural(stale, 'round')} of other builds, options or versions; these cases are measured anew")
+    if own.page:
+        return "page"
+    minutes = own.minutes or (plan.QUICK_MINUTES if own.quick else plan.MINUTES)
+    return rounds.run_all(store, blocks, 60 * minutes)
+
+
+def write(build, own, view, notes, told):
+    facts = machine.describe()
+    facts += machine.versions([c for b in view.blocks for c in b.contestants], build, HERE)
+    path = build + "/bench/report.html"
+    results.write_file(path, page.page(view, facts, notes, told))
+    print(f"\npage: {os.path.relpath(path)}")
+    if own.pictures:
+        caption = [f"{facts[0][1]}, {facts[2][1]}. {told[0][0]}", " ".join(line.split(". ")[0].rstrip(".") + "." for line, warns in told if warns)]
+        for name, picture in page.pictures(view, [line for line in caption if line]).items():
+            results.write_file(os.path.join(own.pictures, name), picture)
+            print(f"picture: {os.path.join(own.pictures, name)}")
+
+
+def report(own, rest):
+    build = os.path.abspath(own.build)
+    options = run.options_parser().parse_args(["--build", build, *rest])
+    contest.PATIENCE = own.patience
+    store = load(build + "/bench/report-results", not (own.page or own.compare))
+    print(*store.problems, sep="\n", end="\n" * bool(store.problems))
+    blocks, notes = plan.plan(build, options, own.quick, own.suites)
+    print(*notes, sep="\n", end="\n" * bool(notes))
+    for block in blocks:
+        block.use(store)
+    if own.compare:
+        other = load(os.path.abspath(own.compare), False)
+        here = charts.View(blocks, plan.suites())
+        return 1 if compare(here, charts.View([b.like(other) for b in blocks], plan.suites())) else 0
+    ended = measure(store, blocks, own)
+    whole = ended in ("page", "settled", "time", "interrupt")
+    if not whole:
+        print(f"report: {ended}; what was measured before is kept in {os.path.relpath(store.directory)}", file=sys.stderr)
+    view, told = charts.View(blocks, plan.suites()), head(blocks, own, ended)
+    print_summary(view)
+    print("\n" + "\n".join(line for line, _ in told))
+    write(build, own, view, notes + store.problems, told)
+    print(*(f"failed: {line}" for line in page.failures(view)), sep="\n")
+    failed = ours_failed(blocks)
+    print(*(f"reap failed: {line}" for line in failed), sep="\n", end="\n" * bool(failed))
+    if ended == "interrupt":
+        print("interrupted: the next run goes on from here")
+        return 130
+    return 1 if failed or not whole else 0
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def main():
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        sys.exit(report(*parser().parse_known_args()))
+    except (results.CannotWrite, results.InUse, contest.Failed) as problem:
+        sys.exit(f"report: {problem}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

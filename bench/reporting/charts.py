@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which figures stand side by side: groups of cases with a figure each, and what each contestant needed."""
+import re
+import statistics
+
+import pools
+
+from . import ratios
+from .draw import Bar, Case, colour, number
+from .reasons import reason
+from .words import meaning
+
+median = statistics.median
+
+
+class Group:
+    """Cases of a suite that belong together, and the figure that is looked at. kind: time or memory. more: more is
+    better. base: whom ratios in bars are to; the best peer if nobody."""
+
+    def __init__(self, title, suite, cases, figure, unit, kind="time", summary=min, base=None, more=False, note="", short="",
+                 scale=1):
+        self.title, self.suite, self.cases, self.figure, self.unit = title, suite, cases, figure, unit
+        self.kind, self.summary, self.base, self.more, self.note = kind, summary, base, more, note
+        self.short, self.scale = short or title, scale
+
+    def blocks(self, blocks):
+        return [b for b in blocks if b.suite == self.suite and re.fullmatch(self.cases, b.case.label)
+                and any(b.values(c.name, self.figure) for c in b.present())]
+
+
+class Cell:
+    """What one contestant needed: a figure, or a word in its place; to the base, and to the best peer."""
+
+    def __init__(self, contestant, figure, word, failed):
+        self.contestant, self.name, self.figure, self.word, self.failed = contestant, contestant.name, figure, word, failed
+        self.to_base = self.to_best = None
+        self.best = False
+
+
+def word_for(block, contestant, check=None):
+    """In the place of a figure: why there is none."""
+    if contestant.failed(block.case) == "absent":
+        return "absent"
+    failed = (check.failures(contestant.name) if check else []) + block.failures(contestant.name)
+    if failed:
+        return failed[-1]
+    if contestant.name in block.out:
+        return "hung elsewhere"
+    return "cannot" if block.has_none(contestant.name) else "not yet run"
+
+
+class Panel:
+    """One case: its cells, and where ours stands."""
+
+    def __init__(self, block, group, checks=None):
+        self.block, self.group, self.label, self.called = block, group, block.case.label, block.case.label
+        check = (checks or {}).get(block.case.label)
+        self.cells = [self.cell(contestant, check) for contestant in block.contestants]
+        self.place()
+
+    def cell(self, contestant, check):
+        figure = self.block.figure(contestant.name, self.group.figure, self.group.summary)
+        failed = self.block.failures(contestant.name) + (check.failures(contestant.name) if check else [])
+        if figure and self.group.scale != 1:
+            figure = ratios.Figure([value * self.group.scale for value in figure.values], self.group.summary)
+        if figure is None or check and check.failures(contestant.name):
+            return Cell(contestant, None, word_for(self.block, contestant, check), failed)
+        return Cell(contestant, figure, "", failed)
+
+    def of(self, name):
+        return next((cell for cell in self.cells if cell.name == name and cell.figure), None)
+
+    def ratio(self, cell, other):
+        """Of the same rounds, so that above 1 is worse."""
+        mine, theirs = (self.block.values(c.name, self.group.figure) for c in (cell, other))
+        if self.group.more:
+            mine, theirs = theirs, mine
+        return ratios.ratio(mine, theirs, self.group.summary)
+
+    def place(self):
+        """Who is best, and where ours stands to the best peer."""
+        better = max if self.group.more else min
+        told = [cell for cell in self.cells if cell.figure]
+        peers = [cell for cell in told if cell.contestant.peer]
+        self.ours = next((cell for cell in told if cell.contestant.ours), None)
+        self.peer = better(peers, key=lambda cell: cell.figure.value, default=None)
+        base = self.of(self.group.base) if self.group.base else self.peer
+        for cell in told:
+            cell.to_base = self.ratio(cell, base) if base else None
+            cell.to_best = self.ratio(cell, self.peer) if self.peer else None
+        racing = [cell for cell in told if not cell.contestant.yardstick]
+        first = better((cell.figure.value for cell in racing), default=None)
+        for cell in racing:
+            cell.best = cell.figure.value == first
+        self.state = self.to_best = self.doubt = None
+        if self.ours and self.peer and self.ours.to_best is not None:
+            self.to_best = self.ours.to_best
+            self.doubt = ratios.uncertainty(self.ours.figure, self.peer.figure)
+            once = self.doubt is None and self.group.kind == "time"  # memory is much the same in each round
+            self.state = ratios.OPEN if once else ratios.verdict(self.to_best, self.doubt)
+
+    def meaning(self):
+        return meaning(self.block.suite, self.label)
+
+    def why(self):
+        return reason(self.group.suite, self.label, self.group.kind)
+
+    def says(self):
+        """Where ours stands, in a sentence."""
+        if not self.ours:
+            return f"reap has no figure here: {self.cells[0].word}." if self.cells else ""
+        if self.state is None:
+            return "No peer has a figure here." if not self.peer else "Too near to nothing for a ratio."
+        doubt = " (one round only)" if self.doubt is None else f" (spread {self.doubt:.0%})"
+        off, than, what = abs(self.to_best - 1), f"{self.peer.name}, the best peer", "time" if self.group.kind == "time" else "memory"
+        if self.state == ratios.OPEN and self.doubt is None:
+            return f"Not settled: in one round reap has {self.to_best:.2f} of {than}."
+        if self.state == ratios.OPEN:
+            return f"Not settled: reap has {self.to_best:.2f} of {than}, and the spread is {self.doubt:.0%}."
+        if self.state == ratios.ALONGSIDE:
+            return f"reap is level with {than}: {self.to_best:.2f}{doubt}."
+        if self.group.more and self.to_best == 0:
+            return f"reap is first: {than}, has nothing{doubt}."
+        if self.group.more:
+            return f"reap is {self.state}: {number(1 / self.to_best)} times what {than}, has{doubt}."
+        if self.state == ratios.FIRST:
+            return f"reap is first: {off:.0%} less {what} than {than}{doubt}."
+        much = f"{off:.0%} more {what} than" if self.to_best < 2 else f"{self.to_best:.1f} times the {what} of"
+        return f"reap is behind: {much} {than}{doubt}."
+
+    def shown(self):
+        """For pictures: of malloc with a list only the best, and not who cannot do it or is not here."""
+        lists = [cell for cell in self.cells if cell.name.startswith("list ") and cell.figure]
+        best_list = min(lists, key=lambda cell: cell.figure.value, default=None)
+        return [cell for cell in self.cells if cell.word not in ("cannot", "absent")
+                and (not cell.name.startswith("list ") or cell is best_list)]
+
+    def rows(self):
+        return [self.bar(cell) for cell in self.shown()]
+
+    def case(self):
+        """The row of a picture of many cases."""
+        marks = [(cell.name, cell.to_base, colour(cell.name, cell.contestant.ours), cell is self.ours,
+                  cell.name.startswith("list ") or cell.contestant.ours and cell is not self.ours)
+                 for cell in self.shown() if cell.to_base and not cell.contestant.yardstick]
+        told = self.told()
+        return Case(self.label, marks, told, "worse" if self.state == ratios.BEHIND else "better" if self.state == ratios.FIRST else "even")
+
+    def told(self):
+        """Where ours stands, in a few words and in two."""
+        if self.state is None:
+            return ("no ratio", "-") if self.ours else (self.cells[0].word, self.cells[0].word)
+        word = "open" if self.state == ratios.OPEN else self.state
+        return f"{word}: {self.to_best:.2f} of {self.peer.name}", f"{self.to_best:.2f} {word}"
+
+    def bar(self, cell):
+        ours = cell.contestant.ours and cell is self.ours
+        cls = colour(cell.name, cell.contestant.ours)
+        if not cell.figure:
+            return Bar(cell.name, shown=cell.word, bold=ours)
+        figure = cell.figure
+        failed = " !" if cell.failed else ""
+        return Bar(cell.name, figure.value, number(figure.value) + failed, number(cell.to_base) if cell.to_base else "", cls,
+                   ours, cell.best, high=figure.value * (1 + figure.spread) if figure.spread else None)
+
+
+# --- today's questions ----------------------------------------------------------------------------------------------------------
+
+def among(labels):
+    return "|".join(map(re.escape, labels))
+
+
+TITLES = {"one thread, shared or not": "One thread in a region", "two threads": "Two threads in a region", "with frees": "Regions with frees",
+         "with frees, out of cache": "With frees, out of cache"}
+
+
+def of_pools():
+    for name, (labels, _, _) in pools.GROUPS.items():
+        threads = name.startswith("two threads")
+        title = TITLES.get(name, name[0].upper() + name[1:])
+        yield Group(title, "pools", among(labels), "ns" if threads else "cpu_ns",
+                    "ns an object, by the clock" if threads else "ns of CPU time an object")
+
+
+class Question:
+    def __init__(self, title, text, groups):
+        self.title, self.text, self.groups = title, text, groups
+
+
+def questions():
+    return [
+        Question("Which malloc for which program?", "Programs of Debian's, the malloc preloaded. Interpreters have their own "
+                 "pools switched off.", [
+                     Group("CPU time of programs", "programs", ".*", "cpu", "seconds of CPU time", base="glibc", short="Programs: CPU time"),
+                     Group("Peak memory of programs", "programs", ".*", "rss", "MiB of RSS", "memory", median, base="glibc",
+                           short="Programs: peak memory"),
+                     Group("Small programs that wait", "small", ".*", "shared_out", "KiB of PSS of one process", "memory", median,
+                           base="glibc", short="Small programs: PSS", note="PSS has the pages of a preloaded library in full where one "
+                           "process alone maps it.")]),
+        Question("Which malloc with threads?", "Workloads that are written after what the papers tell of theirs.", [
+            Group("Small loops of one thread", "mallocs", "(pairs|batch|sizes).*", "ns", "ns a malloc and its free", base="glibc",
+                  short="Small loops: time"),
+            Group("Two threads: time", "threads", ".* 2", "ns", "ns an operation, by the clock", base="glibc"),
+            Group("Sixteen threads: time", "threads", ".* 16", "ns", "ns an operation, by the clock", base="glibc"),
+            Group("Threads: peak memory", "threads", ".*", "rss", "MiB of RSS", "memory", median, base="glibc"),
+            Group("A server that searches", "server", "(mt|mp|event) [0-9]+", "ns", "ms a request, by the clock", base="glibc", scale=1e-6,
+                  short="A server: time")]),
+        Question("Which region library for which load?", "The same workloads on regions of each kind. A list is malloc with a list of the "
+                 "objects, on the malloc that does best; raw is a region by hand and bump a pointer alone, which nobody needs to "
+                 "beat.", list(of_pools()) + [
+                     Group("Programs that had allocators of their own", "custom", ".*", "cpu_ns", "ns of CPU time an object", base="own",
+                           short="Custom allocators: time", note="After the thesis' chapters 5 and 6. Mallocs have an emulator of "
+                           "regions there: an array of addresses beside each."),
+                     Group("An idle region", "memory", "idle .*", "a_pool", "KiB of RSS for a region with three objects", "memory", median,
+                           short="An idle region: memory"),
+                     Group("64 MB of small objects", "memory", "hold", "rss_asked", "growth of RSS over the bytes asked for", "memory", median,
+                           short="64 MB of objects: memory"),
+                     Group("What comes back when a tenth lives on", "memory", "fall", "back_later", "the share of RSS that is back within a second",
+                           "memory", median, more=True, short="Memory that comes back")]),
+        Question("On a busy machine?", "Threads beside eight processes that only turn (crowded), or more threads than CPUs (many). "
+                 "A thread may lose its CPU inside of any call.", [
+                     Group("Busy machines: time", "busy", "(?!reaps).* (crowded|shared|many) .*", "ns", "µs an operation",
+                           summary=median, base="glibc", scale=1e-3),
+                     Group("Busy machines: slow calls", "busy", "(?!reaps).* (crowded|shared|many) .*", "malloc_999",
+                           "µs, the 99.9th percentile of single mallocs", summary=median, base="glibc", scale=1e-3)]),
+    ]
+
+
+def means(panels, base):
+    """(contestant's cell, geometric mean of its ratios) of who ran all cases; and the names of who did not."""
+    panels = [panel for panel in panels if not base or panel.of(base)]
+    found, names = {}, {}
+    for panel in panels:
+        for cell in panel.cells:
+            names.setdefault(cell.name, cell)
+            if cell.to_base:
+                found.setdefault(cell.name, []).append(cell.to_base)
+    full = [(names[name], ratios.geometric_mean(values)) for name, values in found.items() if len(values) == len(panels)]
+    left = [name for name, cell in names.items() if len(found.get(name, [])) < len(panels)
+            and cell.word != "absent"]
+    return full, left
+
+
+KNOWN_SUITES = {"programs", "small", "mallocs", "threads", "pools", "memory", "busy", "policies", "fragmentation", "steps", "server", "custom",
+                "scaling", "fractions", "fourteen", "over time", "virtual"}
+
+
+def further(suites, blocks):
+    """Suites that nobody has written a question for: each of their figures, all cases."""
+    for name, suite in suites.items():
+        if name not in KNOWN_SUITES and any(b.suite == name for b in blocks):
+            groups = [Group(what[0].upper() + what[1:], name, ".*", key, unit, "memory" if unit in ("MiB", "KiB") else "time", summary)
+                      for key, what, unit, summary in suite.figures]
+            yield Question(name[0].upper() + name[1:], "", groups)
+
+
+class View:
+    """All panels of a report."""
+
+    def __init__(self, blocks, suites):
+        self.blocks = blocks
+        self.checks = {}
+        for block in blocks:
+            if block.suite.endswith(" check"):
+                self.checks.setdefault(block.suite.removesuffix(" check"), {})[block.case.label] = block
+        self.questions = questions() + list(further(suites, blocks))
+        self.panels = {id(group): self.panels_of(group) for question in self.questions for group in question.groups}
+
+    def panels_of(self, group):
+        return [Panel(block, group, self.checks.get(group.suite)) for block in group.blocks(self.blocks)]
+
+    def block(self, suite, label):
+        return next((b for b in self.blocks if b.suite == suite and b.case.label == label), None)
+
+    def summary(self):
+        """(group, panels with a verdict) in the order of the questions."""
+        for question in self.questions:
+            for group in question.groups:
+                panels = [panel for panel in self.panels[id(group)] if panel.state]
+                if panels:
+                    yield group, panels

@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The report (bench/report.py): its figures, results and page by made-up ones (report_parts.py); and a run of it on a
+# program that does nothing, with peers that crash and hang, which is killed, interrupted and goes on.
+srcdir=${srcdir:-.}
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+tmp=$(mktemp -d) || exit 99
+report=
+trap '[ -z "$report" ] || kill -9 "$report" 2>/dev/null; rm -rf "$tmp"' EXIT
+bad=0
+wrong() { echo "$1"; bad=1; }
+
+# valid PAGE: HTML without an error or a warning; what has no tidy here is looked at elsewhere
+valid() {
+    command -v tidy >/dev/null || { echo "skipped: no tidy: $1 as HTML"; return; }
+    tidy -q -e "$1" >"$tmp/tidy" 2>&1 || { cat "$tmp/tidy"; wrong "${1##*/} is not valid"; }
+}
+
+# --- parts ----------------------------------------------------------------------------------------
+mkdir "$tmp/parts"
+python3 "$srcdir/tests/doc/report_parts.py" "$srcdir/bench" "$tmp/parts" || bad=1
+valid "$tmp/parts/report.html"
+valid "$tmp/parts/empty.html"
+
+# --- a run ------------------------------------------------------------------------------------------
+# What is measured is a time by the name of the malloc; bench/launch is told its library as its second argument.
+mkdir -p "$tmp/build/bench" "$tmp/build/.libs"
+cat >"$tmp/build/bench/launch" <<'END'
+#!/bin/sh
+case $2 in
+    *crash*) kill -SEGV $$ ;;
+    *hang*) sleep 60 ;;
+    *slow*) ns=30 ;;
+    *reap*) ns=10 ;;
+    *) ns=20 ;;
+esac
+[ ! -e "$0.slowly" ] || sleep 0.1
+printf '%s000 1000\nsum=5\n' "$ns" >"$1"
+echo "1024 $ns 0 7"
+END
+echo : >"$tmp/build/bench/mallocs"
+chmod +x "$tmp/build/bench/launch" "$tmp/build/bench/mallocs"
+for name in libreap-malloc crash hang slow; do echo "$name" >"$tmp/build/.libs/$name.so"; done
+# A script, so that what is started in the background is the report itself.
+cat >"$tmp/measure" <<END
+#!/bin/sh
+exec python3 "$srcdir/bench/report.py" --build "$tmp/build" --quick --suites mallocs --workloads pairs --minutes 0.2 --patience 0.3 \
+    --with "crash=$tmp/build/.libs/crash.so" --with "hang=$tmp/build/.libs/hang.so" \
+    --with "slow=$tmp/build/.libs/slow.so" "\$@"
+END
+chmod +x "$tmp/measure"
+kept() { cat "$tmp"/build/bench/report-results/mallocs/*.json 2>/dev/null | grep -o '"of"' | wc -l; }
+# begun N: waits until N runs are kept
+begun() {
+    for _ in $(seq 200); do
+        [ "$(kept)" -lt "$1" ] || return 0
+        sleep 0.1
+    done
+    wrong "nothing is measured"
+}
+
+# Killed in the midst, then interrupted, then to its end: each time it goes on with what is there.
+: >"$tmp/build/bench/launch.slowly"
+"$tmp/measure" >"$tmp/told" 2>&1 &
+report=$!
+begun 3
+kill -9 $report
+wait $report 2>/dev/null
+first=$(kept)
+"$tmp/measure" >"$tmp/told" 2>&1 &
+report=$!
+begun $((first + 3))
+kill -TERM $report # as SIGINT, which a shell lets its background ignore
+wait $report
+[ $? = 130 ] || { cat "$tmp/told"; wrong "an interrupt does not end it as such"; }
+report=
+second=$(kept)
+[ "$second" -ge $((first + 3)) ] || wrong "runs are lost: $first, then $second"
+grep -q 'interrupted: the next run goes on from here' "$tmp/told" || wrong "an interrupt is not told"
+grep -q 'It was interrupted' "$tmp/build/bench/report.html" || wrong "the page does not say that it was interrupted"
+valid "$tmp/build/bench/report.html"
+
+rm "$tmp/build/bench/launch.slowly"
+printf '{"format": 1, "suite": "mallocs", "ca' >"$tmp/build/bench/report-results/mallocs/pairs.077.json"
+"$tmp/measure" >"$tmp/told" 2>&1 || wrong "the report fails"
+cat "$tmp/told"
+grep -q 'set aside: .*pairs.077.json is truncated' "$tmp/told" || wrong "a truncated result is not told"
+[ "$(kept)" -gt "$second" ] || wrong "it did not go on"
+grep -qE '^Small loops: time +1 +0\.50 +1 +0 +0 +0 +0\.50' "$tmp/told" || wrong "the table does not say that ours takes half the time"
+grep -q 'pairs on crash: killed by SIGSEGV' "$tmp/told" || wrong "a crash is not told"
+grep -q 'pairs on hang: did not end within' "$tmp/told" || wrong "a hang is not told"
+valid "$tmp/build/bench/report.html"
+for word in '>crash<' '>hang<' 'Small loops of one thread' 'reap is first: 50% less time than'; do
+    grep -q -- "$word" "$tmp/build/bench/report.html" || wrong "the page does not have $word"
+done
+third=$(kept)
+
+# Another build of the library is measured anew, and nothing of the first one is thrown away.
+echo "libreap-malloc, changed" >"$tmp/build/.libs/libreap-malloc.so"
+"$tmp/measure" >"$tmp/told" 2>&1 || wrong "a report of another build fails"
+grep -q 'rounds of other builds' "$tmp/told" || wrong "another build is not told"
+[ "$(kept)" -gt "$third" ] || wrong "another build is not measured anew"
+
+# No place for results: a line, and status 1.
+rm -rf "$tmp/build/bench/report-results"
+: >"$tmp/build/bench/report-results"
+"$tmp/measure" >"$tmp/told" 2>&1 && wrong "no place for results is no error"
+grep -q '^report: cannot write .*report-results' "$tmp/told" || { cat "$tmp/told"; wrong "no place for results is not told"; }
+grep -q Traceback "$tmp/told" && wrong "no place for results is a traceback"
+exit $bad
