@@ -13,7 +13,7 @@ bad=0
 # play OPTIONS SHARE ARGUMENT...: programs for so many hundredths of the time, or a few
 play() {
     options=$1 share=$(($2 * seconds / 100))
-    much="--runs $((1 + $2 / 3))"
+    much="--runs $((1 + $2 / 8))"
     shift 2
     [ $share -gt 0 ] || share=1
     [ -n "${REAP_TEST_SHORT:-}" ] || much="--seconds $share"
@@ -42,8 +42,8 @@ saved=$(sed -n 's/^saved as //p' "$tmp/log")
 [ -f "$saved" ] && [ "${saved%/*}" = "${program%/*}" ] && [ -z "$(ls)" ] || { echo "saved as '$saved'"; cat "$tmp/log"; exit 1; }
 rm "$saved"
 
-fixed purge_ms=100 --runs 12
-fixed purge_ms=100 --runs 4 --threads 3
+fixed purge_ms=100 --runs 6
+fixed purge_ms=100 --runs 2 --threads 3
 play purge_ms=100 24
 play purge_ms=100 14 --threads 2
 play purge_ms=100 10 --threads 4
