@@ -59,9 +59,9 @@ static APR_INLINE int apr_reap_loaded(void)
 #endif
 }
 
-/* apr_prealloc for every kind of pool. old_size is how many bytes of the object are to be kept, at most its
- * size; nothing is read of it for NULL. Reaps know the size themselves; stock pools copy so many bytes, and
- * the old object stays in the pool. */
+/* apr_prealloc for every kind of pool. old_size is how many bytes of the object are to be kept, at most
+ * its size; nothing is read of it for NULL. Reaps know the size themselves; stock pools copy this number
+ * of bytes, and the old object stays in the pool. */
 static APR_INLINE void *apr_prealloc_sized(apr_pool_t *pool, void *object, apr_size_t old_size,
                                            apr_size_t size)
 {

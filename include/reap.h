@@ -147,7 +147,7 @@ struct reap_source {
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* chunks double up to so many bytes, a power of two from 8 KiB on; 0: 1 MiB */
+    size_t max_chunk;          /* largest chunk; a power of two, at least 8 KiB; 0: 1 MiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */

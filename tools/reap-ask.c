@@ -43,7 +43,7 @@ static void fail(int status, const char *format, ...)
     exit(status);
 }
 
-/* Reads a number from 1 to `most`, and nothing else. 0: it is none. */
+/* Reads a number from 1 to `most`, and nothing else. 0 if the text is no such number. */
 static long number_of(const char *text, long most)
 {
     char *end;
@@ -161,8 +161,8 @@ static void send_question(int fd, const char *line, size_t length)
     }
 }
 
-/* Names are those of another program, maybe of another user's: they shall not tell a terminal to do things. So
- * control characters become question marks, also those of two bytes (C1). */
+/* Names are those of another program, maybe of another user's: they shall not tell a terminal to do
+ * things. So control characters become question marks, also those of two bytes (C1). */
 static void make_harmless(char *text, size_t size)
 {
     static unsigned char before;
@@ -180,7 +180,7 @@ static void print(char *text, size_t size)
     if (fwrite(text, 1, size, stdout) != size) fail(1, "the answer cannot be written: %s", strerror(errno));
 }
 
-/* Does the answer begin with a refusal: "reap: "? The lines of the question `usage` do so too. */
+/* Returns true if the answer begins with a refusal: "reap: ". The lines of the question `usage` do so too. */
 static bool refuses(const char *start, size_t size)
 {
     static const char *const refusals[] = {"reap: no such question", "reap: only ", "reap: no memory",

@@ -66,7 +66,7 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
     return total < 2 * page ? 2 * page : total;
 }
 
-/* May an allocator keep so many nodes? */
+/* Returns true if an allocator may keep that number of nodes. */
 static bool allows(const apr_allocator_t *allocator, unsigned number)
 {
     return allocator->max_free == APR_ALLOCATOR_MAX_FREE_UNLIMITED ||

@@ -182,7 +182,7 @@ static const char *complain(cmd_parms *cmd, const char *argument, const char *wa
     return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
 }
 
-/* Bytes, with K, M or G; false if it is none, or not above 0. */
+/* Bytes, with K, M or G; false if the text is no number, or not above 0. */
 static bool parse_size(const char *argument, apr_int64_t *bytes)
 {
     static const char units[] = "KMG";

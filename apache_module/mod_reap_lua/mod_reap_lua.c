@@ -93,7 +93,7 @@ static struct script_config effective_config(const request_rec *request)
     return config;
 }
 
-/* A number, with K, M or G for powers of unit. -1 if it is none. */
+/* A number, with K, M or G for powers of unit. -1 if the text is no number. */
 static apr_int64_t parse_number(const char *argument, apr_int64_t unit)
 {
     static const char letters[] = "KMG";

@@ -36,7 +36,7 @@ void script_limits_start(lua_State *L);
  */
 void script_limits_watch(lua_State *L, lua_State *coroutine);
 
-/* Counts work that C does for a script as so many instructions. Raises the error of a limit. */
+/* Counts work that C does for a script as this number of instructions. Raises the error of a limit. */
 void script_limits_charge(lua_State *L, lua_Integer instructions);
 
 /* Counts a megabyte, and has the running thread look at its next instruction. Raises nothing. */

@@ -170,7 +170,7 @@ void arena_purge_after_free(void);
  * With memory_limit=refuse, allocations that would still pass that mark fail. */
 void arena_limit(size_t bytes);
 
-/* Would so many bytes more, not 0, pass seven eighths of the limit? Takes no lock. */
+/* Returns true if that number of bytes more, not 0, would pass seven eighths of the limit. Takes no lock. */
 bool arena_nears_limit(size_t more);
 
 /* Between the two calls no memory is unmapped, moved or purged; threads that want to do so wait. */
@@ -180,7 +180,7 @@ void arena_thaw(void);
 /* Says that several threads allocate from now on. */
 void arena_begin_sharing(void);
 
-/* Is there a free slot that has memory already? Have free slots so many bytes? */
+/* Return true if a free slot has memory already, and if free slots have this number of bytes. */
 bool arena_has_dirty(void);
 bool arena_has_unused(size_t bytes);
 

@@ -69,7 +69,8 @@ static inline uint64_t arena_slot_mask(unsigned first, unsigned n)
     return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first;
 }
 
-/* Has it been free for min_age ms? Another thread may have freed it after `now`: then freed_at is greater. */
+/* Returns true if it has been free for min_age ms. Another thread may have freed it after `now`: then
+ * freed_at is greater. */
 static inline bool arena_is_as_old(uint64_t freed_at, uint64_t now, uint64_t min_age)
 {
     return min_age == 0 || (freed_at <= now && now - freed_at >= min_age);
@@ -169,8 +170,8 @@ struct arena_room {
     size_t agreed, lacked;
 };
 
-/* May `more` bytes more be held? If not, reclaim.c is to be asked for them (arena_take and others ask it, and
- * try again). */
+/* Returns true if `more` bytes more may be held. If not, reclaim.c is asked for them (arena_take and others
+ * ask it, and try again). */
 static inline bool arena_has_room(size_t more, struct arena_room *room)
 {
     if (LIKELY(!arena_needs_room(more)) || more <= room->agreed) return true;

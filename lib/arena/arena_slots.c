@@ -61,11 +61,11 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
-/* Does a clean slot of the arena suit an object of n slots? Sparse superblocks leave pages untouched, which
- * huge pages would fill: they take no clean slot of an arena that may have huge pages. Objects that could
- * have huge pages take none of an arena that was made for sparse superblocks. Dirty slots have their memory
- * already, and suit both, but not large objects, of which only parts may be touched. An arena made for an
- * object beyond 4 MiB (huge and sparse) is for large objects. */
+/* Returns true if a clean slot of the arena suits an object of n slots. Sparse superblocks leave pages
+ * untouched, which huge pages would fill: they take no clean slot of an arena that may have huge pages.
+ * Objects that could have huge pages take none of an arena that was made for sparse superblocks. Dirty slots
+ * have their memory already, and suit both, but not large objects, of which only parts may be touched. An
+ * arena made for an object beyond 4 MiB (huge and sparse) is for large objects. */
 static bool suits(const struct arena *arena, unsigned n, bool sparse)
 {
     if (n >= ARENA_MAYBE_SPARSE) return !arena->huge || arena->sparse;
@@ -224,7 +224,7 @@ static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
     ASSERT(is_power_of_two(alignment) && gap->size != 0);
     if (gap->first + gap->size == ARENA_SLOTS) follow(gap, n);
     if (gap->size < n) return;
-    if (best->dirty == n && gap->size >= best->gap && !best->grows) return; /* it is none better */
+    if (best->dirty == n && gap->size >= best->gap && !best->grows) return; /* the gap is no better */
     unsigned end = gap->first + gap->size;
     consider(gap, (gap->first + alignment - 1) & -alignment, best);
     if (end - n != gap->first) consider(gap, (end - n) & -alignment, best);

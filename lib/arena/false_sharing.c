@@ -60,7 +60,8 @@ static struct neighbours neighbours_of(unsigned size, unsigned i)
                                ((i * size + size - 1) / LINE * LINE + LINE - 1) / size};
 }
 
-/* Are all blocks on the lines of block i free? `end` is the first block that was never carved. */
+/* Returns true if all blocks on the lines of block i are free. `end` is the first block that was never
+ * carved. */
 static bool lines_are_free(const struct blocks *blocks, unsigned size, unsigned i, unsigned end)
 {
     struct neighbours near = neighbours_of(size, i);

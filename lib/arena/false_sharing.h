@@ -26,7 +26,7 @@
 
 #include "arena/superblock.h"
 
-/* Do blocks of the class share cache lines with each other? */
+/* Returns true if blocks of the class share cache lines with each other. */
 static inline bool false_sharing_possible(unsigned class) { return sizeclasses[class].size % LINE != 0; }
 
 /* Leaves only blocks of wholly free lines on an unowned superblock's free list, and puts the rest on its
@@ -42,10 +42,10 @@ unsigned false_sharing_begin(const struct superblock *sb);
  * others wait. */
 struct chain false_sharing_release(struct superblock *sb, const struct chain *freed);
 
-/* Is no block foreign any more? Then none waits, and false_sharing_end may be called. */
+/* Returns true if no block is foreign any more. Then none waits, and false_sharing_end may be called. */
 bool false_sharing_is_over(const struct superblock *sb);
 
-/* Is the block waiting? */
+/* Returns true if the block waits. */
 bool false_sharing_holds(const struct superblock *sb, const void *block);
 
 /* Ends the notes of that number, which role.sharing_notes no longer has. Waiting blocks become pending. */

@@ -11,7 +11,8 @@
 
 #include "arena/arena.h"
 
-/* Shall the next `arenas` arenas have huge pages? Each answer of false brings the next true nearer. */
+/* Returns true if the next `arenas` arenas are to have huge pages. Each answer of false brings the next true
+ * nearer. */
 bool huge_pages_are_quick(unsigned arenas);
 
 /* Writes to the first byte of a slot that reads as zero and may have huge pages behind it. Returns true if
@@ -29,7 +30,7 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
 void arena_advise(char *base, size_t size, struct arena_nature nature);
 void arena_advise_mapping(struct arena *arena, size_t size);
 
-/* May the system put huge pages behind mappings? For the arenas that they become. */
+/* Returns true if the system may put huge pages behind mappings. For the arenas that they become. */
 bool arena_mapping_may_be_huge(void);
 
 /* Takes huge pages from the arena, and from those beside it that were made together with it. */

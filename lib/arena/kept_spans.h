@@ -3,7 +3,7 @@
  *
  * To make slots free, and to claim some, takes some twenty atomic instructions, and most large objects are
  * small ones that come and go. So a free of up to KEPT_SLOTS slots leaves its span in a set, and the next
- * allocation of so many slots takes it from there: one atomic instruction each. Threads of one heap id share
+ * allocation of as many slots takes it from there: one atomic instruction each. Threads of one heap id share
  * a set, and ids that are KEPT_SETS apart do. A span comes back to the set of the id that had it first,
  * whoever frees it: so its lines stay in one CPU's cache, and who allocates for others finds it again.
  *

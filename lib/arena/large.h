@@ -15,7 +15,7 @@
  * and ENOMEM. */
 void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
-/* Does a large object, or a large chunk, start at pointer? */
+/* Returns true if a large object, or a large chunk, starts at pointer. */
 bool large_starts_at(struct arena *arena, const void *pointer);
 
 /* These free, measure or resize in place the object that starts at a pointer. */

@@ -76,7 +76,8 @@ void arena_refresh(struct superblock *sb)
     if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
 }
 
-/* Has an arena that the caller has claimed as a whole any free slot? No; for arena_hint_clear. */
+/* Returns true if the arena has a free slot. It has none if the caller has claimed all of it; for
+ * arena_hint_clear. */
 static bool never(const struct arena *arena)
 {
     (void)arena;
@@ -158,11 +159,11 @@ size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age
  * back. So the free that leaves three times as much unused as used, and BURST_SLACK besides, gives all unused
  * memory back. Programs whose large objects come and go at random have about as much unused as used.
  *
- * A program of phases would touch the same memory anew in each. A page that goes and comes back costs about a
- * microsecond, so a purge is worth it when the memory is not wanted for 32 times as long, or a second: its
- * term. If before that half of what was purged is held again, and so much is unused again, purges of this
- * kind pause for a term, and after each further one in vain for twice as long. What is kept in a pause goes
- * back by its age, with a later call. */
+ * A program of phases touches the same memory anew in each. Refaulting a page costs 1 us. A purge pays off if
+ * the memory stays unused for 32 us a page, at most 1 s: its term. If half of what was purged is held again
+ * before that, and as much is unused again, purges of this kind pause for a term, and for twice as long after
+ * each further purge that did not pay off. What is kept in a pause goes back by its age, with a later call.
+ */
 enum { BURST_SLACK = 4 * 1024 * 1024 /* bytes */, BURST_MS = 1000, BURST_DOUBLINGS = 5 };
 
 /* A burst may be several purges. Its words are of their sum, from the first whose term is not over. */
@@ -322,7 +323,7 @@ static COLD bool make_room(size_t more)
 
 /* --- for arena.h: try, make room, try again ---------------------------------------------------- */
 
-/* Shall the caller try again? Yes, if it lacked room, and now has it. */
+/* Returns true if the caller lacked room, and now has it: it tries again. */
 static bool is_made(struct arena_room *room)
 {
     if (room->lacked <= room->agreed || !make_room(room->lacked)) return false;

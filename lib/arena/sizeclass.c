@@ -14,9 +14,9 @@ static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
 
 _Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
 
-/* Returns the size of which a superblock holds so many blocks, in whole cache lines, so that blocks share
- * none (false_sharing.h). But for 15 blocks it is 4368 bytes: SQLite's pages have that size, and of the next
- * class a superblock holds 14. */
+/* Returns the size of which a superblock holds this number of blocks, in whole cache lines, so that blocks
+ * share none (false_sharing.h). But for 15 blocks it is 4368 bytes: SQLite's pages have that size, and of
+ * the next class a superblock holds 14. */
 static unsigned fitting(unsigned blocks)
 {
     ASSERT(blocks >= 1);
@@ -25,7 +25,7 @@ static unsigned fitting(unsigned blocks)
 
 /* There is one more class between the sizes of six and five blocks to a superblock, and one between those of
  * four and three. Programs have buffers there (gawk's of 11200 bytes, gs's of 20048). Blocks of these classes
- * leave so many sixteenths at the superblock's end untouched. */
+ * leave this number of sixteenths at the superblock's end untouched. */
 static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
 
 enum { STEPS = 8 /* classes to a doubling */ };

@@ -117,7 +117,7 @@ static inline uint64_t block_number(const struct superblock *sb, const void *blo
     return (uint64_t)((const char *)block - sb->origin);
 }
 
-/* Does a block have this number, carved or not? */
+/* Returns true if a block has this number, carved or not. */
 static inline bool superblock_has_number(const struct superblock *sb, uint64_t number)
 {
     const struct sizeclass *class = superblock_class(sb);
@@ -141,19 +141,19 @@ static inline uint64_t block_link(const void *block)
     return __atomic_load_n((const uint64_t *)block, __ATOMIC_RELAXED) ^ superblock_cookie;
 }
 
-/* Does the block look free? One live block in 2^48 does. */
+/* Returns true if the block looks free. One live block in 2^48 does. */
 static inline bool block_looks_free(const void *block) { return block_link(block) >> 16 == 0; }
 
-/* May the block be free, by its last two bytes? For the fast path of free: a load of all eight would wait for
- * a shorter store that the program made just before. Text, pointers and most numbers never have the cookie's
- * bytes there (superblock_init). */
+/* Returns true if the block may be free, by its last two bytes. For the fast path of free: a load of all
+ * eight would wait for a shorter store that the program made just before. Text, pointers and most numbers
+ * never have the cookie's bytes there (superblock_init). */
 static ALWAYS_INLINE bool block_may_be_free(const void *block)
 {
     return ((const uint16_t *)block)[3] == (uint16_t)(superblock_cookie >> 48);
 }
 
-/* Does a block for programs start at pointer? False for every pointer where there are none. False for chunks
- * too: a program that passes one to free passes a reap's memory, and gets a misuse line. */
+/* Returns true if a block for programs starts at pointer. False for every pointer where there are none. False
+ * for chunks too: a program that passes one to free passes a reap's memory, and gets a misuse line. */
 static inline bool superblock_starts_at(const struct superblock *sb, const void *pointer)
 {
     uint64_t number = block_number(sb, pointer);
@@ -208,17 +208,18 @@ struct chain {
 /* Puts a chain in front of the pending list. Returns the number of pending blocks. Threads: any. */
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain);
 
-/* Shall the heap look at the pending blocks, now that `count` more make them `after`? It shall each time that
- * another f of the superblock is pending, at most a quarter (a sixteenth with notes), and when no block is
- * live any more. */
+/* Returns true if the heap must now collect the pending blocks, of which `count` more make `after`: each time
+ * another fraction f of the superblock has become pending (at most 1/4; 1/16 with notes), and when the last
+ * live block was freed. */
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count);
 
-/* Is any block pending? The load is not relaxed: it would then move before superblock_unqueue's store. */
+/* Returns true if a block is pending. The load is not relaxed: it would then move before superblock_unqueue's
+ * store. */
 bool superblock_has_pending(const struct superblock *sb);
 
-/* Are so many blocks of a superblock of the class pending that they shall serve before fresh ones are carved?
- * They shall if they are worth half of what malloc would carve at once. It reads nothing but the pending
- * blocks' number, so the superblock may be on its way elsewhere. */
+/* Returns true if the pending blocks of a superblock of the class are worth half of what malloc would carve
+ * at once: then they serve before fresh ones are carved. It reads nothing but the pending blocks' number, so
+ * the superblock may be on its way elsewhere. */
 bool superblock_pending_is_worth(const struct superblock *sb, unsigned class);
 
 /* Takes all pending blocks. */
@@ -243,7 +244,7 @@ uint64_t superblock_spliced(struct superblock *sb, uint64_t word, const struct c
 /* Moves the pending blocks of an unowned superblock to its free list. Returns their number. */
 unsigned superblock_absorb(struct superblock *sb);
 
-/* Is a block on the free or the pending list of an unowned superblock? */
+/* Returns true if a block is on the free or the pending list of an unowned superblock. */
 bool superblock_has_free(const struct superblock *sb, const void *block);
 
 /* Takes a whole list of queued superblocks; superblock_unqueue leads from one to the next. */
@@ -263,7 +264,7 @@ static inline struct superblock *superblock_unqueue(struct superblock *sb)
 /* Returns the number of live blocks, as far as it can be known while other threads run. */
 unsigned superblock_live(const struct superblock *sb);
 
-/* Do the invariants above hold for an unowned superblock? */
+/* Returns true if the invariants above hold for an unowned superblock. */
 bool superblock_is_valid(const struct superblock *sb);
 
 /* superblock_is_valid for assertions: where a program has written into a free block, it ends the program with

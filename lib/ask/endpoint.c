@@ -63,7 +63,7 @@ static bool is_socket(const char *path)
     return lstat(path, &is) == 0 && S_ISSOCK(is.st_mode);
 }
 
-/* Is nobody there? Only a refusal says so: a full queue, for one, is somebody's. */
+/* Returns true if nobody is there. Only a refusal says so: a full queue, for one, is somebody's. */
 static bool is_stale(const char *address)
 {
     struct sockaddr_un to;

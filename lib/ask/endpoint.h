@@ -32,13 +32,13 @@ int endpoint_listen(struct endpoint *endpoint, const char *address, int waiting)
 /* Removes the path that an endpoint of this process listens at, if it is still this one's. */
 void endpoint_unlink(const char *address);
 
-/* Is it open, and the same socket as before? */
+/* Returns true if it is open, and the same socket as before. */
 bool endpoint_is_open(const struct endpoint *endpoint);
 
 /* Accepts a client. 0, or an error number; EAGAIN: there is none. */
 int endpoint_accept(const struct endpoint *endpoint, struct endpoint *client);
 
-/* May the process at the other end ask this one? */
+/* Returns true if the process at the other end may ask this one. */
 bool endpoint_is_trusted(const struct endpoint *client);
 
 /* As recv and send; -1 with EAGAIN when they would wait. */

@@ -35,7 +35,7 @@
 
 enum {
     CLIENTS = 8,           /* at once; */
-    WAITING = 16,          /* so many more wait */
+    WAITING = 16,          /* this many more wait */
     QUESTION = 4096,       /* bytes, with the line's end */
     QUESTION_MS = 1000,    /* from the connection to the line's end */
     PROGRESS_MS = 1000,    /* between two bytes of the answer */

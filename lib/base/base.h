@@ -67,8 +67,8 @@ static inline void *no_memory(void)
 _Noreturn HIDDEN void assert_failed(const char *file, unsigned line, const char *function, const char *text)
     __attribute__((cold));
 
-/* Has execution come to a place so often that the place affords a walk of `steps`? `credit` belongs to the
- * place. */
+/* Returns true if execution has come to a place often enough to pay for a walk of `steps`. `credit` belongs
+ * to the place. */
 HIDDEN bool assert_affords(_Atomic uint32_t *credit, size_t steps);
 
 /* The steps that a place gains each time that execution comes to it: option walk_steps. */

@@ -19,7 +19,8 @@ void json_put(const struct json *json, const char *format, ...)
     json->write(piece, n, json->to);
 }
 
-/* The bytes of the UTF-8 character that a text begins with, as RFC 3629 has them; 0: it is none. */
+/* The bytes of the UTF-8 character that a text begins with, as RFC 3629 has them; 0 if it begins with no
+ * such character. */
 static size_t utf8_length(const unsigned char *text, size_t size)
 {
     size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;

@@ -6,8 +6,8 @@
  * forked child may simply zero a lock that a thread of its parent held.
  *
  * Any thread may take a lock that becomes free, since the lock would stand idle while a sleeper wakes. One
- * sleeper is woken at a time. A thread that was woken in vain LOCK_PATIENCE times waits until the lock is
- * handed to it: a lock that is handed over is for such threads only.
+ * sleeper is woken at a time. A thread that was woken LOCK_PATIENCE times and found the lock held waits
+ * until the lock is handed to it: a lock that is handed over is for such threads only.
  *
  * Rank: doc/design/concurrency.md has the order in which threads, and fork, take locks. A debug build counts
  * the locks of each rank that a thread holds. It asserts that a thread which may wait for a lock holds none
@@ -31,7 +31,7 @@ enum {
     LOCK_HANDED  /* not held yet: an impatient thread may take it */
 };
 
-enum { LOCK_PATIENCE = 8 /* wake-ups in vain */ };
+enum { LOCK_PATIENCE = 8 /* wake-ups that find the lock held */ };
 
 /* In the order in which threads take them. A program chooses the order of its shared reaps. */
 enum lock_rank {
@@ -81,15 +81,15 @@ enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
 /* --- ranks and holders: debug builds ------------------------------------------------------------ */
 
-/* Does this thread hold the lock? Does it not hold it? Both are true where a debug build does not know the
- * answer: after a signal handler has forked within a call that held a lock. */
+/* For assertions: return true if this thread holds the lock, and if it does not. Both return true where a
+ * debug build does not know the holder: after a signal handler has forked within a call that held a lock. */
 bool lock_is_mine(const struct lock *lock);
 bool lock_is_not_mine(const struct lock *lock);
 
-/* Does this thread hold no lock of this rank or of a later one? */
+/* Returns true if this thread holds no lock of this rank or of a later one. */
 bool lock_rank_is_next(enum lock_rank rank);
 
-/* Are the holders of locks unknown? */
+/* Returns true if the holders of locks are unknown. */
 bool lock_ranks_are_lost(void);
 
 #ifdef REAP_DEBUG

@@ -12,14 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Is it a link, and this user's or root's? */
+/* Returns true for a link that is this user's or root's. */
 static bool is_trusted_link(const char *path)
 {
     struct stat is;
     return lstat(path, &is) == 0 && S_ISLNK(is.st_mode) && user_is_trusted(is.st_uid);
 }
 
-/* Does the name lead to one of the process's own descriptors? */
+/* Returns true if the name leads to one of the process's own descriptors. */
 static bool is_own(const char *path)
 {
     return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||

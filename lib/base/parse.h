@@ -34,7 +34,7 @@ static inline bool parse_character(const char **text, const char *end, char c)
     return is;
 }
 
-/* Is the text just this word? */
+/* Returns true if the text is just this word. */
 static inline bool parse_is(const char *text, size_t size, const char *word)
 {
     return strlen(word) == size && memcmp(text, word, size) == 0;

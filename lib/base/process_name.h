@@ -8,7 +8,7 @@
 /* Copies a name, with the process's number for each %p. False: it is too long. */
 bool process_name(const char *given, char *name, size_t size);
 
-/* Does a name have a %p? */
+/* Returns true if a name has a %p. */
 bool process_name_has_number(const char *given);
 
 #endif

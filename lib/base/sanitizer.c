@@ -34,8 +34,8 @@ static void unpoison(void *at, size_t size)
 #ifdef REAP_VALGRIND
 #include <valgrind/memcheck.h>
 
-/* Is Memcheck running? It answers such a request with a number other than 0. Other tools, such as callgrind,
- * answer 0, and are to observe the library as it runs without tools. */
+/* Returns true if Memcheck runs. It answers such a request with a number other than 0. Other tools, such as
+ * callgrind, answer 0, and are to observe the library as it runs without tools. */
 static bool has_memcheck(void)
 {
     char probe = 0;

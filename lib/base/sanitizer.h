@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Does one of the two tools watch this process? */
+/* Returns true if one of the two tools watches this process. */
 bool sanitizer_running(void);
 
 /* Begins a pool, or ends it. After the end the program must not touch the memory of its objects. */

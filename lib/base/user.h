@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-/* Is this root, or for certain the effective user of this process? */
+/* Returns true for root, and for what is certainly the effective user of this process. */
 bool user_is_trusted(uid_t user);
 
 #endif

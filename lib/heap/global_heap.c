@@ -62,8 +62,8 @@ static struct level *lock_level_of(const struct superblock *sb)
     }
 }
 
-/* Is it on this level, which is locked? One that is here stays while the lock is held. One that is elsewhere
- * may move. */
+/* Returns true if it is on this level, which is locked. A superblock that is here stays while the lock is
+ * held. One that is elsewhere may move. */
 static bool is_on(const struct level *level, const struct superblock *sb)
 {
     return superblock_role(sb).heap == id_of(level);
@@ -152,8 +152,9 @@ static struct superblock *first_empty(const struct level *level)
 
 /* --- from level to level --------------------------------------------------------------------- */
 
-/* Is it fit for a heap as it is? Lines are held back only when another heap wants it than the one that gave
- * it and owned all of it. Mostly that same heap wants it, and in a process of one heap always. */
+/* Returns true if it is fit for a heap as it is. Lines are held back only when another heap wants it than
+ * the one that gave it and owned all of it. Mostly that same heap wants it, and in a process of one heap
+ * always. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
     unsigned sharing_notes = sb->role.sharing_notes;
@@ -399,7 +400,7 @@ static bool is_valid(const struct level *level)
     return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_HEAP_CACHE_MAX);
 }
 
-/* Do the locked level's lists agree with its accounts, while other threads allocate? */
+/* Returns true if the locked level's lists agree with its accounts, while other threads allocate. */
 static bool is_sound(const struct level *level)
 {
 #ifdef REAP_DEBUG

@@ -64,12 +64,12 @@ bool global_heap_free(struct superblock *sb, void *block);
  * superblocks to the arenas. */
 void global_heap_collect(void (*forward)(struct superblock *sb));
 
-/* Is the block free? For a block whose superblock is on no other heap. */
+/* Returns true if the block is free. For a block whose superblock is on no other heap. */
 bool global_heap_has_free(struct superblock *sb, const void *block);
 
 size_t global_heap_superblocks(void);
 
-/* Do the accounts add up? For tests, while no other thread allocates. */
+/* Returns true if the accounts add up. For tests, while no other thread allocates. */
 bool global_heap_is_valid(void);
 
 void global_heap_fork_prepare(void);

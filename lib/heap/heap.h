@@ -55,8 +55,7 @@ void heap_free_slow(struct superblock *sb, void *block);
 /* Files a superblock again, since its number of free blocks has reached regroup_at. */
 void heap_regroup(struct superblock *sb);
 
-/* Is the block free? It makes the superblock unowned for the time of the look. For a block that looks
- * free. */
+/* Returns true if the block is free. Makes the superblock unowned meanwhile. For a block that looks free. */
 bool heap_block_is_free(struct superblock *sb, void *block);
 
 /* Delivers the blocks in all batches to their superblocks. A block in a batch counts as live: up to an eighth
@@ -77,7 +76,7 @@ struct heap_totals {
 };
 struct heap_totals heap_totals(void);
 
-/* Do the accounts of every heap add up? For tests, while no other thread allocates. */
+/* Returns true if the accounts of every heap add up. For tests, while no other thread allocates. */
 bool heap_is_valid(void);
 
 /* fork: the prepare handler takes all locks of this layer, in rank order. The child marks the heaps of

@@ -91,7 +91,7 @@ static inline unsigned heap_owner(const struct heap *heap)
     return heap_path_is_locked() ? OWNER_NONE : heap->id;
 }
 
-/* For assertions: is it the start of a block of the class? */
+/* For assertions: returns true if it is the start of a block of the class. */
 static inline bool heap_is_block(const void *block, unsigned class)
 {
     struct arena *arena = pagemap_find(block);
@@ -114,7 +114,7 @@ extern HIDDEN struct lock heap_table_lock;
 /* The heap with an id; makes it if it does not exist. NULL without memory. */
 struct heap *heap_get(unsigned id);
 
-/* Has only one heap ever been made? */
+/* Returns true if only one heap has ever been made. */
 bool heap_is_alone(void);
 
 /* This thread's heap at this moment; NULL if it has none yet, or without memory. */
@@ -163,7 +163,8 @@ void heap_file_displaced(struct heap *heap);
 /* Takes one displaced superblock off their list, or returns NULL. */
 struct superblock *heap_displaced_out(struct heap *heap);
 
-/* Do the heap's lists agree with its accounts, as far as no section changes them? Debug builds only. */
+/* Returns true if the heap's lists agree with its accounts, as far as no section changes them. Debug builds
+ * only. */
 bool heap_lists_are_sound(const struct heap *heap);
 
 bool heap_holds_too_much(const struct heap *heap);
@@ -201,7 +202,7 @@ void heap_enqueue_onward(struct superblock *sb);
 /* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
 struct superblock *heap_take_queued(struct heap *heap);
 
-/* A queue of so many superblocks is long. Set when a queue becomes long, or longer by as many. */
+/* A queue of this number of superblocks is long. Set when a queue becomes long, or longer by as many. */
 enum { HEAP_UNSEEN = 16 };
 extern HIDDEN _Atomic bool heap_queues_are_long;
 

@@ -14,7 +14,7 @@
 #include "heap/heap_policy.h"
 #include "os/rseq.h"
 
-/* Is this the locked path? It is until rseq_init has chosen another. */
+/* Returns true on the locked path. It is until rseq_init has chosen another. */
 static inline bool heap_path_is_locked(void) { return cpu.ids == 0; }
 
 /* The id that this thread holds now, or the id of the heap that the policy gave it (HEAP_POLICY_NONE: none

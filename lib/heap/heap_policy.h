@@ -27,7 +27,7 @@
 
 enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 
-/* Does the policy of the options need heaps with locks? */
+/* Returns true if the policy of the options needs heaps with locks. */
 bool heap_policy_needs_locks(void);
 
 /* Runs after the options are read, and before the first allocation. */
@@ -39,7 +39,8 @@ unsigned heap_policy_next(void);
 /* The heap id that this thread allocated from last, or HEAP_POLICY_NONE. */
 unsigned heap_policy_last(void);
 
-/* Has the thread that owned this heap ended since the last call, with no new thread on the heap? */
+/* Returns true if the thread that owned this heap has ended since the last call, with no new thread on the
+ * heap. */
 bool heap_policy_has_ended(unsigned id);
 
 /* In a forked child, where this thread is the only one: makes the mutexes of heaps=thread again. */

@@ -25,8 +25,8 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
     return sb;
 }
 
-/* Is it the heap's first superblock of the class? Most classes never fill one. So the first one has memory
- * for carved blocks only: a slot with an earlier life would still have 64 KiB. */
+/* Returns true if it is the heap's first superblock of the class. Most classes never fill one. So the first
+ * one has memory for carved blocks only: a slot with an earlier life would still have 64 KiB. */
 static bool is_first(struct heap *heap, unsigned class)
 {
     uint64_t bit = (uint64_t)1 << class;

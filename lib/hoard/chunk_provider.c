@@ -98,8 +98,8 @@ static bool is_within(const void *start, size_t size, const char *piece, size_t 
     return piece != NULL && before <= bytes && size <= bytes - before;
 }
 
-/* How many bytes from start on belong to the arena or mapping that start points into? The map has a mapping
- * in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of the user. */
+/* Returns how many bytes from start on belong to the arena or mapping that start points into. The map has a
+ * mapping in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of the user. */
 static size_t bytes_of_arena(const char *start)
 {
     const struct arena *arena = pagemap_find(start);

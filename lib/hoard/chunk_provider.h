@@ -52,7 +52,7 @@ void *chunk_of(const void *pointer, size_t *got);
 void chunk_freeze(void);
 void chunk_thaw(void);
 
-/* Frozen: are these bytes readable? Other threads may still change them. Takes any values. */
+/* Frozen: returns true if these bytes are readable. Other threads may still change them. Takes any values. */
 bool chunk_is_readable(const void *start, size_t size);
 
 #endif

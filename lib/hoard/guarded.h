@@ -28,11 +28,11 @@ enum {
     GUARDED_LINE = 256    /* bytes for a line's text about an object */
 };
 
-/* Are all objects guarded? Only guarded_start sets it; it reads the options. */
+/* True if all objects are guarded. Only guarded_start sets it; it reads the options. */
 extern HIDDEN bool guarded_on;
 void guarded_start(void);
 
-/* Are objects blocks of the process's malloc? */
+/* True if objects are blocks of the process's malloc. */
 bool guarded_is_foreign(void);
 
 /* Allocates an object of `size` bytes, a multiple of 16, at an alignment. Returns its header, all zero, and
@@ -49,7 +49,7 @@ void guarded_set_size(void *header, size_t size);
 /* The bytes that guarded_alloc gave. */
 size_t guarded_room(const void *header);
 
-/* Are the zones unchanged? */
+/* Returns true if the zones are unchanged. */
 bool guarded_is_intact(const void *header);
 
 /* Notes the object's reap for lines about it: the handle, and the beginning of the name. NULL: as it was

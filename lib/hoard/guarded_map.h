@@ -38,7 +38,8 @@ void *guarded_map_find(const void *pointer, size_t *size);
  * given the memory to another object: this is for callers who know that no live object is there. */
 void *guarded_map_find_dead(const void *pointer);
 
-/* Does a dead piece that held the pointer still keep its memory? Then no other object is there. */
+/* Returns true if a dead piece that held the pointer still keeps its memory. Then no other object is
+ * there. */
 bool guarded_map_is_kept(const void *pointer);
 
 /* Between these two no other thread uses the map. They also serve for what threads do one after the other

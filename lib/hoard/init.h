@@ -19,7 +19,7 @@ void hoard_start(void);
 /* Registers the fork handlers and the report at exit, which need a started libc. Once; any time later. */
 void hoard_start_late(void);
 
-/* Are the fork handlers registered? */
+/* True if the fork handlers are registered. */
 bool hoard_survives_fork(void);
 
 /* Registers the fork handlers, if libc had no memory for them before, and starts the services that are due.

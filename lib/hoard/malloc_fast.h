@@ -70,7 +70,7 @@ static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
     return redirect_reap == NULL ? sizeclass_second[step] : 0;
 }
 
-/* May heap_pop serve a size above CLASS_SMALL_MAX? */
+/* Returns true if heap_pop may serve a size above CLASS_SMALL_MAX. */
 static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 {
     if (LIKELY(size <= sizeclass_fast_max)) return !heap_path_is_locked();

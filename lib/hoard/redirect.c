@@ -28,7 +28,7 @@ static _Atomic bool adding;
 
 static bool begins(const char *name, const char *word) { return strncmp(name, word, strlen(word)) == 0; }
 
-/* Is it libc, ld.so, or a module that libc loads by itself, for names and for character sets? */
+/* Returns true for libc, ld.so, and modules that libc loads by itself, for names and for character sets. */
 static bool is_system(const char *path)
 {
     const char *slash = strrchr(path, '/');

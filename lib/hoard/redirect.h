@@ -26,14 +26,14 @@ extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exe
  * library's. */
 extern HIDDEN bool redirect_on;
 
-/* Does this library come before a libreap-malloc, so that malloc is that copy's? */
+/* Returns true if this library comes before a libreap-malloc, so that malloc is that copy's. */
 bool redirect_is_elsewhere(void);
 
 /* Each reapEnter calls it. */
 void redirect_start(void);
 
-/* Does this malloc come from the reap, in a thread that has entered one? caller is its return address; NULL
- * for calls that never do. */
+/* Returns true if this malloc comes from the reap, in a thread that has entered one. caller is its return
+ * address; NULL for calls that never do. */
 bool redirect_takes(const void *caller);
 
 /* These two calls enclose each function of the user's on the way to memory (a source's, a limit's): its

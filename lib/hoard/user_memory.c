@@ -24,7 +24,7 @@ static SPARSE struct {
     struct run at[RUNS];
 } table = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
 
-/* For assertions: are the runs sorted, and each within its piece? */
+/* For assertions: returns true if the runs are sorted, and each lies within its piece. */
 static bool are_sorted(void)
 {
     for (unsigned i = 0; i < table.count; i++) {
@@ -103,7 +103,7 @@ static void drop(unsigned i)
     atomic_store_explicit(&table.count, count - 1, memory_order_relaxed);
 }
 
-/* Can a piece go into run i, or is there room for it before the run? */
+/* Returns true if a piece can go into run i, or if there is room for it before the run. */
 static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
 {
     const struct run *run = &table.at[i];

@@ -19,7 +19,7 @@ void reap_instrument_start(void);
 /* Reports a new object of size bytes. Any thread. */
 void reap_instrument_alloc(struct reap *reap, void *object, size_t size, bool zeroed);
 
-/* Reports the free of an object that has so many usable bytes. */
+/* Reports the free of an object that has `bytes` usable bytes. */
 void reap_instrument_free(struct reap *reap, void *object, size_t bytes);
 
 /* Reports that the program may touch all usable bytes of an object. Any thread. */

@@ -178,8 +178,8 @@ static COLD _Noreturn void misused(struct reap *reap, const char *call, const ch
     report_misuse(call, reap_handle(reap), what);
 }
 
-/* Is the reap being cleared or destroyed? A function that it calls then must not clear or destroy it again. A
- * thread that a fork has left behind destroys nothing. */
+/* Returns true if the reap is being cleared or destroyed. A function that it calls then must not clear or
+ * destroy it again. A thread that a fork has left behind destroys nothing. */
 static bool is_going(const struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
@@ -341,7 +341,7 @@ void reapFreeAll(void **handle)
         clear_shared(handle);
 }
 
-/* Does an address lie in a reap, or in one below it? */
+/* Returns true if an address lies in a reap, or in one below it. */
 static bool is_within(const void *address, const struct reap *reap)
 {
     const struct reap_chunk *chunk = chunk_of(address, NULL);

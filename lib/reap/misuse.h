@@ -43,10 +43,10 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
         if (UNLIKELY(!argument_)) reap_misuse_null(call);                                                    \
     } while (0)
 
-/* Is it the chunk of a large object, without writes around that object? */
+/* Returns true if it is the chunk of a large object, without writes around that object. */
 bool reap_is_whole(const struct reap_chunk *chunk);
 
-/* Is the address the start of a live object in this chunk? */
+/* Returns true if the address is the start of a live object in this chunk. */
 static inline bool reap_is_object(const struct reap_chunk *chunk, const void *object)
 {
     size_t unit = reap_unit(chunk, object);
@@ -56,8 +56,8 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
     return !reap_is_free(chunk, unit);
 }
 
-/* Does an address lie in an arena of slots, or in a chunk? Elsewhere the memory may have gone back to the OS,
- * and a read would fault. */
+/* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
+ * back to the OS, and a read would fault. */
 bool reap_is_in_chunk(const void *pointer);
 static inline bool reap_is_readable(const void *pointer)
 {
@@ -72,22 +72,24 @@ static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
               "the bit of ordinary handles is theirs alone");
 static inline bool reap_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
 
-/* Is this the handle of an ordinary reap? The caller has read its memory before, so a read cannot fault. */
+/* Returns true for the handle of an ordinary reap. The caller has read its memory before, so a read cannot
+ * fault. */
 static inline bool reap_is_plain_known(const struct reap *reap)
 {
     return LIKELY(reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
-/* Is this value the handle of an ordinary reap? reap_shared.h asks that of shared ones. */
+/* Returns true if this value is the handle of an ordinary reap. reap_shared.h has the same for shared
+ * ones. */
 static inline bool reap_is_plain(const struct reap *reap)
 {
     bool may_be = reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER;
     return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 
-/* Is this a live large object of a reap without one of REAP_SPECIAL, in a chunk that is a span? Returns the
- * chunk's arena, which frees need; NULL: no, or the object is aligned. Such a chunk starts in front of the
- * object, where no other kind of object has its chunk: so the chunk is looked up once. Takes any value. */
+/* Returns the arena of a live large object's chunk, which frees need, if its reap has none of REAP_SPECIAL
+ * and the chunk is a span; else NULL, and for an aligned object. Such a chunk starts in front of the object,
+ * where no other kind of object has its chunk: so the chunk is looked up once. Takes any value. */
 static inline struct arena *reap_arena_of_large(const struct reap *reap, const void *object)
 {
     const struct reap_chunk *chunk = (const void *)((uintptr_t)object - REAP_HEADER);

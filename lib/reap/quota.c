@@ -170,7 +170,7 @@ void reap_quota_gone(struct reap *reap)
         notice->gone = reap_handle(reap);
 }
 
-/* Is the object pending, because another thread has freed it by free()? */
+/* Returns true if the object is pending, because another thread has freed it by free(). */
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;

@@ -90,7 +90,7 @@ size_t reap_quota_of(const struct reap *reap);
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
-/* Before an object of so many bytes moves: `to` draws for it on the limiters that it does not share with
+/* Before an object of `bytes` bytes moves: `to` draws for it on the limiters that it does not share with
  * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). Both reaps are
  * closed. */
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);

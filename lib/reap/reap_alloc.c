@@ -322,7 +322,7 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     return copy;
 }
 
-/* Reports the new size of an object in its place, which has so many units. It comes before the object's rest
+/* Reports the new size of an object in its place, which has `units` units. It comes before the object's rest
  * is freed, or after the object has grown. */
 static void resized(struct reap *reap, void *object, size_t units, size_t size)
 {

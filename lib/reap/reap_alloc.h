@@ -66,7 +66,7 @@ void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct a
  * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
-/* Are objects pending, freed by other threads? */
+/* Returns true if objects are pending, freed by other threads. */
 static inline bool reap_alloc_pending(const struct reap *reap)
 {
     return atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0;

@@ -140,17 +140,17 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable_checked(chunk_of(object, NULL), object, "reapUsableSize");
 }
 
-/* Is the object of a shared reap pending? Its memory need not be there any more. A watched reap has no
- * shards, and a tool would see that the object's words are read. */
+/* Returns true if the object of a shared reap is pending. Its memory need not be there any more. A watched
+ * reap has no shards, and a tool would see that the object's words are read. */
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
     if (UNLIKELY(reap_instrumented)) return false;
     return copy->shared && chunk_is_readable(object, REAP_UNIT) && shared_is_pending(object);
 }
 
-/* Does a pointer lie in a live object of the chunk? Another thread may change or end the reap just now. All
- * chunks are frozen, so their memory stays. But two words may be from different times, so each word is
- * checked before it is used. */
+/* Returns true if a pointer lies in a live object of the chunk. Another thread may change or end the reap
+ * just now. All chunks are frozen, so their memory stays. But two words may be from different times, so each
+ * word is checked before it is used. */
 static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
     size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;

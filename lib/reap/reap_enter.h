@@ -21,7 +21,7 @@
  * second call does no harm. */
 bool reap_enter_start(void);
 
-/* Has a thread of this process entered the reap? */
+/* Returns true if a thread of this process has entered the reap. */
 bool reap_is_entered(struct reap *reap);
 
 #endif

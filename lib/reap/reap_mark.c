@@ -19,7 +19,7 @@ static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + 
 
 /* --- is it one? ------------------------------------------------------------------------------ */
 
-/* May the hole begin at the mark's place? */
+/* Returns true if the hole may begin at the mark's place. */
 static bool is_place(const struct reap *reap, const reap_mark *mark)
 {
     const struct reap_chunk *chunk = mark->chunk;

@@ -21,7 +21,7 @@ enum {
     SPARSE_MIN = 1024 * 1024, /* bytes; a smaller reap may have any part of them free */
     BOX = 32,        /* objects in an outbox */
     BOX_UNITS = 1024, /* units in an outbox */
-    MANY_UNITS = 1 << 24 /* an object counts as so many at most */
+    MANY_UNITS = 1 << 24 /* an object counts as this number at most */
 };
 
 /* At the end of a fork another thread may put a shard before the first one meanwhile. */
@@ -276,7 +276,8 @@ void shard_scatter(struct shard_table *table)
     FOR_EACH_SHARD(shard, table->home) let_go(shard);
 }
 
-/* Is more than half of the memory free? With one shard it is of no account: that uses it. */
+/* Returns true if more than half of the memory is free. With one shard the answer does not matter: that shard
+ * uses it. */
 static bool is_sparse(const struct shard_home *home)
 {
     const struct reap *whole = home->main.reap;

@@ -127,12 +127,13 @@ static inline void shard_leave(struct reap_shard *shard)
     atomic_store_explicit(&shard->holder, 0, memory_order_release);
 }
 
-/* Puts a checked object of another shard's reap, of so many units, into an outbox of an entered shard.
+/* Puts a checked object of another shard's reap, of `units` units, into an outbox of an entered shard.
  * Returns the reap on whose list too much waits, or NULL. */
 struct reap *shard_send(struct reap_shard *shard, struct reap *to, void *object, size_t units);
 
-/* Is a chunk live? A thread that is in no shard, and does not hold the reap, may see the chunk of a shared
- * reap while a gathering moves it: then its owner and its tag do not fit each other for a moment. */
+/* Returns true if a chunk is live. A thread that is in no shard, and does not hold the reap, may see the
+ * chunk of a shared reap while a gathering moves it: then its owner and its tag do not fit each other for a
+ * moment. */
 bool shard_chunk_is_live(const struct reap_chunk *chunk);
 
 /* The same without waiting: false while a gathering goes on. */
@@ -140,7 +141,7 @@ bool shard_chunk_is_known(const struct reap_chunk *chunk, bool *is_live);
 
 /* --- under the lock of the face ---------------------------------------------------------------- */
 
-/* May the threads of the reap allocate in shards? */
+/* Returns true if the threads of the reap may allocate in shards. */
 bool shard_is_possible(const struct reap *whole);
 
 /* Makes the shard of this thread's id, and the first table (NULL). Returns the table; NULL: no memory. errno
@@ -153,7 +154,7 @@ static inline struct reap_shard *shard_first(const struct shard_table *table)
     return table ? __atomic_load_n(&table->home->shards, __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* Is the reap as one without shards is? */
+/* Returns true if the reap is as one without shards is. */
 static inline bool shard_is_gathered(const struct shard_table *table)
 {
     return !table || table->home->gathered;

@@ -316,15 +316,15 @@ static bool pass_all(void)
     return true;
 }
 
-/* Has this thread been interrupted in a shard? */
+/* Returns true if this thread was interrupted in a shard. */
 static bool is_in_shard(void)
 {
     FOR_EACH_FACE(face) if (reap_face_table(face) && shard_is_entered(reap_face_table(face))) return true;
     return false;
 }
 
-/* Does this thread hold no lock but those of reaps, and the list's? A thread in a shard waits for none of
- * them. */
+/* Returns true if this thread holds no lock but those of reaps, and the list's. A thread in a shard waits for
+ * none of them. */
 static bool holds_only_reaps(void)
 {
     unsigned held = 1;

@@ -40,7 +40,7 @@ enum {
 struct sight {
     struct reap_view view; /* its name is undefined until it is shown */
     size_t size;           /* bytes, with the name */
-    size_t above;          /* the parent's sight is so many bytes before this one; 0: there is none */
+    size_t above;          /* the parent's sight is this number of bytes before this one; 0: no parent */
     char name[];
 };
 enum { SIGHT_MAX = sizeof(struct sight) + REAP_NAME_MAX };

@@ -59,7 +59,8 @@ void reap_trace_start(void)
     reap_trace_on = true;
 }
 
-/* Is the trace still open? The program may have closed it, and opened another file under its number. */
+/* Returns true if the trace is still open. The program may have closed it, and opened another file under its
+ * number. */
 static bool is_open(void)
 {
     struct stat is;

@@ -177,11 +177,11 @@ void reap_tree_adopt_begin(void);
 void reap_tree_adopt(struct reap *reap, struct reap *parent);
 void reap_tree_adopt_end(void);
 
-/* Is a reap equal to top, or below it? */
+/* Returns true if a reap is equal to top, or below it. */
 bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
-/* Is a reap in the list? Has a reap children? The answer may be old at once, if other threads create or
- * destroy some. */
+/* Return true if a reap is in the list, and if a reap has children. The answer may be old at once, if other
+ * threads create or destroy some. */
 static inline bool reap_tree_is_any(const struct reap_list *list)
 {
     return __atomic_load_n(&list->first, __ATOMIC_RELAXED) != NULL;

@@ -26,7 +26,7 @@ enum {
     LEFT_BEHIND = 100000 /* tries before it gives up, in the child of a fork */
 };
 
-/* Is the object pending? Its words are the program's, and may be undefined. */
+/* Returns true if the object is pending. Its words are the program's, and may be undefined. */
 static bool is_pending(const void *object)
 {
     const uintptr_t *words = object;
@@ -34,10 +34,10 @@ static bool is_pending(const void *object)
     return words[1] == reap_pending(object);
 }
 
-/* Has an object room for three words? It reads one word of the bitmap, once. Whatever comes or goes behind
- * the object, that word never has a later start bit without the one at the object's end. If the word has no
- * later bit, nothing lasting tells the size, and the answer is no. So this reads nothing to which the reap's
- * thread often writes. */
+/* Returns true if the object has room for three words. Reads one word of the bitmap, once. Whatever comes or
+ * goes behind the object, that word never has a later start bit without the one at the object's end. If the
+ * word has no later bit, nothing lasting tells the size, and the answer is no. So this reads nothing to which
+ * the reap's thread often writes. */
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
@@ -182,7 +182,7 @@ void *reap_remote_resize_shared(struct reap_face *face, void *object, size_t siz
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* May this thread use the reap of a chunk directly? It may if it has entered the reap, or the reap is
+/* Returns true if this thread may use the reap of a chunk directly: it has entered the reap, or the reap is
  * shared. */
 static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 

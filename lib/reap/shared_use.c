@@ -4,7 +4,7 @@
 
 #include "reap/reap_alloc.h"
 
-/* The face of a handle whose memory was read before; NULL: it is none. */
+/* The face of a handle whose memory was read before; NULL if the handle has no face. */
 static ALWAYS_INLINE struct reap_face *face_known(void *handle)
 {
     struct reap_face *face = handle;

@@ -23,7 +23,7 @@ struct chunk_source {
     void *buffer; /* of the user, for the first chunk; or NULL */
 };
 
-/* Do the reap's chunks come from the backend? */
+/* Returns true if the reap's chunks come from the backend. */
 static inline bool chunk_source_is_hoard(const struct chunk_source *backing)
 {
     return !backing->take && !backing->buffer;

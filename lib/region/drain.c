@@ -20,8 +20,8 @@ static size_t free_units(const struct reap *reap, const struct reap_chunk *chunk
     return chunk->end_unit - chunk->first - reap_chunk_live(chunk) + hole_in(reap, chunk);
 }
 
-/* Have the other chunks in use room for the live objects of this chunk and of draining ones, and for an
- * eighth of their own besides? */
+/* Returns true if the other chunks in use have room for the live objects of this chunk and of draining ones,
+ * and for an eighth of their own besides. */
 static bool others_have_room(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t have = 0, need = reap_chunk_live(chunk) - hole_in(reap, chunk), live = 0;
@@ -132,7 +132,7 @@ static bool is_dirty(const struct reap *reap, const struct reap_chunk *chunk)
     return reap_chunk_is_to_sweep(chunk);
 }
 
-/* Is at least half of the memory of chunks in use in those for which `is` holds? */
+/* Returns true if at least half of the memory of chunks in use is in those for which `is` holds. */
 static bool most_are(const struct reap *reap, bool (*is)(const struct reap *, const struct reap_chunk *))
 {
     size_t yes = 0, no = 0;

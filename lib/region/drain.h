@@ -8,7 +8,8 @@
  *
  * A reap that is about to grow, and of which a quarter is free, drains all its chunks and takes them into use
  * again one by one. This joins free neighbours that no sweep has joined: a chunk is not due for a sweep while
- * an allocation follows each free. If this was in vain, the reap grows by an eighth before it tries again.
+ * an allocation follows each free. If it found nothing to join, the reap grows by an eighth before it tries
+ * again.
  *
  * Only the bitmaps tell the free blocks of a draining chunk. So a free there touches no object, and the end
  * of the draining joins a whole run of blocks at a time. If most chunks are to be drained, or most have
@@ -22,7 +23,8 @@
 
 #include "region/reap_chunk.h"
 
-/* Can the reap do without this chunk's free blocks? At least half of the chunk must be free. */
+/* Returns true if the reap can do without this chunk's free blocks. At least half of the chunk must be
+ * free. */
 bool reap_drain_is_due(const struct reap *reap, const struct reap_chunk *chunk);
 
 /* Drains a chunk that does not have the hole. */
@@ -34,13 +36,14 @@ void reap_drain_end(struct reap *reap, struct reap_chunk *chunk);
 /* Takes the draining chunk with the most free bytes into use. False: there is none. */
 bool reap_drain_end_one(struct reap *reap);
 
-/* Is 1/part free of those chunks in use in which something was freed? */
+/* Returns true if 1/part of those chunks in use in which something was freed is free. */
 bool reap_drain_part_is_free(const struct reap *reap, unsigned part);
 
-/* Are so many chunks half free that draining all of them costs less than draining one? */
+/* Returns true if draining all half-free chunks costs less than draining one. */
 bool reap_drain_most_are_due(const struct reap *reap);
 
-/* Do so many chunks, big or half free, wait for a sweep that filling all free lists anew costs less? */
+/* Returns true if rebuilding all free lists is cheaper than sweeping the chunks that wait, big or half
+ * free. */
 bool reap_drain_all_is_due(const struct reap *reap);
 
 /* Empties the free lists and drains every chunk with free blocks, except for the current one, in which it

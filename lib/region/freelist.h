@@ -28,7 +28,7 @@ static inline void reap_choose_mode(struct reap *reap)
         reap_region_mode(reap);
 }
 
-/* The free list for a block of so many units. */
+/* The free list for a block of this number of units. */
 static inline size_t reap_freelist(size_t units)
 {
     ASSERT(units != 0);
@@ -110,10 +110,10 @@ static inline size_t reap_freelists_join(struct reap *reap, struct reap_chunk *c
     return end;
 }
 
-/* The units that are freed in a chunk from one sweep to the next, at least. So the frees pay for the sweep:
- * it reads two words of bitmaps for each of these units in a small chunk, and one for two of them in a big
- * one, and each block that it joins was freed or cut before. A small chunk is due earlier, because a small
- * reap that finds no block grows by much of itself. */
+/* The least number of units freed between two sweeps of a chunk. So the frees pay for the sweep: it reads two
+ * words of bitmaps for each of these units in a small chunk, and one for two of them in a big one, and each
+ * block that it joins was freed or cut before. A small chunk is due earlier, because a small reap that finds
+ * no block grows by much of itself. */
 static inline size_t reap_sweep_step(const struct reap_chunk *chunk)
 {
     return chunk->size / REAP_UNIT / (chunk->size <= REAP_SMALL_SWEEP ? 64 : 16);
@@ -126,9 +126,9 @@ static inline ptrdiff_t reap_freelists_next_sweep(const struct reap_chunk *chunk
     return live > step ? (ptrdiff_t)(live - step) : 1;
 }
 
-/* Counts units that are live because they were cut off a free block. An object that takes a free block of its
- * size undoes a free, for the sweep. One that is cut does not, in a small chunk: else a small reap in which a
- * new object follows each free would come to no sweep. */
+/* Counts units that are live because they were cut off a free block. A whole free block that is used again
+ * cancels one earlier free, for the sweep. One that is cut does not, in a small chunk: else a small reap in
+ * which a new object follows each free would come to no sweep. */
 static inline void reap_count_cut(struct reap_chunk *chunk, size_t units)
 {
     if (chunk->size <= REAP_SMALL_SWEEP)

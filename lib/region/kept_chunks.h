@@ -15,7 +15,7 @@
 
 #include "region/reap_types.h"
 
-/* Does a sanitizer run? reap_instrument_start sets it. */
+/* True if a sanitizer runs. reap_instrument_start sets it. */
 extern HIDDEN bool kept_chunks_on;
 
 /* Keeps a chunk of the backend, or gives it back when it is too big. */

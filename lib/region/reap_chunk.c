@@ -386,7 +386,8 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
     reap_chunk_hold(to, chunk);
 }
 
-/* Does an object of so many units fit its chunk, in user memory or guarded? Such a chunk keeps its size. */
+/* Returns true if an object of that number of units fits its chunk, in user memory or guarded. Such a chunk
+ * keeps its size. */
 static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
 {
     *size = chunk->size;

@@ -12,7 +12,7 @@
 
 static_assert(sizeof(struct reap_chunk) <= GUARDED_HEADER, "an object's chunk may be apart from it");
 
-/* Is the chunk only the header of a guarded object, which lies elsewhere? */
+/* Returns true if the chunk is only the header of a guarded object, which lies elsewhere. */
 static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
 {
     return chunk->kind == REAP_WHOLE && chunk->apart;
@@ -24,7 +24,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed);
 
-/* Makes a chunk for one object of so many units at an alignment. Any thread may call this: the chunk is
+/* Makes a chunk for one object of `units` units at an alignment. Any thread may call this: the chunk is
  * neither linked nor counted. Sets *zeroed (may be NULL) when the object is known to be zero. */
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed);
 

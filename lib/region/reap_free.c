@@ -137,7 +137,7 @@ static NOINLINE struct fit find_swept(struct reap *reap, size_t units)
     return fit;
 }
 
-/* The number of further blocks of so many units to cut from a block with `rest` more. A program asks for most
+/* The number of further blocks of this size to cut from a block with `rest` more. A program asks for most
  * sizes again, and then finds such a block at once. The number is small in a small reap, which could need the
  * memory for another size, and 0 where the reap would otherwise grow. */
 static size_t more(const struct reap *reap, size_t units, size_t rest)
@@ -206,8 +206,8 @@ void *reap_free_take(struct reap *reap, size_t units)
     return fit.block ? cut(reap, fit, units) : NULL;
 }
 
-/* Is it time to join all free blocks? Not for some growths after this was in vain, and only if a quarter of
- * the chunks is free. */
+/* Returns true if it is time to join all free blocks: a quarter of the chunks is free, and some growths have
+ * passed since a join that found nothing. */
 static bool is_due(struct reap *reap)
 {
     if (reap->patience > 0) {
@@ -235,7 +235,7 @@ static NOINLINE void *take_joined(struct reap *reap, size_t units)
     return NULL;
 }
 
-/* Is the reap so small that a chunk more is much of it? */
+/* Returns true if one chunk more is much of a reap as small as this one. */
 static bool is_small(const struct reap *reap) { return reap->held <= SMALL_REAP; }
 
 void *reap_free_take_last(struct reap *reap, size_t units)
@@ -254,7 +254,7 @@ void *reap_free_take_last(struct reap *reap, size_t units)
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-/* Are there no live objects beside the current chunk? */
+/* Returns true if there are no live objects beside the current chunk. */
 static bool rest_is_free(const struct reap *reap)
 {
     const struct reap_chunk *first = reap_first_chunk(reap);
@@ -365,8 +365,8 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, siz
     return true;
 }
 
-/* Is the rest of the hole too short for a free block? Without other free blocks the chunk would need a second
- * bitmap for it. */
+/* Returns true if the rest of the hole is too short for a free block. Without other free blocks the chunk
+ * would need a second bitmap for it. */
 static bool is_short_end(const struct reap_chunk *chunk, size_t unit)
 {
     return !chunk->frees && unit > chunk->first && chunk->end_unit - unit < chunk->size / REAP_UNIT / 64;

@@ -31,13 +31,14 @@
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-/* Should an object of so many units look for a free block first, and take the hole only if there is none? */
+/* Returns true if an object of that number of units looks for a free block first, and takes the hole only if
+ * there is none. */
 static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
 {
     return hole < units || units > REAP_EXACT_LISTS || reap->freelists_used >> (units - 1) & 1;
 }
 
-/* Makes an object of so many units of a free block. NULL: no free block is big enough. */
+/* Makes an object of `units` units from a free block. NULL: no free block is big enough. */
 void *reap_free_take(struct reap *reap, size_t units);
 
 /* The last try before the reap grows. Takes any block that fits if the reap is small or half of the memory in

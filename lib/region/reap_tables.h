@@ -47,7 +47,7 @@ struct reap_tables {
         *chunk_cache[REAP_CHUNK_CACHE]; /* by address; never NULL. There may be more: reap_cached_chunk() */
 };
 
-/* The bytes of tables with so many entries. */
+/* The bytes of tables with this number of entries. */
 static inline size_t reap_tables_size(size_t entries)
 {
     return offsetof(struct reap_tables, chunk_cache) + entries * sizeof(struct reap_chunk *);

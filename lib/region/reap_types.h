@@ -265,19 +265,19 @@ static inline const char *reap_name_text(const struct reap *reap)
     return reap->name ? reap->name->text : "";
 }
 
-/* Is a buffer the reap's only memory? Then large objects lie in it too. */
+/* Returns true if a buffer is the reap's only memory. Then large objects lie in it too. */
 static inline bool reap_is_fixed(const struct reap *reap)
 {
     return reap->flags & REAP_SOURCED && reap->source.buffer && !reap->source.take;
 }
 
-/* Does an object of this size get a chunk of its own? */
+/* Returns true if an object of this size gets a chunk of its own. */
 static inline bool reap_is_large(const struct reap *reap, size_t size)
 {
     return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
 }
 
-/* Does each object take a slow path, for a sanitizer or guarded.h? Set before the first reap is made. */
+/* True if each object takes a slow path, for a sanitizer or guarded.h. Set before the first reap is made. */
 extern HIDDEN bool reap_instrumented;
 
 /* Seconds, while the process listens for questions (lib/ask/); 0 before. Reaps note it, for their ages. */

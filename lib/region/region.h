@@ -17,7 +17,7 @@ struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *ch
 struct reap *reap_region_create_from(const struct chunk_source *backing, size_t size);
 
 enum {
-    REAP_VOTES_MIN = -8,   /* so many small children count, however many there were */
+    REAP_VOTES_MIN = -8,   /* no more small children than these count */
     REAP_VOTES_SHRINK = -4 /* at which the first chunk of the next child is halved, if it was doubled */
 };
 
