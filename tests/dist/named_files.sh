@@ -13,7 +13,7 @@ documents="README.md CONTRIBUTING.md SECURITY.md NEWS $(find lib bench tests doc
 pages=$(find doc -name '*.[37]')
 developers="lib/README.md $(find doc/design -name '*.md')"
 # Headers of others.
-others='stdio.h apr_pools.h apr_allocator.h sys/sdt.h valgrind/memcheck.h'
+others='pthread.h stdio.h string.h apr_pools.h apr_allocator.h sys/sdt.h valgrind/memcheck.h'
 
 find . -name .git -prune -o -name build -prune -o -name autom4te.cache -prune -o -type f -print | sed 's,^\./,,' >"$tmp/files"
 sed 's,.*/,,' "$tmp/files" | cat "$tmp/files" - | sort -u >"$tmp/known"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The man pages know every call of the headers, format without a warning, and their examples run; so do README.md's.
+# The man pages know every call of the headers, name no page that is missing, format without a warning, and their
+# examples run; so do README.md's.
 srcdir=${srcdir:-.}
 libs=${top_builddir:-.}/.libs
 tmp=$(mktemp -d) || exit 99
@@ -8,20 +9,48 @@ trap 'rm -rf "$tmp"' EXIT
 bad=0
 wrong() { echo "wrong: $*"; bad=1; }
 
-# documented HEADER PATTERN AT_LEAST PAGE: each call that a header declares is in the page's synopsis, and a page
-# of its own name leads there.
+# documented HEADER PATTERN AT_LEAST [PAGE]: each call that a header declares has a page of its own name: PAGE if there
+# is one for all calls, or a page that leads to the one that describes it; and only that page has the call in its
+# synopsis, and in its NAME.
 documented() {
     calls=$(sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' "$srcdir/include/$1" | grep -oE "\\b$2\\(" | tr -d '(' | sort -u)
     [ "$(echo "$calls" | wc -l)" -ge "$3" ] || wrong "$1 could not be read"
     for call in $calls; do
-        grep -q "^\.B.*[ *]$call(" "$srcdir/doc/$4" || wrong "$4 has no synopsis of $call"
-        [ "$call.3" = "$4" ] || [ "$(cat "$srcdir/doc/$call.3" 2>/dev/null)" = ".so man${4##*.}/$4" ] ||
-            wrong "$call.3 does not lead to $4"
+        page=$(sed -n '1s/^\.so man[37]\///p' "$srcdir/doc/$call.3" 2>/dev/null)
+        page=${page:-$call.3}
+        [ "$page" = "${4:-$page}" ] || wrong "$call.3 does not lead to $4"
+        [ "$page" = "$call.3" ] || [ "$(cat "$srcdir/doc/$call.3")" = ".so man${page##*.}/$page" ] || wrong "$call.3 is no link"
+        described=$(cd "$srcdir/doc" && grep -l "^\.B.*[ *]$call(" ./*.[37])
+        [ "$described" = "./$page" ] || wrong "the synopsis of $call is in '$described', and $call.3 leads to $page"
+        sed -n '/^\.SH NAME/,/^\.SH SYN/p' "$srcdir/doc/$page" | grep -qw "$call" || [ -n "$4" ] ||
+            wrong "$page does not name $call"
+        [ -n "$4" ] || topics="$topics $page"
     done
 }
-documented reap.h 'reap[A-Z][A-Za-z]*' 30 reapCreate.3
+topics=
+documented reap.h 'reap[A-Z][A-Za-z]*' 30
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
 documented apr_reap.h 'apr_(pfree|prealloc|pool_reap|reap_)[a-z_]*' 5 libreap-apr.7
+
+# The pages of reap.h are by topic: each is complete, and reap.7 lists it.
+# shellcheck disable=SC2086  # words
+topics=$(printf '%s\n' $topics REAP_SHARED.3 | sort -u)
+[ "$(echo "$topics" | wc -l)" -ge 10 ] || wrong "the pages of reap.h could not be read"
+for page in $topics; do
+    for part in NAME SYNOPSIS DESCRIPTION 'RETURN VALUE' ERRORS ATTRIBUTES 'SEE ALSO'; do
+        [ "$(grep -cx "\.SH $part" "$srcdir/doc/$page")" = 1 ] || wrong "$page has no $part"
+    done
+    sed -n '/^\.SS Pages/,/^\.SS In a/p' "$srcdir/doc/reap.7" | grep -q "^\.BR ${page%.3} (3)" || wrong "reap.7 does not list $page"
+done
+
+# The pages of ours that a page names exist.
+for page in "$srcdir"/doc/*.[137]; do
+    grep -oE '\b(reap|hoard|REAP_SHARED|mod_reap|libreap)[A-Za-z_.\-]* ?\([137]\)' "$page" | tr -d ' ()\\' | sort -u >"$tmp/named"
+    while read -r name; do
+        file=${name%?}.${name#"${name%?}"}
+        [ -e "$srcdir/doc/$file" ] || wrong "$page names $file, which does not exist"
+    done <"$tmp/named"
+done
 
 # `man reap` looks in section 3 before section 7, and opens the page that one should read first.
 [ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
@@ -56,8 +85,8 @@ else
     echo "skipped: no groff with macros: whether pages format"
 fi
 if command -v mandoc >/dev/null; then
-    for page in "$srcdir"/doc/reap.7 "$srcdir"/doc/reapCreate.3 "$srcdir"/doc/reap-ask.1; do
-        mandoc -Tlint -W warning "$page" || wrong "$page"
+    for page in reap.7 $topics reap-ask.1; do
+        mandoc -Tlint -W warning "$srcdir/doc/$page" || wrong "$page"
     done
 else
     echo "skipped: no mandoc: its warnings"
@@ -74,7 +103,7 @@ built_as() {
 }
 says() { [ "$(grep -c "$1" "$tmp/said")" = "$2" ] || wrong "$name does not say $1 $2 times"; }
 
-# The first example of reap.7, that of README.md, and that of reap.hpp.3, as they stand.
+# The first example of reap.7, the programs of the other pages, and the examples of README.md, as they stand.
 example_of() { sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' | sed '/^\.E[XE]/d; s/\\e/\\/g'; }
 run_example() {
     name="the example of $1"
@@ -89,6 +118,14 @@ example_of <"$srcdir/doc/reap.7" >"$tmp/example.c"
 run_example reap.7 built_as c "${CC:-cc}"
 says '^request [012]$' 3
 says 'chunks' 1
+programs=0
+for page in $topics; do
+    sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/$page" | example_of | sed 's/\\-/-/g' >"$tmp/example.c"
+    grep -q '^#include <reap.h>' "$tmp/example.c" || continue
+    run_example "$page" built_as c "${CC:-cc}" </dev/null
+    programs=$((programs + 1))
+done
+[ "$programs" -ge 10 ] || wrong "the pages of reap.h have $programs programs"
 sed -n '/^```c$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d' >"$tmp/example.c"
 run_example README.md built_as c "${CC:-cc}"
 says '^client 7$' 1
