@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why ours is not first, as far as that is known (doc/design/decisions.md): by suite, case and figure, the first that
-fits."""
+"""Why ours is not first, as far as that is known: by suite, case and figure, the first that fits."""
 import os
 import re
 

@@ -47,7 +47,9 @@ drawn=$(echo "$head" | sed -n 's/.*mapping of \([0-9]*\) MiB.*/\1/p')
 grep -qF "up to $span MiB are spans" lib/README.md || wrong "lib/README.md: the size of spans"
 
 # --- counts of lines -----------------------------------------------------------------------------------
-awk -v RS= '/^\*Cost\.\*/ && /[0-9] (lines|uses)|\.[ch]`,? [0-9]+[;.,]/ { print; found = 1 } END { exit found }' \
+awk -v RS= '/^Files: / && /[0-9] (lines|uses)|\.[ch]`,? [0-9]+[;.,]/ { print; found = 1 } END { exit found }' \
     doc/design/decisions.md || wrong "decisions.md counts lines"
 ! grep -nE '^\| mechanism \| lines' doc/design/decisions.md || wrong "decisions.md has a column of lines"
+# The script that counts them finds the files of each mechanism.
+python3 tests/tools/mechanisms.py >/dev/null || wrong "decisions.md names files that are not there, or twice"
 exit $bad
