@@ -6,22 +6,15 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 mib=64
 
-# A group of our own, of version 2 or 1.
-v1=/sys/fs/cgroup/memory v2=/sys/fs/cgroup
-group=reap-test-$$
-if mkdir "$v1/$group" 2>/dev/null; then
-    group=$v1/$group
+# A group of our own.
+mount=/sys/fs/cgroup
+group=$mount/reap-test-$$
+if [ -e "$mount/memory.max" ] || grep -qs memory "$mount/cgroup.subtree_control" && mkdir "$group" 2>/dev/null; then
     at_exit='rmdir "$group"'
-    echo $((mib << 20)) >"$group/memory.limit_in_bytes" || exit 99
-    # Swap would let a group go on past its limit; the file is there where swap is counted.
-    [ ! -e "$group/memory.memsw.limit_in_bytes" ] || echo $((mib << 20)) >"$group/memory.memsw.limit_in_bytes"
-elif [ -e "$v2/memory.max" ] || grep -qs memory "$v2/cgroup.subtree_control" && mkdir "$v2/$group" 2>/dev/null; then
-    group=$v2/$group
-    at_exit='rmdir "$group"'
-    echo $((mib << 20)) 2>/dev/null >"$group/memory.max" || { echo "skipped: no memory controller in $v2"; exit 77; }
+    echo $((mib << 20)) 2>/dev/null >"$group/memory.max" || { echo "skipped: no memory controller in $mount"; exit 77; }
     [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
 else
-    echo "skipped: no control group can be made below $v1 or $v2"
+    echo "skipped: no control group of version 2 can be made below $mount"
     exit 77
 fi
 
