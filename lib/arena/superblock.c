@@ -274,8 +274,6 @@ bool superblock_is_valid(const struct superblock *sb)
            follow(sb, pending.first, pending.count, NULL, &met);
 }
 
-#ifdef REAP_DEBUG
-
 static void look_for_written(const struct superblock *sb, unsigned number, unsigned count)
 {
     for (; count > 0 && superblock_has_number(sb, number); count--) {
@@ -294,5 +292,3 @@ bool superblock_is_sound(const struct superblock *sb)
     look_for_written(sb, pending.first, pending.count);
     return superblock_is_valid(sb);
 }
-
-#endif

@@ -267,8 +267,8 @@ unsigned superblock_live(const struct superblock *sb);
 /* Returns true if the invariants above hold for an unowned superblock. */
 bool superblock_is_valid(const struct superblock *sb);
 
-/* superblock_is_valid for assertions: where a program has written into a free block, it ends the program with
- * malloc's line for that. Debug builds only. */
+/* Returns what superblock_is_valid does; but where a program has written into a free block, ends the program
+ * with malloc's line for that. */
 bool superblock_is_sound(const struct superblock *sb);
 
 #endif

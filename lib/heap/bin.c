@@ -33,3 +33,22 @@ struct superblock *bin_emptiest(const struct bin *bin)
 {
     return bin->mask != 0 ? first_of(bin, 31 - (unsigned)__builtin_clz(bin->mask)) : NULL;
 }
+
+bool bin_is_valid(const struct bin *bin, unsigned id, unsigned class, const struct superblock *active,
+                  bool words, struct bin_sums *sums)
+{
+    for (unsigned group = 0; group < GROUP_EMPTY; group++) {
+        const struct list_node *node = bin->groups[group].first;
+        if ((node != NULL) != (bin->mask >> group & 1)) return false;
+        for (; node != NULL; node = node->next) {
+            const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+            union superblock_role role = superblock_role(sb);
+            if (role.heap != id || sb->class != class || sb->group != group || sb == active) return false;
+            if (id > HEAP_NONE && role.owner != OWNER_NONE) return false;
+            if (words && !superblock_is_sound(sb)) return false;
+            sums->superblocks++;
+            sums->eighths += group;
+        }
+    }
+    return true;
+}

@@ -31,4 +31,16 @@ struct superblock *bin_fullest(const struct bin *bin, unsigned least);
 /* The emptiest superblock, still in the bin; or NULL. */
 struct superblock *bin_emptiest(const struct bin *bin);
 
+/* The sums over several bins. */
+struct bin_sums {
+    size_t superblocks;
+    size_t eighths; /* recorded as free */
+};
+
+/* For tests and assertions: returns true if the lists, the mask and the superblocks of heap `id`'s bin of the
+ * class agree, and adds to the sums. The active superblock may not be in it. If no section can change a word
+ * meanwhile, `words` asks for the invariants of each superblock too. */
+bool bin_is_valid(const struct bin *bin, unsigned id, unsigned class, const struct superblock *active,
+                  bool words, struct bin_sums *sums);
+
 #endif

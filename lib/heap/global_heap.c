@@ -189,7 +189,7 @@ static bool lock_soon(struct level *level)
 }
 
 static void unlock(struct level *level);
-static bool is_sound(const struct level *level);
+static bool adds_up(const struct level *level);
 
 static struct superblock *take(struct level *level, unsigned class, unsigned id)
 {
@@ -248,7 +248,7 @@ static void settle(struct level *level)
 
 static void unlock(struct level *level)
 {
-    ASSERT_WALK(CLASSES * GROUPS + level->superblocks * 1024, is_sound(level));
+    ASSERT_WALK(CLASSES * GROUPS + level->superblocks * 1024, adds_up(level));
     lock_give(&level->lock);
     settle(level);
 }
@@ -382,52 +382,26 @@ size_t global_heap_superblocks(void)
     return superblocks;
 }
 
-static bool is_valid(const struct level *level)
+/* Returns true if the level's lists agree with its accounts. The level is locked, or no other thread
+ * allocates. */
+static bool adds_up(const struct level *level)
 {
-    size_t superblocks = 0;
+    struct bin_sums sums = {0, 0};
     for (unsigned class = 1; class < CLASSES; class ++)
-        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            const struct list_node *node = level->bins[class].groups[group].first;
-            for (; node != NULL; node = node->next, superblocks++) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (!is_on(level, sb) || sb->class != class || !superblock_is_valid(sb)) return false;
-            }
-        }
-    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next, superblocks++) {
+        if (!bin_is_valid(&level->bins[class], id_of(level), class, NULL, true, &sums)) return false;
+    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) {
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
         if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
+        sums.superblocks++;
     }
-    return superblocks == level->superblocks && (level == &top || superblocks <= GLOBAL_HEAP_CACHE_MAX);
-}
-
-/* Returns true if the locked level's lists agree with its accounts, while other threads allocate. */
-static bool is_sound(const struct level *level)
-{
-#ifdef REAP_DEBUG
-    size_t superblocks = 0;
-    for (unsigned class = 1; class < CLASSES; class ++)
-        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            const struct list_node *node = level->bins[class].groups[group].first;
-            if ((node != NULL) != (level->bins[class].mask >> group & 1)) return false;
-            for (; node != NULL; node = node->next, superblocks++) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (!is_on(level, sb) || sb->class != class || sb->group != group) return false;
-                if (sb->role.owner != OWNER_NONE || !superblock_is_sound(sb)) return false;
-            }
-        }
-    for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) superblocks++;
-    return superblocks == level->superblocks;
-#else
-    (void)level;
-    return true;
-#endif
+    return sums.superblocks == level->superblocks;
 }
 
 bool global_heap_is_valid(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
-        if (!is_valid(level)) return false;
+        if (!adds_up(level) || (level != &top && level->superblocks > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
 

@@ -209,72 +209,37 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb)
     heap_keep_invariant(heap);
 }
 
-static bool accounts_add_up(const struct heap *heap)
+/* While other threads run, sections change words, and which superblock is active. Then the check leaves out
+ * words. It may count a superblock twice that a thread displaces now; but then another superblock is active,
+ * and `superblocks` has it already. */
+bool heap_adds_up(const struct heap *heap, bool others_run)
 {
-    uint32_t superblocks = 0, eighths = 0;
+    struct bin_sums sums = {0, 0};
     for (unsigned class = 1; class < CLASSES; class ++) {
-        superblocks += heap_active(heap, class) != NULL;
-        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            const struct list_node *node = heap->bins[class].groups[group].first;
-            if ((node != NULL) != (heap->with[group] >> class & 1)) return false;
-            for (; node != NULL; node = node->next) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (sb->group != group || sb->class != class || sb->role.heap != heap->id) return false;
-                if (!superblock_is_valid(sb)) return false;
-                superblocks++;
-                eighths += group;
-            }
-        }
+        const struct superblock *active = heap_active(heap, class);
+        sums.superblocks += active != NULL;
+        if (!bin_is_valid(&heap->bins[class], heap->id, class, active, !others_run, &sums)) return false;
+        for (unsigned group = 0; group < GROUP_EMPTY; group++)
+            if ((heap->with[group] >> class & 1) != (heap->bins[class].mask >> group & 1)) return false;
     }
     for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next) {
-        superblocks++;
-        eighths += GROUP_EMPTY;
+        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+        if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0)
+            return false;
+        sums.superblocks++;
+        sums.eighths += GROUP_EMPTY;
     }
     const struct list_node *displaced = atomic_load(&heap->displaced);
-    for (; displaced != NULL; displaced = displaced->next) superblocks++;
-    return superblocks == heap->superblocks && eighths == heap->free_eighths &&
-           (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty)));
+    for (; displaced != NULL; displaced = displaced->next) sums.superblocks++;
+    if (sums.superblocks > heap->superblocks || sums.eighths != heap->free_eighths) return false;
+    return others_run || (sums.superblocks == heap->superblocks &&
+                          (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty))));
 }
 
 bool heap_is_valid(void)
 {
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
-        if (!accounts_add_up(heap)) return false;
+        if (!heap_adds_up(heap, false)) return false;
     return global_heap_is_valid();
 }
-
-#ifdef REAP_DEBUG
-
-/* The check leaves out what sections change: words, and which superblock is active. It may count a superblock
- * twice that a thread displaces now. But then another superblock is active, and `superblocks` has it
- * already. */
-bool heap_lists_are_sound(const struct heap *heap)
-{
-    uint32_t superblocks = 0, eighths = 0;
-    for (unsigned class = 1; class < CLASSES; class ++) {
-        superblocks += heap_active(heap, class) != NULL;
-        for (unsigned group = 0; group < GROUP_EMPTY; group++) {
-            const struct list_node *node = heap->bins[class].groups[group].first;
-            bool any = node != NULL;
-            if (any != (heap->with[group] >> class & 1) || any != (heap->bins[class].mask >> group & 1))
-                return false;
-            for (; node != NULL; node = node->next, superblocks++, eighths += group) {
-                const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (sb->group != group || sb->class != class || sb->role.heap != heap->id) return false;
-                if (heap_is_active(heap, sb)) return false;
-            }
-        }
-    }
-    for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next, superblocks++) {
-        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-        if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0)
-            return false;
-        eighths += GROUP_EMPTY;
-    }
-    const struct list_node *displaced = atomic_load(&heap->displaced);
-    for (; displaced != NULL; displaced = displaced->next) superblocks++;
-    return superblocks <= heap->superblocks && eighths == heap->free_eighths;
-}
-
-#endif

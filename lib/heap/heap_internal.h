@@ -163,9 +163,9 @@ void heap_file_displaced(struct heap *heap);
 /* Takes one displaced superblock off their list, or returns NULL. */
 struct superblock *heap_displaced_out(struct heap *heap);
 
-/* Returns true if the heap's lists agree with its accounts, as far as no section changes them. Debug builds
- * only. */
-bool heap_lists_are_sound(const struct heap *heap);
+/* For tests and assertions: returns true if the heap's lists and accounts agree, as far as no section of
+ * another thread can change them meanwhile. If others run, the caller has the lock. */
+bool heap_adds_up(const struct heap *heap, bool others_run);
 
 bool heap_holds_too_much(const struct heap *heap);
 size_t heap_keep_invariant(struct heap *heap); /* returns the number of superblocks given */
