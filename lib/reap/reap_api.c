@@ -14,7 +14,6 @@
 #include "reap/reap_shared.h"
 #include "reap/remote_free.h"
 #include "reap/shared_use.h"
-#include "region/interned.h"
 #include "region/reap_free.h"
 #include "region/region.h"
 
@@ -234,37 +233,28 @@ const char *reapName(void **handle)
     return reap->name && reap->name->given ? reap->name->text : NULL;
 }
 
-/* Finds room for a name of size bytes. Records are not used again before a clear. So a record that is
- * too small is followed by one of twice its room: all names of a reap take at most three times the
- * longest one. */
+/* Finds room for a name of size bytes. A reap without a source has room for a short one. Records are not used
+ * again before a clear. So a record that is too small is followed by one of twice its room: all names of a
+ * reap take at most three times the longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
-    struct reap_name *old = interned_is(reap->name) ? NULL : reap->name;
+    struct reap_name *old = reap->name, *new = reap_short_name(reap);
     if (old && size <= old->room) return old;
+    if (!old && size <= REAP_SHORT_NAME && !(reap->flags & REAP_SOURCED)) {
+        new->room = REAP_SHORT_NAME;
+        return new;
+    }
     size_t room = old && size < 2u * old->room ? 2u * old->room : size;
     if (room > REAP_NAME_MAX) room = REAP_NAME_MAX;
-    struct reap_name *new = reap_alloc_record(reap, sizeof *new + room);
+    new = reap_alloc_record(reap, sizeof *new + room);
     if (new) new->room = (uint16_t)room;
     return new;
-}
-
-/* A record that the reap has is used again. A reap in a user's memory may be another process's, too. */
-static bool may_intern(const struct reap *reap)
-{
-    return (!reap->name || interned_is(reap->name)) && !(reap->flags & REAP_SOURCED);
 }
 
 int reapSetName(void **handle, const char *name)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetName");
     if (!name && !reap->name) return 0;
-    if (may_intern(reap)) {
-        struct reap_name *kept = name ? interned_find(name) : NULL;
-        if (kept || !name) {
-            reap->name = kept;
-            return 0;
-        }
-    }
     size_t size = name ? strlen(name) + 1 : 1;
     if (size > REAP_NAME_MAX) {
         errno = ENAMETOOLONG;

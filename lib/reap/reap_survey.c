@@ -25,7 +25,6 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
-#include "region/interned.h"
 #include "region/reap_chunk.h"
 
 enum {
@@ -50,10 +49,10 @@ static size_t read_name(const struct reap *reap, char *text)
 {
     const struct reap_name *name = __atomic_load_n(&reap->name, __ATOMIC_RELAXED);
     *text = '\0';
-    if (!name || (!interned_is(name) && !chunk_is_readable(name, sizeof *name))) return 0;
+    if (!name || !chunk_is_readable(name, sizeof *name)) return 0;
     size_t room = __atomic_load_n(&name->room, __ATOMIC_RELAXED); /* once: it may change */
     if (room >= REAP_NAME_MAX) room = REAP_NAME_MAX - 1;
-    if (!interned_is(name) && !chunk_is_readable(name->text, room)) return 0;
+    if (!chunk_is_readable(name->text, room)) return 0;
     memcpy(text, name->text, room);
     text[room] = '\0';
     return strlen(text);

@@ -234,7 +234,10 @@ struct reap {
     uint16_t depth;                      /* number of open marks; changes under the lock */
     uint16_t going_to;                   /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;                  /* see reap_tree.h, Fork */
-    struct chunk_source source;         /* undefined without REAP_SOURCED */
+    union {
+        struct chunk_source source; /* undefined without REAP_SOURCED */
+        char short_name[sizeof(struct chunk_source)]; /* see reap_short_name */
+    };
     struct reap *outer;                  /* the reap entered before; undefined without REAP_ENTERED, as: */
     uint32_t entered;                    /* how often it is entered; a shared reap: by how many threads */
     uint32_t entered_in;                 /* see reap_enter.h */
@@ -257,6 +260,13 @@ static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are
 static inline struct reap_chunk *reap_spares(const struct reap *reap)
 {
     return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
+}
+
+/* In a reap without a source, a name of REAP_SHORT_NAME bytes at most lies here, and not in a record. */
+enum { REAP_SHORT_NAME = sizeof(struct chunk_source) - offsetof(struct reap_name, text) };
+static inline struct reap_name *reap_short_name(struct reap *reap)
+{
+    return (struct reap_name *)(void *)reap->short_name;
 }
 
 /* The name, or an empty text. */

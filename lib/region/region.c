@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "hoard/user_memory.h"
-#include "region/interned.h"
 #include "region/reap_free.h"
 #include "region/reap_layout.h"
 
@@ -327,7 +326,7 @@ void reap_region_clear(struct reap *reap)
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
         reap_chunk_record(reap, REAP_FACE); /* at the place where the face is */
-    size_t size = reap->name && !interned_is(reap->name) ? size_of_name(reap) : 0;
+    size_t size = reap->name && reap->name != reap_short_name(reap) ? size_of_name(reap) : 0;
     void *place = size ? reap_chunk_record(reap, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);

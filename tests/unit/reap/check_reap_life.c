@@ -89,8 +89,8 @@ START_TEST(names_take_no_more_than_the_longest)
 }
 END_TEST
 
-/* Names that come again take no memory of their reaps, whatever buffer they are passed in. */
-START_TEST(names_that_come_again)
+/* Short names take no memory of their reaps' chunks, whatever buffer they are passed in. */
+START_TEST(short_names)
 {
     char buffer[2][64], made_up[64];
     void *one, *two;
@@ -108,7 +108,9 @@ START_TEST(names_that_come_again)
         if (i % 5 == 0) reapFreeAll(&one);
         if (i % 5 == 1) ck_assert_int_eq(reapSetName(&one, made_up), 0);
         if (i % 5 == 2) ck_assert_int_eq(reapSetName(&one, NULL), 0);
+        const char *place = reapName(&two);
         reapFreeAll(&two);
+        ck_assert_ptr_eq(reapName(&two), place);
         ck_assert_str_eq(reapName(&two), i % 3 == 0 ? made_up : common);
         if (i % 5 == 2)
             ck_assert_ptr_null(reapName(&one));
@@ -129,14 +131,23 @@ START_TEST(names_that_come_again)
     reapDestroy(&one);
     reapCreate(&one, NULL);
     ck_assert_int_eq(reapSetName(&one, "common"), 0);
-    ck_assert_ptr_eq(reapName(&one), reapName(&two));
+    ck_assert_str_eq(reapName(&one), "common");
+    ck_assert_str_eq(reapName(&two), "common");
+    size_t room = stats_of(one).chunk_bytes;
+    for (size_t length = 1; length < 200; length++) { /* from a short one to long ones, and back by a clear */
+        memset(made_up, 'a', sizeof made_up);
+        made_up[length % sizeof made_up] = '\0';
+        ck_assert_int_eq(reapSetName(&one, made_up), 0);
+        if (length % 7 == 0) reapFreeAll(&one);
+        ck_assert_str_eq(reapName(&one), made_up);
+    }
+    ck_assert_uint_eq(stats_of(one).chunk_bytes, room);
     reapDestroy(&one);
     reapDestroy(&two);
 }
 END_TEST
 
-/* More names than there is room for, each often. */
-START_TEST(more_names_than_room)
+START_TEST(many_names)
 {
     char name[32];
     void *again;
@@ -150,8 +161,8 @@ START_TEST(more_names_than_room)
         }
     }
     reapCreate(&again, NULL);
-    ck_assert_int_eq(reapSetName(&again, "a name that came too late"), 0);
-    ck_assert_str_eq(reapName(&again), "a name that came too late");
+    ck_assert_int_eq(reapSetName(&again, "one more name"), 0);
+    ck_assert_str_eq(reapName(&again), "one more name");
     reapDestroy(&again);
 }
 END_TEST
@@ -610,7 +621,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, every_pointer_knows_its_owner);
     tcase_add_test(tests, names);
     tcase_add_test(tests, names_take_no_more_than_the_longest);
-    tcase_add_test(tests, more_names_than_room);
+    tcase_add_test(tests, many_names);
     tcase_add_test(tests, usable_size_of_null);
     tcase_add_test(tests, the_version_is_the_headers);
     tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
@@ -622,7 +633,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
     tcase_add_test(tests, destroying_nothing);
     if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, names_that_come_again);
+    tcase_add_test(tests, short_names);
     tcase_add_test(tests, trim);
     tcase_add_test(tests, trim_of_what_another_thread_freed);
     tcase_add_test(tests, trim_of_an_empty_chunk);
