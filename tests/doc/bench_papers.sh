@@ -41,7 +41,7 @@ grep '^left out' "$tmp/told" | grep -v ' on odd: reads other than what was writt
 # Of a case each contestant has the same sum, and several have the case: of a program its own allocator, reaps, two
 # mallocs; of regions what goes back to marks by itself, too.
 cat "$tmp"/bench/results-*.csv | tr -d '\r' >"$tmp/results"
-sums() { awk -F, -v load="$1" '$2 == load && $5 == "sum" { print $6 }' "$tmp/results"; }
+sums() { awk -F, -v wanted="$1" '$2 == wanted && $5 == "sum" { print $6 }' "$tmp/results"; }
 alike() {
     [ "$(sums "$1" | wc -l)" -ge "$2" ] && [ "$(sums "$1" | sort -u | wc -l)" = 1 ] ||
         { echo "$1: sums are missing or differ"; bad=1; }
@@ -53,7 +53,7 @@ alike httpd 3 # its own allocator is APR's
 [ "$({ sums "mt 8"; sums "mp 8 offset"; sums "event 4"; } | sort -u | wc -l)" = 1 ] ||
     { echo "models of the server answer differently"; bad=1; }
 # Who frees each object holds none without need; regions do. What is needed is never more than what is held.
-figure() { awk -F, -v load="$1" -v figure="$2" '$2 == load && $3 == "regions" && $5 == figure { print $6 }' "$tmp/results"; }
+figure() { awk -F, -v wanted="$1" -v figure="$2" '$2 == wanted && $3 == "regions" && $5 == figure { print $6 }' "$tmp/results"; }
 for case in parser boxed; do
     [ "$(figure $case drag)" = 1 ] || { echo "$case has drag: $(figure $case drag)"; bad=1; }
 done
