@@ -261,8 +261,8 @@ static bool add_shard(struct reap_face *face)
     return table != NULL;
 }
 
-/* With heaps=roundrobin each call draws another id. So the shard that it looks for need not be the one that
- * it has made, not even at the next round: the rounds have an end. */
+/* With heaps=roundrobin each look for a shard draws another id. A shard is made for the id drawn last, so the
+ * rounds make one for each id in turn until a look finds one; other threads draw too, so the rounds have an end. */
 struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
 {
     for (unsigned round = 0;; round++) {

@@ -210,8 +210,11 @@ static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const
 {
     if (UNLIKELY(!chunk || !shard_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
     struct reap *reap = chunk->owner;
-    if (UNLIKELY(chunk->shared)) reap = reap_shared_hold_again(reap);
-    if (UNLIKELY(!reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
+    if (UNLIKELY(chunk->shared)) {
+        reap = reap_shared_hold_again(reap);
+        if (chunk_of(object, NULL) != chunk) chunk = NULL; /* the object was pending, and is gone by now */
+    }
+    if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
     return reap;
 }
 

@@ -38,7 +38,7 @@ done
 echo text >"$tmp/text.so"
 
 # shellcheck disable=SC2086  # words
-python3 - "$srcdir/bench" --build "$tmp" --rounds 2 --seconds 0.02 --patience 5 --workloads "mixed quiet 2" \
+python3 - "$srcdir/bench" --build "$tmp" --rounds 2 --seconds 0.2 --patience 5 --workloads "mixed quiet 2" \
     $odd --with "text=$tmp/text.so" busy >"$tmp/told" 2>"$tmp/errors" <<'END'
 import runpy, sys
 bench = sys.argv.pop(1)

@@ -250,6 +250,7 @@ static unsigned reused(void)
 START_TEST(test_two_heaps)
 {
     use_path(_i, NULL);
+    needs_cpus(2); /* or both threads have one heap */
     pthread_t other;
     pthread_barrier_init(&step, NULL, 2);
     ck_assert_int_eq(pthread_create(&other, NULL, keep_some, NULL), 0);

@@ -102,6 +102,7 @@ static void *leave_each_class(void *arg)
 START_TEST(active_superblocks_of_an_ended_thread_come_back)
 {
     use_path(_i, "slack=0");
+    needs_cpus(2); /* or both threads have one heap */
     let_another(leave_each_class, 0);
     size_t before = held_bytes();
     /* If this thread had no CPU just then, the other may have had its id, and so its heap. */

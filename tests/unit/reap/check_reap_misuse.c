@@ -414,7 +414,8 @@ START_TEST(what_is_no_object_of_it)
     assert_no_object(object + 1, "not the start of an object");
     assert_no_object(large + 50000, "not the start of an object");
     assert_no_object(handle, "not the start of an object");
-    assert_no_object(last + 4096, "not a live object");
+    /* Shards that are gathered make free blocks of what was never an object. */
+    if (reap_mode != MODE_SHARDS) assert_no_object(last + 4096, "not a live object");
     assert_no_object(reapMalloc(&other, 100), "an object of another reap");
     assert_no_object(reapMalloc(&other, 100000), "an object of another reap");
     assert_no_object(&on_stack, "not a reap's object");

@@ -4,6 +4,7 @@
 #include "support/check_reap.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -370,6 +371,33 @@ START_TEST(held_while_a_limit_is_set)
 }
 END_TEST
 
+/* With heaps=roundrobin a look for a shard draws the next of 2 ids a CPU. On one CPU too it finds one, and
+ * the threads need not take the whole reap. */
+START_TEST(ids_in_turn_on_few_cpus)
+{
+    enum { OBJECTS = 64 };
+    cpu_set_t all, some;
+    needs_cpus((unsigned)_i);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&some);
+    for (int at = 0; CPU_COUNT(&some) < _i; at++)
+        if (CPU_ISSET(at, &all)) CPU_SET(at, &some);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof some, &some), 0);
+    use_path(PATHS - 1, "heaps=roundrobin");
+    void *shared = new_shared(NULL, 0);
+    const struct reap *owners[OBJECTS];
+    int n = 0;
+    for (int i = 0; i < OBJECTS; i++) {
+        const struct reap_chunk *chunk = chunk_of(reapMalloc(&shared, 100), NULL);
+        int at = 0;
+        while (at < n && owners[at] != chunk->owner) at++;
+        if (at == n) owners[n++] = chunk->owner;
+    }
+    if (!reap_instrumented) ck_assert_int_ge(n, 2);
+    reapDestroy(&shared);
+}
+END_TEST
+
 /* --- two reaps at once ----------------------------------------------------------------------- */
 
 struct pair {
@@ -528,6 +556,7 @@ int main(void)
     tcase_add_test(tests, threads_meet_a_limit);
     tcase_add_loop_test(tests, held_while_a_limit_is_set, 0, 4);
     tcase_add_test(tests, limits_of_a_tree_that_threads_use);
+    tcase_add_loop_test(tests, ids_in_turn_on_few_cpus, 1, 3);
     tcase_add_test(tests, objects_go_both_ways);
     tcase_add_test(tests, forks_find_no_thread_in_a_shard);
     return run("reap_shared", tests);
