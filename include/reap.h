@@ -160,10 +160,11 @@ struct reap_options {
  * any other memory; it must stay until the reap is destroyed. With a buffer and no source the reap has no
  * other memory, and large objects lie in the buffer as well. Children inherit no options; a limit holds for
  * them as always. At most 4096 buffers and chunks of sources may be in use at once. A buffer, or a chunk of
- * a source, may be an object of another reap, which may be in a buffer itself. Returns 0; or -1 and sets
- * *reap to NULL and errno to ENOMEM, ENAMETOOLONG, or EINVAL: no options, an unknown size or flag, a buffer
- * that is too small, above 8 TiB, wraps around or holds a reap already, a chunk above 1 GiB, or only one
- * function of a source. */
+ * a source, may be an object of another reap, which may be in memory of the program itself, but not in a
+ * third reap's: then an allocation that needs a chunk of the source fails with EINVAL. Returns 0; or -1 and
+ * sets *reap to NULL and errno to ENOMEM, ENAMETOOLONG, or EINVAL: no options, an unknown size or flag, a
+ * buffer that is too small, above 8 TiB, wraps around, holds a reap already or lies too deep, a chunk above
+ * 1 GiB, or only one function of a source. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 

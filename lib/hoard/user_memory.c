@@ -9,36 +9,36 @@
 
 _Atomic unsigned user_memory_any;
 
-enum { RUNS = 2 * USER_MEMORY_MAX }; /* at most: a piece splits one run of another piece */
-
-struct run {
+struct piece {
     _Atomic uintptr_t start, end;
-    _Atomic uintptr_t piece, piece_end;
+};
+
+/* Pieces that do not meet, sorted. */
+struct pieces {
+    _Atomic unsigned count;
+    struct piece at[USER_MEMORY_MAX];
 };
 
 static SPARSE struct {
     struct lock lock;
-    _Atomic unsigned count; /* runs */
-    unsigned pieces;
-    _Atomic unsigned version; /* odd while the table changes */
-    struct run at[RUNS];
+    _Atomic unsigned version;   /* odd while the table changes */
+    struct pieces outer, inner; /* each inner one came into an outer one */
 } table = {.lock = LOCK_OF_RANK(RANK_USER_MEMORY)};
 
-/* For assertions: returns true if the runs are sorted, and each lies within its piece. */
-static bool are_sorted(void)
+/* For assertions. */
+static bool are_sorted(const struct pieces *pieces)
 {
-    for (unsigned i = 0; i < table.count; i++) {
-        const struct run *run = &table.at[i];
-        if (run->start >= run->end || run->piece > run->start || run->end > run->piece_end) return false;
-        if (i > 0 && table.at[i - 1].end > run->start) return false;
+    for (unsigned i = 0; i < pieces->count; i++) {
+        if (pieces->at[i].start >= pieces->at[i].end) return false;
+        if (i > 0 && pieces->at[i - 1].end > pieces->at[i].start) return false;
     }
-    return table.pieces <= user_memory_any;
+    return table.outer.count + table.inner.count <= user_memory_any;
 }
 
 static void begin_change(void)
 {
     lock_take(&table.lock);
-    ASSERT(table.count <= RUNS && table.pieces <= USER_MEMORY_MAX);
+    ASSERT(table.outer.count + table.inner.count <= USER_MEMORY_MAX);
     atomic_store_explicit(&table.version, table.version | 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
 }
@@ -51,18 +51,18 @@ static void make_even(void)
 static void end_change(void)
 {
     make_even();
-    ASSERT_WALK(table.count, are_sorted());
+    ASSERT_WALK(table.outer.count + table.inner.count, are_sorted(&table.outer) && are_sorted(&table.inner));
     lock_give(&table.lock);
 }
 
-/* The first run that ends behind an address; count if there is none. */
-static unsigned search(uintptr_t address, unsigned count)
+/* The first piece that ends behind an address; count if there is none. */
+static unsigned search(const struct pieces *pieces, uintptr_t address, unsigned count)
 {
-    ASSERT(count <= RUNS);
+    ASSERT(count <= USER_MEMORY_MAX);
     unsigned low = 0, high = count;
     while (low < high) {
         unsigned middle = (low + high) / 2;
-        if (atomic_load_explicit(&table.at[middle].end, memory_order_relaxed) > address)
+        if (atomic_load_explicit(&pieces->at[middle].end, memory_order_relaxed) > address)
             high = middle;
         else
             low = middle + 1;
@@ -72,59 +72,38 @@ static unsigned search(uintptr_t address, unsigned count)
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-static void set(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
+static void set(struct piece *piece, uintptr_t start, uintptr_t end)
 {
-    ASSERT(i < RUNS && start < end && piece <= start && end <= piece_end);
-    atomic_store_explicit(&table.at[i].start, start, memory_order_relaxed);
-    atomic_store_explicit(&table.at[i].end, end, memory_order_relaxed);
-    atomic_store_explicit(&table.at[i].piece, piece, memory_order_relaxed);
-    atomic_store_explicit(&table.at[i].piece_end, piece_end, memory_order_relaxed);
+    ASSERT(lock_is_mine(&table.lock) && start < end);
+    atomic_store_explicit(&piece->start, start, memory_order_relaxed);
+    atomic_store_explicit(&piece->end, end, memory_order_relaxed);
 }
 
-static void copy(unsigned to, unsigned from)
+static void insert(struct pieces *pieces, uintptr_t start, uintptr_t end)
 {
-    const struct run *run = &table.at[from];
-    set(to, run->start, run->end, run->piece, run->piece_end);
+    unsigned i = search(pieces, start, pieces->count);
+    for (unsigned k = pieces->count; k > i; k--)
+        set(&pieces->at[k], pieces->at[k - 1].start, pieces->at[k - 1].end);
+    set(&pieces->at[i], start, end);
+    atomic_store_explicit(&pieces->count, pieces->count + 1, memory_order_relaxed);
 }
 
-static void insert(unsigned i, uintptr_t start, uintptr_t end, uintptr_t piece, uintptr_t piece_end)
+/* Returns false if no piece starts there. */
+static bool drop(struct pieces *pieces, uintptr_t start)
 {
-    ASSERT(lock_is_mine(&table.lock) && table.count < RUNS && i <= table.count);
-    for (unsigned k = table.count; k > i; k--) copy(k, k - 1);
-    set(i, start, end, piece, piece_end);
-    atomic_store_explicit(&table.count, table.count + 1, memory_order_relaxed);
+    unsigned i = search(pieces, start, pieces->count);
+    if (i == pieces->count || pieces->at[i].start != start) return false;
+    for (; i + 1 < pieces->count; i++) set(&pieces->at[i], pieces->at[i + 1].start, pieces->at[i + 1].end);
+    atomic_store_explicit(&pieces->count, pieces->count - 1, memory_order_relaxed);
+    return true;
 }
 
-static void drop(unsigned i)
+enum place { APART, WITHIN, ACROSS };
+static enum place place_among(const struct pieces *pieces, uintptr_t start, uintptr_t end)
 {
-    unsigned count = table.count;
-    ASSERT(i < count && lock_is_mine(&table.lock));
-    for (unsigned k = i + 1; k < count; k++) copy(k - 1, k);
-    atomic_store_explicit(&table.count, count - 1, memory_order_relaxed);
-}
-
-/* Returns true if a piece can go into run i, or if there is room for it before the run. */
-static bool has_place(unsigned i, uintptr_t start, uintptr_t end)
-{
-    const struct run *run = &table.at[i];
-    if (i == table.count || end <= run->start) return true;
-    return start >= run->start && start > run->piece && end <= run->end;
-}
-
-/* Enters a piece into run i, or before it. */
-static void enter(unsigned i, uintptr_t start, uintptr_t end)
-{
-    ASSERT(start < end && i <= table.count);
-    const struct run *run = &table.at[i];
-    bool within = i < table.count && run->start < end;
-    uintptr_t outer = run->piece, outer_end = run->piece_end, before = run->start, behind = run->end;
-    insert(i, start, end, start, end);
-    if (!within) return;
-    if (behind > end)
-        set(i + 1, end, behind, outer, outer_end);
-    else
-        drop(i + 1);
-    if (before < start) insert(i, before, start, outer, outer_end);
+    const struct piece *piece = &pieces->at[search(pieces, start, pieces->count)];
+    if (piece == &pieces->at[pieces->count] || piece->start >= end) return APART;
+    return start > piece->start && end <= piece->end ? WITHIN : ACROSS;
 }
 
 int user_memory_add(void *at, size_t size)
@@ -133,84 +112,57 @@ int user_memory_add(void *at, size_t size)
            size % USER_MEMORY_ALIGN == 0);
     uintptr_t start = (uintptr_t)at, end = start + size;
     begin_change();
-    unsigned i = search(start, table.count);
-    int error = table.pieces == USER_MEMORY_MAX ? ENOMEM : has_place(i, start, end) ? 0 : EINVAL;
+    enum place outer = place_among(&table.outer, start, end), inner = place_among(&table.inner, start, end);
+    int error = 0;
+    if (table.outer.count + table.inner.count == USER_MEMORY_MAX)
+        error = ENOMEM;
+    else if (outer == ACROSS || inner == ACROSS)
+        error = EEXIST;
+    else if (inner == WITHIN)
+        error = EINVAL;
     if (error == 0) {
-        enter(i, start, end);
-        table.pieces++;
+        insert(outer == WITHIN ? &table.inner : &table.outer, start, end);
         atomic_fetch_add_explicit(&user_memory_any, 1, memory_order_relaxed);
     }
     end_change();
     return error;
 }
 
-/* A run of the piece around the one that begins with run i and has this end; i if there is none. All runs
- * between the two touch. */
-static unsigned outer_of(unsigned i, uintptr_t end)
-{
-    for (unsigned k = i; k > 0 && table.at[k - 1].end == table.at[k].start; k--)
-        if (table.at[k - 1].piece_end >= end) return k - 1;
-    return i;
-}
-
-/* Joins a run with the one before it, if both are of one piece. */
-static bool join(unsigned i)
-{
-    if (i == 0) return false;
-    struct run *run = &table.at[i - 1];
-    if (run->end != table.at[i].start || run->piece != table.at[i].piece) return false;
-    atomic_store_explicit(&run->end, table.at[i].end, memory_order_relaxed);
-    drop(i);
-    return true;
-}
-
-/* Gives the piece's runs to the piece around it, or drops them if there is none. (The piece has several runs
- * if another piece in it is still there.) */
-static void leave(uintptr_t piece)
-{
-    unsigned i = search(piece, table.count), outer = outer_of(i, table.at[i].piece_end);
-    ASSERT(i < table.count && table.at[i].piece == piece && outer < table.count);
-    uintptr_t end = table.at[i].piece_end, around = table.at[outer].piece,
-              around_end = table.at[outer].piece_end;
-    while (i < table.count && table.at[i].start <= end) {
-        if (table.at[i].piece != piece) {
-            i += !join(i);
-        } else if (around != piece) {
-            set(i, table.at[i].start, table.at[i].end, around, around_end);
-            i += !join(i);
-        } else {
-            drop(i);
-        }
-    }
-}
-
 void user_memory_remove(const void *start)
 {
     begin_change();
-    ASSERT(table.pieces != 0 && user_memory_any != 0);
-    leave((uintptr_t)start);
-    table.pieces--;
+    ASSERT(user_memory_any != 0);
+    bool was_there = drop(&table.inner, (uintptr_t)start) || drop(&table.outer, (uintptr_t)start);
+    ASSERT(was_there);
+    (void)was_there;
     atomic_fetch_sub_explicit(&user_memory_any, 1, memory_order_relaxed);
     end_change();
 }
 
 /* --- searches -------------------------------------------------------------------------------- */
 
+/* Reads the piece that holds an address; what it reads is right if no change goes on. */
+static bool find(const struct pieces *pieces, uintptr_t address, uintptr_t *start, uintptr_t *end)
+{
+    unsigned count = atomic_load_explicit(&pieces->count, memory_order_relaxed);
+    unsigned i = search(pieces, address, count);
+    if (i == count) return false;
+    *start = atomic_load_explicit(&pieces->at[i].start, memory_order_relaxed);
+    *end = atomic_load_explicit(&pieces->at[i].end, memory_order_relaxed);
+    return address >= *start;
+}
+
 void *user_memory_search(const void *pointer, size_t *size)
 {
     for (;;) {
+        uintptr_t start, end, address = (uintptr_t)pointer;
         unsigned version = atomic_load_explicit(&table.version, memory_order_acquire);
-        unsigned count = atomic_load_explicit(&table.count, memory_order_relaxed);
-        unsigned i = search((uintptr_t)pointer, count);
-        const struct run *run = &table.at[i % RUNS];
-        uintptr_t start = atomic_load_explicit(&run->start, memory_order_relaxed);
-        uintptr_t piece = atomic_load_explicit(&run->piece, memory_order_relaxed);
-        uintptr_t piece_end = atomic_load_explicit(&run->piece_end, memory_order_relaxed);
+        bool is = find(&table.inner, address, &start, &end) || find(&table.outer, address, &start, &end);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&table.version, memory_order_relaxed)) continue;
-        if (i == count || (uintptr_t)pointer < start) return guarded_map_find(pointer, size);
-        if (size != NULL) *size = piece_end - piece;
-        return (void *)piece;
+        if (!is) return guarded_map_find(pointer, size);
+        if (size != NULL) *size = end - start;
+        return (void *)start;
     }
 }
 
@@ -220,11 +172,11 @@ void user_memory_thaw(void) { lock_give(&table.lock); }
 
 int user_memory_walk(int (*fn)(void *start, size_t size, void *arg), void *arg)
 {
+    const struct pieces *const both[] = {&table.outer, &table.inner};
     int result = 0;
-    for (unsigned i = 0; i < table.count && result == 0; i++) {
-        const struct run *run = &table.at[i];
-        if (run->start == run->piece) result = fn((void *)run->piece, run->piece_end - run->piece, arg);
-    }
+    for (unsigned k = 0; k < 2; k++)
+        for (unsigned i = 0; i < both[k]->count && result == 0; i++)
+            result = fn((void *)both[k]->at[i].start, both[k]->at[i].end - both[k]->at[i].start, arg);
     return result;
 }
 

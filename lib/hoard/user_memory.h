@@ -6,12 +6,11 @@
  * meanwhile. An empty table is not searched. owner.h looks here first, since a buffer may lie in a reap's
  * object.
  *
- * That reap may be in a buffer too, so pieces may lie in one another. The table has them as runs of
- * addresses, each with the innermost piece that it is in:
+ * That reap may be in a buffer too, so a piece may lie in another one, but not in one that does so itself. A
+ * search looks at the inner pieces first:
  *
- *     pieces    |a                               |       |d      |
- *                      |b           |c    |
- *     runs      |a     |b           |c    |a     |       |d      |
+ *     inner            |b           |c    |
+ *     outer     |a                               |       |d      |
  *
  * Threads: any. Lock rank: concurrency.md; only user_memory_freeze and fork hold other locks with it.
  */
@@ -25,8 +24,8 @@ enum {
     USER_MEMORY_ALIGN = 1024 /* bytes; the alignment of a piece */
 };
 
-/* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies partly in another one,
- * around one, or where one begins. */
+/* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies in an inner one; EEXIST if
+ * it lies partly in another one, around one, or where one begins. */
 int user_memory_add(void *start, size_t size);
 
 /* Takes a piece out. */

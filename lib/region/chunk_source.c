@@ -38,9 +38,10 @@ static void *take_from_source(const struct chunk_source *backing, size_t size, s
     ASSERT(size % REAP_SOURCE_ALIGN == 0);
     int error = user_memory_add(chunk, size);
     if (error == 0) return chunk;
-    if (error == EINVAL) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
+    if (error == EEXIST) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
     call_give(backing, chunk, size);
-    return no_memory();
+    errno = error;
+    return NULL;
 }
 
 void *chunk_source_take(const struct chunk_source *backing, size_t size, size_t *got, bool *zeroed)

@@ -68,7 +68,7 @@ static struct reap_chunk *in_buffer(struct chunk_source *backing, size_t *size)
     backing->buffer = (void *)start;
     int error = user_memory_add(backing->buffer, *size);
     if (error == 0) return backing->buffer;
-    errno = error;
+    errno = error == EEXIST ? EINVAL : error;
     return NULL;
 }
 

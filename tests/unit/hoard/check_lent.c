@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_lent.c: the table of users' memory against a model, pieces in one another included; and reaps in
- * buffers in reaps in buffers. */
+/* check_lent.c: the table of users' memory against a model, pieces in pieces included; and reaps in buffers
+ * in reaps in buffers. */
 #include "support/check_reap.h"
 
 #include <errno.h>
@@ -22,6 +22,7 @@ static char cells[CELLS][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_A
 
 struct piece {
     unsigned start, end; /* cells; none when these are equal */
+    bool is_inner;       /* it came into another one */
 };
 static struct piece pieces[PIECES];
 
@@ -45,13 +46,18 @@ static bool is_within(const struct piece *inner, const struct piece *outer)
     return outer->start < inner->start && inner->end <= outer->end;
 }
 
-static bool may_be_added(const struct piece *new)
+/* What adding it returns: one may lie in another one, but not in one that did so when it came. */
+static int expected_of(struct piece *new)
 {
+    bool is_deep = false;
+    new->is_inner = false;
     for (const struct piece *piece = pieces; piece < pieces + PIECES; piece++) {
-        bool apart = new->end <= piece->start || piece->end <= new->start;
-        if (piece->start != piece->end && !apart && !is_within(new, piece)) return false;
+        if (piece->start == piece->end || new->end <= piece->start || piece->end <= new->start) continue;
+        if (!is_within(new, piece)) return EEXIST;
+        new->is_inner = true;
+        is_deep = is_deep || piece->is_inner;
     }
-    return true;
+    return is_deep ? EINVAL : 0;
 }
 
 static int note(void *start, size_t size, void *arg)
@@ -87,12 +93,33 @@ static void add(struct piece *piece, uint64_t *random)
     unsigned length = 1 + random_below(random, random_below(random, 4) ? 12 : 200);
     struct piece new = {.start = random_below(random, CELLS - length + 1)};
     new.end = new.start + length;
-    bool may = may_be_added(&new);
-    ck_assert_int_eq(user_memory_add(cells[new.start], length * (size_t)USER_MEMORY_ALIGN), may ? 0 : EINVAL);
-    if (may) *piece = new;
+    int expected = expected_of(&new);
+    ck_assert_int_eq(user_memory_add(cells[new.start], length * (size_t)USER_MEMORY_ALIGN), expected);
+    if (expected == 0) *piece = new;
 }
 
-START_TEST(pieces_in_one_another)
+START_TEST(one_level_deep)
+{
+    static const struct {
+        unsigned start, end;
+        int expected;
+    } tried[] = {{10, 30, 0},      {12, 18, 0},      {13, 17, EINVAL}, {13, 18, EINVAL},
+                 {12, 14, EEXIST}, {16, 20, EEXIST}, {11, 20, EEXIST}, {20, 30, 0},
+                 {25, 31, EEXIST}, {5, 40, EEXIST},  {10, 12, EEXIST}, {30, 40, 0}};
+    enum { TRIED = sizeof tried / sizeof *tried };
+    for (unsigned i = 0; i < TRIED; i++)
+        ck_assert_int_eq(user_memory_add(cells[tried[i].start],
+                                         (tried[i].end - tried[i].start) * (size_t)USER_MEMORY_ALIGN),
+                         tried[i].expected);
+    ck_assert_ptr_eq(user_memory_find(cells[12], NULL), cells[12]);
+    ck_assert_ptr_eq(user_memory_find(cells[18], NULL), cells[10]);
+    for (unsigned i = 0; i < TRIED; i++)
+        if (tried[i].expected == 0) user_memory_remove(cells[tried[i].start]);
+    ck_assert_uint_eq(user_memory_any, 0);
+}
+END_TEST
+
+START_TEST(pieces_in_pieces)
 {
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
@@ -101,7 +128,7 @@ START_TEST(pieces_in_one_another)
             add(piece, &random);
         } else {
             user_memory_remove(cells[piece->start]);
-            *piece = (struct piece){0, 0};
+            *piece = (struct piece){0, 0, false};
         }
         compare();
     }
@@ -184,6 +211,14 @@ START_TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
     assert_owner(behind, outer);
     assert_valid(outer);
     assert_valid(inner);
+    struct reap_options deep = {
+        .size = sizeof deep, .buffer = reapMalloc(&inner, 16384), .buffer_size = 16384};
+    void *third = &deep;
+    errno = 0;
+    ck_assert_int_eq(reapCreateWith(&third, NULL, &deep), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_ptr_null(third);
+    assert_owner(deep.buffer, inner);
     reapFree(&outer, before);
     reapFree(&outer, behind);
     reapDestroy(&inner);
@@ -201,16 +236,20 @@ static void give(void *chunk, size_t size, void *reap)
     reapFree(reap, chunk);
 }
 
-/* Layers: each reap has its chunks from the one above it. */
+/* Layers: each reap has its chunks from the one above it. A layer more would be too deep. */
 START_TEST(a_source_of_sources)
 {
-    enum { LAYERS = 4, OBJECTS = 500 };
-    void *layers[LAYERS], *objects[LAYERS][OBJECTS];
+    enum { LAYERS = 3, OBJECTS = 500 };
+    void *layers[LAYERS + 1], *objects[LAYERS][OBJECTS];
     reapCreate(&layers[0], NULL);
-    for (unsigned i = 1; i < LAYERS; i++) {
+    for (unsigned i = 1; i <= LAYERS; i++) {
         struct reap_options options = {.size = sizeof options, .source = {take, give, &layers[i - 1]}};
-        ck_assert_int_eq(reapCreateWith(&layers[i], NULL, &options), 0);
+        errno = 0;
+        ck_assert_int_eq(reapCreateWith(&layers[i], NULL, &options), i < LAYERS ? 0 : -1);
+        if (i == LAYERS) ck_assert_int_eq(errno, EINVAL);
     }
+    ck_assert_ptr_null(layers[LAYERS]);
+    ck_assert_uint_eq(stats_of(layers[LAYERS - 1]).live_bytes, 0);
     for (unsigned k = 0; k < OBJECTS; k++)
         for (unsigned i = 0; i < LAYERS; i++)
             objects[i][k] = reapMalloc(&layers[i], k % 50 ? 10 + k % 300 : 50000);
@@ -223,6 +262,40 @@ START_TEST(a_source_of_sources)
         ck_assert_uint_eq(stats_of(layers[i]).live_bytes, 0);
         reapDestroy(&layers[i]);
     }
+}
+END_TEST
+
+static void give_to_owner(void *chunk, size_t size, void *unused)
+{
+    void *owner;
+    (void)size, (void)unused;
+    ck_assert_int_eq(reapOf(chunk, &owner), 0);
+    reapFree(&owner, chunk);
+}
+
+/* A source whose first chunk lies at a depth that may be, and its next one deeper. */
+START_TEST(a_source_that_goes_too_deep)
+{
+    static _Alignas(1024) char buffer[1 << 20];
+    void *root, *outer = in_buffer(buffer, sizeof buffer), *reap;
+    void *room = reapMalloc(&outer, 1 << 19), *inner = in_buffer(room, 1 << 19);
+    reapCreate(&root, NULL);
+    void *from = root;
+    struct reap_options options = {.size = sizeof options, .source = {take, give_to_owner, &from}};
+    ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
+    from = inner;
+    size_t live = stats_of(inner).live_bytes;
+    errno = 0;
+    ck_assert_ptr_null(reapMalloc(&reap, 50000));
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_uint_eq(stats_of(inner).live_bytes, live);
+    from = root;
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
+    assert_valid(reap);
+    reapDestroy(&reap);
+    reapDestroy(&inner);
+    reapDestroy(&outer);
+    reapDestroy(&root);
 }
 END_TEST
 
@@ -276,10 +349,12 @@ int main(void)
 {
     TCase *tests = new_case("lent", 60);
     tcase_add_test(tests, a_buffer_behind_a_large_object);
-    tcase_add_test(tests, pieces_in_one_another);
+    tcase_add_test(tests, one_level_deep);
+    tcase_add_test(tests, pieces_in_pieces);
     tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
     tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
     tcase_add_test(tests, a_source_of_sources);
+    tcase_add_test(tests, a_source_that_goes_too_deep);
     tcase_add_test(tests, memory_that_is_a_reaps_already);
     return run("lent", tests);
 }
