@@ -154,6 +154,14 @@ static bool spin(struct lock *lock, uint32_t state)
     return false;
 }
 
+void lock_pause_or_yield(unsigned n)
+{
+    if (n < 64)
+        lock_pause();
+    else
+        sched_yield();
+}
+
 bool lock_try_for_a_while(struct lock *lock)
 {
     lock_count(1);

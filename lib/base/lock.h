@@ -143,6 +143,9 @@ static inline void lock_pause(void)
 #endif
 }
 
+/* The same, for the nth turn: from the 64th on the thread offers its processor. */
+void lock_pause_or_yield(unsigned n);
+
 void lock_wait(struct lock *lock);
 void lock_give_on(struct lock *lock); /* gives back a lock that a thread waits for */
 

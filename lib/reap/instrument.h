@@ -11,6 +11,7 @@
 #ifndef INSTRUMENT_H
 #define INSTRUMENT_H
 
+#include "base/sanitizer.h"
 #include "region/reap_chunk.h"
 
 /* Finds out whether the process is instrumented; before the first reap is made. */
@@ -27,6 +28,13 @@ void reap_instrument_widen(struct reap *reap, void *object, size_t bytes);
 
 /* After reap_instrument_widen: reports that the object has a new size in its place. */
 void reap_instrument_resize(struct reap *reap, void *object, size_t bytes, size_t size);
+
+/* reap_is_pending where a tool may watch, for which the object's words may be undefined. Any thread. */
+static inline bool reap_instrument_is_pending(const void *object)
+{
+    if (UNLIKELY(reap_instrumented)) sanitizer_use((void *)(uintptr_t)object, REAP_UNIT);
+    return reap_is_pending(object);
+}
 
 /* Ends the program when bytes around a guarded object of the reap were written to. */
 void reap_instrument_check(struct reap *reap, const char *call);

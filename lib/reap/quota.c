@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/report.h"
+#include "reap/instrument.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
@@ -170,14 +171,6 @@ void reap_quota_gone(struct reap *reap)
         notice->gone = reap_handle(reap);
 }
 
-/* Returns true if the object is pending, because another thread has freed it by free(). */
-static bool is_pending(const void *object)
-{
-    const uintptr_t *words = object;
-    if (UNLIKELY(reap_instrumented)) sanitizer_use((void *)(uintptr_t)object, REAP_UNIT);
-    return words[1] == reap_pending(object);
-}
-
 static void begin_notice(const char *frame, const struct reap *asking, const struct reap *met,
                          const void *object, const struct reap *from)
 {
@@ -207,7 +200,7 @@ static struct noted noted(void)
 static void check_done(struct noted done, const void *object)
 {
     if (done.gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done.gone);
-    if (object && (done.lost || !is_live(object) || is_pending(object)))
+    if (object && (done.lost || !is_live(object) || reap_instrument_is_pending(object)))
         report_misuse("reapOnLimit", object, "not a live object");
 }
 

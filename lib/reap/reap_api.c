@@ -144,7 +144,7 @@ size_t reapUsableSize(const void *object)
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
     if (UNLIKELY(reap_instrumented)) return false;
-    return copy->shared && chunk_is_readable(object, REAP_UNIT) && shared_is_pending(object);
+    return copy->shared && chunk_is_readable(object, REAP_UNIT) && reap_is_pending(object);
 }
 
 /* Returns true if a pointer lies in a live object of the chunk. Another thread may change or end the reap

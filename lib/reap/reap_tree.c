@@ -2,12 +2,8 @@
 /* reap_tree.c: parents and children. */
 #include "reap/reap_tree.h"
 
-#include <sched.h>
-
 #include "arena/sizeclass.h"
 #include "base/lock.h"
-
-enum { SPINS = 64 }; /* tries before a waiter offers its processor */
 
 unsigned reap_tree_generation = 1;
 
@@ -29,10 +25,7 @@ void reap_tree_wait(struct reap_list *list)
             if (value != 0) mend(list);
             return;
         }
-        if (spins < SPINS)
-            lock_pause();
-        else
-            sched_yield();
+        lock_pause_or_yield(spins);
     }
 }
 

@@ -5,7 +5,6 @@
 #include "reap.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/lock.h"
@@ -21,18 +20,7 @@
 #include "reap/shared_use.h"
 #include "region/reap_chunk.h"
 
-enum {
-    SPINS = 64,          /* tries before a waiter offers its processor */
-    LEFT_BEHIND = 100000 /* tries before it gives up, in the child of a fork */
-};
-
-/* Returns true if the object is pending. Its words are the program's, and may be undefined. */
-static bool is_pending(const void *object)
-{
-    const uintptr_t *words = object;
-    if (UNLIKELY(reap_instrumented)) sanitizer_use((void *)(uintptr_t)object, REAP_UNIT);
-    return words[1] == reap_pending(object);
-}
+enum { LEFT_BEHIND = 100000 /* tries before a waiter gives up, in the child of a fork */ };
 
 /* Returns true if the object has room for three words. Reads one word of the bitmap, once. Whatever comes or
  * goes behind the object, that word never has a later start bit without the one at the object's end. If the
@@ -66,7 +54,7 @@ static void push(const struct reap_chunk *chunk, void *object, const char *call)
     ASSERT((uintptr_t)object % REAP_UNIT == 0);
     struct reap *reap = chunk->owner;
     uintptr_t *words = object;
-    if (is_pending(object)) report_misuse(call, object, "freed twice");
+    if (reap_instrument_is_pending(object)) report_misuse(call, object, "freed twice");
     words[1] = reap_pending(object);
     uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
     reap_push_pending(reap, words, link);
@@ -112,12 +100,8 @@ static size_t measure(const struct reap_chunk *chunk, size_t unit)
 {
     size_t units;
     for (unsigned tries = 0; !reap_remote_measure(chunk, unit, &units); tries++) {
-        if (tries < SPINS)
-            lock_pause();
-        else if (tries > LEFT_BEHIND && reap_tree_generation > 1)
-            break;
-        else
-            sched_yield();
+        if (tries > LEFT_BEHIND && reap_tree_generation > 1) break;
+        lock_pause_or_yield(tries);
     }
     return units;
 }
@@ -133,7 +117,7 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     bool is = chunk && shard_chunk_is_live(chunk) && chunk->shared && !reap_instrumented;
-    if (is && reap_is_object(chunk, object) && !shared_is_pending(object))
+    if (is && reap_is_object(chunk, object) && !reap_is_pending(object))
         return reap_remote_usable(chunk, object);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
@@ -196,7 +180,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
         return;
     }
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
-    if (is_pending(object)) report_misuse(call, object, "freed twice");
+    if (reap_instrument_is_pending(object)) report_misuse(call, object, "freed twice");
     if (UNLIKELY(reap_instrumented)) reap_remote_usable(chunk, object);
     reap_alloc_free(reap, chunk, object);
     errno = saved;
@@ -217,7 +201,7 @@ static bool free_entered(void *object)
 {
     struct reap *reap = redirect_reap;
     if (!reap || reap_instrumented || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
-    if (is_pending(object)) return false;
+    if (reap_instrument_is_pending(object)) return false;
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
 

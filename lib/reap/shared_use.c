@@ -98,7 +98,7 @@ struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *o
 {
     struct reap_chunk *chunk = chunk_of(object, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || !chunk->shared) return NULL;
-    if (!reap_is_object(chunk, object) || shared_is_pending(object)) return NULL;
+    if (!reap_is_object(chunk, object) || reap_is_pending(object)) return NULL;
     struct reap *owner = chunk->owner;
     bool is_same = owner == shard->reap || reap_whole(owner) == reap_whole(shard->reap);
     return is_same ? chunk : NULL;
@@ -134,7 +134,7 @@ static ALWAYS_INLINE bool free_cached(struct reap *reap, void *object)
 {
     struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, object);
     size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->fast_free_end || shared_is_pending(object))) return false;
+    if (UNLIKELY(unit >= chunk->fast_free_end || reap_is_pending(object))) return false;
     return reap_free_fast(reap, object);
 }
 

@@ -63,10 +63,4 @@ void shared_free_any(void *handle, void *object, const char *call);
 /* The chunk of a live object of the shared reap that an entered shard belongs to; NULL: it may be none. */
 struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object);
 
-/* Returns true if the object is pending. It is in a chunk. Its words are the program's. */
-static inline bool shared_is_pending(const void *object)
-{
-    return __atomic_load_n((const uintptr_t *)object + 1, __ATOMIC_RELAXED) == reap_pending(object);
-}
-
 #endif

@@ -447,6 +447,12 @@ static inline uintptr_t reap_pending(const void *object)
     return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
 }
 
+/* Returns true if the object is pending. Its words are the program's. */
+static inline bool reap_is_pending(const void *object)
+{
+    return __atomic_load_n((const uintptr_t *)object + 1, __ATOMIC_RELAXED) == reap_pending(object);
+}
+
 /* Pushes a pending object onto the remote list. */
 static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
 {
