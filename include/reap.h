@@ -24,9 +24,8 @@
  * may create and destroy children of one parent at the same time. Any thread may use a reap that was made
  * with REAP_SHARED at any time.
  *
- * Callbacks: functions of reapWalk and of reapOnLimit may leave by longjmp, or by an exception, unless the
- * reap of the walk or of the allocation is shared. Functions of reapOnDestroy, and take and give of a source,
- * must return.
+ * Callbacks: each function that the program gives to the library must return. If one leaves by longjmp, by a
+ * C++ exception or by pthread_exit, the behaviour is undefined.
  *
  * Errors: when there is no memory, a call returns NULL (or -1) and sets errno to ENOMEM, and nothing else
  * changes. Misuse (an object freed twice, an interior or foreign pointer, an object of another reap, a reap
@@ -344,7 +343,7 @@ int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), 
 size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Calls fn for each live object. Stops when fn does not return 0, and returns its last result. fn may free
- * the object of its call, and no other, and must not allocate in this reap. */
+ * the object of its call, and no other, and must not allocate in this reap. fn must return. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
 
@@ -444,11 +443,9 @@ int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 /* Registers fn for allocations that meet this reap's own limit. The allocating thread calls it with this
  * reap; the allocation, of size bytes, may be in a reap below. fn may free objects of this reap, or clear
  * it. It must not free the object that the program resizes or moves, nor touch other reaps of the tree.
- * When it returns, the library tries the allocation once more. An allocation of fn's own that fails does
- * not call it again. fn may leave by longjmp, or by an exception, unless the reap of the allocation (in a
- * move, the new reap) is shared; register it again then, so that it is called again for certain. Where
- * several threads use reaps below, each may call fn, also at the same time, and fn may only take note. One
- * function at a time; NULL: none. */
+ * fn must return (no longjmp, no exception). Then the library tries the allocation once more. An allocation
+ * of fn's own that fails does not call it again. Where several threads use reaps below, each may call fn,
+ * also at the same time, and fn may only take note. One function at a time; NULL: none. */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 

@@ -18,38 +18,8 @@ enum {
     EXTRA_MAX = 256 * 1024 /* bytes; with more, draws would not be noticeably rarer */
 };
 
-/* The function of a limit must not be called for its own allocations. It may end by longjmp, and no code here
- * runs then. But it has ended if a call comes from a stack that is no deeper than the function's caller, or
- * if the thread registers a function. So this keeps the caller's frame. (If a program switches stacks, this
- * may be wrong: the function is once not called, or is called within itself.) */
-static __thread const char *running_frame; /* of the function's caller; NULL: none runs */
-
-/* A thread takes one of the notices while a function runs: thread-local storage is too small for a notice. */
 __thread struct reap_quota_notice *reap_quota_notice;
 #define notice reap_quota_notice
-
-enum { NOTICES = 256 }; /* functions that run at once */
-static SPARSE struct reap_quota_notice notices[NOTICES];
-
-static struct reap_quota_notice *take_notice(void)
-{
-    for (unsigned i = 0; i < NOTICES; i++)
-        if (!notices[i].taken && !atomic_exchange(&notices[i].taken, true)) return &notices[i];
-    return NULL;
-}
-
-static void end_notice(void)
-{
-    ASSERT(notice == NULL || notice->taken);
-    running_frame = NULL;
-    if (notice != NULL) notice->taken = false;
-    notice = NULL;
-}
-
-static inline void see_jump(const char *frame)
-{
-    if (UNLIKELY(running_frame != NULL) && frame >= running_frame) end_notice();
-}
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 
@@ -171,54 +141,30 @@ void reap_quota_gone(struct reap *reap)
         notice->gone = reap_handle(reap);
 }
 
-static void begin_notice(const char *frame, const struct reap *asking, const struct reap *met,
-                         const void *object, const struct reap *from)
-{
-    ASSERT(running_frame == NULL && notice == NULL);
-    running_frame = frame;
-    notice = take_notice();
-    if (notice == NULL) return;
-    notice->asking = asking;
-    notice->met = met;
-    notice->from = from;
-    notice->object = object;
-    notice->gone = NULL;
-    notice->lost = false;
-}
-
-struct noted {
-    const void *gone;
-    bool lost;
-};
-
-static struct noted noted(void)
-{
-    return notice != NULL ? (struct noted){notice->gone, notice->lost} : (struct noted){NULL, false};
-}
-
 /* Aborts when the function has taken away a reap, or the object, that it had to leave alone. */
-static void check_done(struct noted done, const void *object)
+static void check_done(const struct reap_quota_notice *done)
 {
-    if (done.gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done.gone);
-    if (object && (done.lost || !is_live(object) || reap_instrument_is_pending(object)))
+    const void *object = done->object;
+    if (done->gone) reap_misuse_handle("reapOnLimit", (void *)(uintptr_t)done->gone);
+    if (object && (done->lost || !is_live(object) || reap_instrument_is_pending(object)))
         report_misuse("reapOnLimit", object, "not a live object");
 }
 
 /* Calls the function of the limiter that is met. The function may use the reap: so the reap is closed
- * meanwhile, and may be below other limits afterwards. False: there is no function, or one runs already. */
+ * meanwhile, and may be below other limits afterwards. False: there is no function, or the allocation is one
+ * of a function that runs. */
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
                             const struct reap *from)
 {
     ASSERT(!reap->share.from && reap->flags & REAP_LIMITED);
     void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
-    see_jump(__builtin_frame_address(0));
-    if (!met->share.fn || running_frame != NULL) return false;
-    begin_notice(__builtin_frame_address(0), reap, met, object, from);
+    if (!met->share.fn || notice != NULL) return false;
+    struct reap_quota_notice mine = {.asking = reap, .met = met, .from = from, .object = object};
+    notice = &mine;
     reap_quota_close(reap);
     met->share.fn(&given, asked, met->share.arg);
-    struct noted done = noted();
-    end_notice();
-    check_done(done, object);
+    notice = NULL;
+    check_done(&mine);
     reap_check(&handle, "reapOnLimit");
     reap_check(&asking, "reapOnLimit");
     reap_open(reap);
@@ -234,17 +180,13 @@ static bool watch_frees(struct reap *reap)
     return true;
 }
 
-/* Calls the function while an object of `from` is about to move to `to`. The function may leave by longjmp:
- * so this thread does not hold a shared `from` meanwhile, because no code would let go of it. */
+/* Calls the function while an object of `from` is about to move to `to`. */
 static bool notify_passing(struct reap *from, const void *object, struct reap *to, struct reap *met,
                            size_t bytes)
 {
-    void *handle = reap_handle(from);
     if (!met->share.fn) return false;
-    bool lets_go = reap_is_shared(from) && !reap_is_shared(to), watches = watch_frees(from);
-    if (lets_go) reap_shared_let_go(from);
+    bool watches = watch_frees(from);
     bool called = notify(to, met, bytes, object, from);
-    if (lets_go) (void)reap_chunk_of_object(reap_shared_hold(handle, "reapOnLimit"), object, "reapOnLimit");
     if (watches) from->flags &= (uint8_t)~REAP_WATCHED;
     return called;
 }
@@ -338,7 +280,6 @@ static void set_account(struct reap *reap, size_t bytes)
 void reap_quota_end(struct reap *reap)
 {
     ASSERT(reap->flags & REAP_LIMITED && reap->share.limiter);
-    see_jump(__builtin_frame_address(0));
     reap_chunk_adopt(reap);
     retire(&reap->share, true);
     if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_account(reap, 0);
@@ -361,7 +302,6 @@ size_t reap_quota_of(const struct reap *reap) { return reap->flags & REAP_LIMITE
 
 void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
-    end_notice();
     reap->share.fn = fn;
     reap->share.arg = arg;
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
@@ -456,7 +396,6 @@ enum quota_result reap_quota_set(struct reap *reap, size_t bytes)
 {
     size_t held;
     ASSERT_SOUND(reap);
-    see_jump(__builtin_frame_address(0));
     if (!reap_shared_hold_below(reap, &held)) return QUOTA_BUSY;
     bool done = set(reap, bytes);
     reap_shared_let_go_below(reap, held);

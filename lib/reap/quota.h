@@ -107,9 +107,8 @@ enum quota_result reap_quota_adopt(struct reap *top, const struct reap *parent);
 
 /* A function of reapOnLimit that runs in this thread must leave these reaps and this object alone. The notice
  * records it when the function frees one of them. A look after the function's return would be too late: the
- * memory may be an object, or a reap, again. */
+ * memory may be an object, or a reap, again. The notice lies on the stack of the function's caller. */
 struct reap_quota_notice {
-    _Atomic bool taken; /* by a thread */
     const struct reap *asking, *met;
     const struct reap *from; /* the object's reap */
     const void *object;      /* that is to be resized or moved, or NULL */
@@ -117,7 +116,7 @@ struct reap_quota_notice {
     bool lost;               /* the object was freed, resized or moved */
 };
 
-/* This thread's notice. NULL: no function runs, or so many run that this one has no notice. */
+/* This thread's notice. NULL: no function runs. */
 extern HIDDEN __thread struct reap_quota_notice *reap_quota_notice __attribute__((tls_model("initial-exec")));
 
 /* Notes that an object is about to be freed, resized or moved. */

@@ -36,8 +36,7 @@ static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
     }
 }
 
-/* A walk's function may use the reap meanwhile, so the walk's next object must stay. If the function has left
- * by longjmp, the walk never comes to it, and this one object waits for a clear. */
+/* A walk's function may use the reap meanwhile, so the walk's next object must stay. */
 static COLD void drain_walked(struct reap *reap) { drain_but(reap, reap->coming); }
 
 static NOINLINE void drain(struct reap *reap)

@@ -217,7 +217,7 @@ struct reap {
     _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
     uint32_t draining;                   /* number of draining chunks */
     bool reuse_any;                          /* small objects take any free block before the reap grows */
-    bool walked;                         /* a reapWalk runs, or was left by longjmp */
+    bool walked;                         /* a reapWalk runs */
     uint16_t patience;                   /* the reap grows so often before it joins all free blocks again */
 
     /* for other threads, on cache lines to which the reap's own thread does not write */

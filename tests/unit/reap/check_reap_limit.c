@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
 #include <pthread.h>
-#include <setjmp.h>
 
 #include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
@@ -245,85 +244,36 @@ START_TEST(the_function_is_called_and_the_call_tried_again)
 }
 END_TEST
 
-static jmp_buf out_of_it;
-
-static void leap(void **handle, size_t size, void *arg)
-{
-    ++*(int *)arg;
-    ck_assert_ptr_null(reapMalloc(handle, size));
-    longjmp(out_of_it, 1);
-}
-
-static NOINLINE void ask_from_below(void **handle, unsigned depth)
-{
-    volatile char frame[64] = {0};
-    if (depth > 0)
-        ask_from_below(handle, depth - 1);
-    else
-        reapMalloc(handle, LIMIT + 1);
-    (void)frame[depth % 64];
-}
-
-static bool left_by_longjmp(void **handle, unsigned depth)
-{
-    if (setjmp(out_of_it) != 0) return true;
-    ask_from_below(handle, depth);
-    return false;
-}
-
-/* From deeper and deeper: after the request that was given up has ended, or the function was registered
- * again. */
-START_TEST(the_function_leaves_by_longjmp)
-{
-    void *request;
-    int calls = 0;
-    reapOnLimit(&reap, leap, &calls);
-    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
-    for (int i = 0; i < 20; i++) {
-        reapCreate(&request, &reap);
-        ck_assert(left_by_longjmp(&request, (unsigned)i));
-        assert_valid(reap);
-        ck_assert_ptr_nonnull(reapMalloc(&request, 100));
-        if (i % 2)
-            reapDestroy(&request);
-        else
-            reapOnLimit(&reap, leap, &calls);
-    }
-    ck_assert_int_eq(calls, 20);
-    reapOnLimit(&reap, NULL, NULL);
-}
-END_TEST
-
 static void *use_it(void *shared)
 {
     ck_assert_ptr_nonnull(reapMalloc(&shared, 100));
     return NULL;
 }
 
-static NOINLINE bool a_move_is_left(void *object, void **from)
+static void find_it_met(void **handle, size_t size, void *arg)
 {
-    if (setjmp(out_of_it) != 0) return true;
-    reapMove(object, from, &reap);
-    return false;
+    ++*(int *)arg;
+    ck_assert_ptr_null(reapMalloc(handle, size)); /* does not come here again */
 }
 
-/* Out of a move, which holds the reap that is moved from where that is shared. */
-START_TEST(the_function_leaves_a_move_by_longjmp)
+/* A move out of a shared reap: refused, that leaves both reaps as they were. */
+START_TEST(the_function_is_called_in_a_move)
 {
     void *shared = new_shared(NULL, 0), *object = reapMalloc(&shared, 2000);
     int calls = 0;
     ck_assert_int_eq(reapSetLimit(&reap, 1000), 0);
+    reapOnLimit(&reap, find_it_met, &calls);
     for (int i = 0; i < 3; i++) {
-        reapOnLimit(&reap, leap, &calls);
-        ck_assert(a_move_is_left(object, &shared));
+        ck_assert_ptr_null(reapMove(object, &shared, &reap));
+        ck_assert_int_eq(calls, i + 1);
         ck_assert_uint_eq(((struct reap_face *)shared)->depth, 0);
         in_threads(1, use_it, shared);
         assert_valid(shared);
         assert_valid(reap);
     }
-    ck_assert_int_eq(calls, 3);
     ck_assert_int_eq(reapSetLimit(&reap, 10000), 0);
     ck_assert_ptr_nonnull(reapMove(object, &shared, &reap));
+    ck_assert_int_eq(calls, 3);
     reapOnLimit(&reap, NULL, NULL);
     reapDestroy(&shared);
 }
@@ -430,9 +380,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, the_function_clears_the_reap);
     tcase_add_test(tests, threads_share_a_limit);
     tcase_add_test(tests, validity_notices_each_broken_equation);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, the_function_leaves_by_longjmp);
-    tcase_add_test(tests, the_function_leaves_a_move_by_longjmp);
+    if (mode == MODE_ORDINARY) tcase_add_test(tests, the_function_is_called_in_a_move);
 }
 
 int main(void) { return run_in_modes("reap_limit", add); }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_stats.c: what a reap holds: walks, numbers, reports. */
-#include <setjmp.h>
 #include <stdio.h>
 
 #include "support/reap_fixture.h"
@@ -46,35 +45,6 @@ START_TEST(a_walk_sees_each_object_once)
     ck_assert_uint_eq(stats().chunks, 1);
     ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
     ck_assert_int_eq(seen, 500);
-}
-END_TEST
-
-static jmp_buf out_of_it;
-
-static int leave(void *object, size_t size, void *arg)
-{
-    (void)size;
-    if (++*(int *)arg < 500) return 0;
-    reapFree(&reap, object);
-    longjmp(out_of_it, 1);
-}
-
-static NOINLINE bool a_walk_is_left(int *seen)
-{
-    if (setjmp(out_of_it) != 0) return true;
-    reapWalk(&reap, leave, seen);
-    return false;
-}
-
-START_TEST(a_walk_is_left_by_longjmp)
-{
-    int seen = 0;
-    for (int i = 0; i < 1000; i++) reapMalloc(&reap, (size_t)i * 3);
-    ck_assert(a_walk_is_left(&seen));
-    assert_valid(reap);
-    ck_assert_uint_eq(stats().live_objects, 999);
-    ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
-    ck_assert_uint_eq(stats().live_objects, 0);
 }
 END_TEST
 
@@ -159,7 +129,6 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_walk_sees_each_object_once);
     tcase_add_test(tests, the_report_of_a_deep_tree_is_not_wide);
     if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, a_walk_is_left_by_longjmp);
     tcase_add_test(tests, stats_add_up);
     tcase_add_test(tests, the_report_is_a_tree);
 }
