@@ -41,12 +41,6 @@ void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 
 
 __thread struct lock_ranks lock_ranks;
 
-/* A signal handler has forked while its thread was within a lock. After that the interrupted call gives back
- * locks that the child's fork handlers have already reset, and nobody knows who holds which lock. */
-static _Atomic bool are_lost;
-
-bool lock_ranks_are_lost(void) { return atomic_load_explicit(&are_lost, memory_order_relaxed); }
-
 static const void *me(void) { return lock_ranks.me != NULL ? lock_ranks.me : &lock_depth; }
 
 static uint32_t holder_me(void) { return (uint32_t)((uintptr_t)me() >> 4); }
@@ -61,32 +55,28 @@ static void set_holder(struct lock *lock, uint32_t holder)
     atomic_store_explicit(&lock->holder, holder, memory_order_relaxed);
 }
 
-bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == holder_me() || lock_ranks_are_lost(); }
+bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == holder_me(); }
 
-bool lock_is_not_mine(const struct lock *lock)
-{
-    return holder_of(lock) != holder_me() || lock_ranks_are_lost();
-}
+bool lock_is_not_mine(const struct lock *lock) { return holder_of(lock) != holder_me(); }
 
 /* The program chooses the order in which it takes its shared reaps. */
 bool lock_rank_is_next(enum lock_rank rank)
 {
-    if (rank == RANK_NONE || lock_ranks_are_lost()) return true;
+    if (rank == RANK_NONE) return true;
     for (unsigned r = rank == RANK_SHARED_REAP ? rank + 1u : rank; r < RANKS; r++)
         if (lock_ranks.held[r] != 0) return false;
     return true;
 }
 
-/* A signal handler that interrupts this function leaves the number as it found it. */
 void lock_note_rank(enum lock_rank rank, int n)
 {
-    ASSERT(rank < RANKS && (n > 0 || lock_ranks.held[rank] != 0 || lock_ranks_are_lost()));
+    ASSERT(rank < RANKS && (n > 0 || lock_ranks.held[rank] != 0));
     lock_ranks.held[rank] = (uint8_t)(lock_ranks.held[rank] + n);
 }
 
 void lock_note_taken(struct lock *lock)
 {
-    ASSERT(holder_of(lock) == 0 || lock_ranks_are_lost());
+    ASSERT(holder_of(lock) == 0);
     set_holder(lock, holder_me());
     lock_note_rank((enum lock_rank)lock->rank, 1);
 }
@@ -101,13 +91,6 @@ void lock_note_given(struct lock *lock)
  * their holder. */
 static __thread unsigned fork_rank;
 
-static void begin_ranks_of_fork(void)
-{
-    fork_rank = 0;
-    for (unsigned rank = 0; rank < RANKS; rank++)
-        if (lock_ranks.held[rank] != 0 || lock_depth != 0) atomic_store(&are_lost, true);
-}
-
 static void note_taken_by_fork(struct lock *lock)
 {
     ASSERT(lock->rank >= fork_rank);
@@ -115,7 +98,11 @@ static void note_taken_by_fork(struct lock *lock)
     lock_note_given(lock);
 }
 
-static void note_left_by_fork(struct lock *lock) { lock_note_taken(lock); }
+static void note_left_by_fork(struct lock *lock)
+{
+    fork_rank = 0;
+    lock_note_taken(lock);
+}
 
 static void note_passing(const struct gate *gate, int n)
 {
@@ -124,13 +111,12 @@ static void note_passing(const struct gate *gate, int n)
 
 static void note_reset(struct lock *lock)
 {
-    if (holder_of(lock) == holder_me()) atomic_store(&are_lost, true);
+    fork_rank = 0;
     set_holder(lock, 0);
 }
 
 #else
 
-static void begin_ranks_of_fork(void) {}
 static void note_taken_by_fork(struct lock *lock) { (void)lock; }
 static void note_left_by_fork(struct lock *lock) { (void)lock; }
 static void note_passing(const struct gate *gate, int n) { (void)gate, (void)n; }
@@ -192,7 +178,7 @@ static void sleep_until_taken(struct lock *lock)
     for (bool impatient = false;;) {
         uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
         if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
-            if (impatient) lock_uncount(&lock->impatient);
+            if (impatient) atomic_fetch_sub(&lock->impatient, 1);
             return;
         }
         if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;
@@ -229,44 +215,23 @@ void lock_give_on(struct lock *lock)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-enum { PATIENCE = 50 }; /* yields of the CPU to the holder of a lock */
-
 __thread unsigned lock_depth;
-
-void lock_fork_begin(void)
-{
-    begin_ranks_of_fork();
-    if (lock_depth != 0) lock_depth |= LOCK_CAUGHT;
-}
-
-void lock_fork_end(void) { lock_depth &= ~(unsigned)LOCK_CAUGHT; }
 
 void lock_for_fork(struct lock *lock)
 {
-    if ((lock_depth & LOCK_CAUGHT) == 0) {
-        lock_take(lock);
-    } else {
-        unsigned left = PATIENCE;
-        while (!lock_try(lock))
-            if (left-- == 0)
-                return;
-            else
-                sched_yield();
-    }
+    lock_take(lock);
     note_taken_by_fork(lock);
     lock->forker = &lock_depth;
 }
 
 void lock_after_fork(struct lock *lock)
 {
-    if (lock->forker != &lock_depth) return;
+    ASSERT(lock->forker == &lock_depth);
     lock->forker = NULL;
     note_left_by_fork(lock);
     lock_give(lock);
 }
 
-/* A lock that the interrupted call holds becomes free too: the child has no other thread, and the call gives
- * the lock back all the same. */
 void lock_reset(struct lock *lock)
 {
     note_reset(lock);
@@ -280,7 +245,7 @@ void lock_reset(struct lock *lock)
 
 static void leave(struct gate *gate)
 {
-    bool last = lock_uncount(&gate->passing) == 1;
+    bool last = atomic_fetch_sub(&gate->passing, 1) == 1;
     if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
 }
 
@@ -305,10 +270,10 @@ void gate_leave(struct gate *gate)
     lock_count(-LOCK_GATE);
 }
 
-void gate_close(struct gate *gate)
+/* These two are for the holder of gate->closers. */
+static void close_and_wait(struct gate *gate)
 {
     uint32_t passing;
-    lock_take(&gate->closers);
     ASSERT(atomic_load(&gate->closed) == 0);
     atomic_store(&gate->closed, 1);
     while ((passing = atomic_load(&gate->passing)) != 0) lock_sleep(&gate->passing, passing);
@@ -316,33 +281,31 @@ void gate_close(struct gate *gate)
 
 static void open_closed(struct gate *gate)
 {
+    ASSERT(atomic_load(&gate->closed) != 0);
     if (atomic_exchange(&gate->closed, 0) == 2) futex(&gate->closed, FUTEX_WAKE_BITSET, INT_MAX, ANYBODY);
+}
+
+void gate_close(struct gate *gate)
+{
+    lock_take(&gate->closers);
+    close_and_wait(gate);
 }
 
 void gate_open(struct gate *gate)
 {
-    ASSERT(lock_is_mine(&gate->closers) && atomic_load(&gate->closed) != 0);
+    ASSERT(lock_is_mine(&gate->closers));
     open_closed(gate);
     lock_give(&gate->closers);
 }
 
 void gate_close_for_fork(struct gate *gate)
 {
-    if ((lock_depth & LOCK_CAUGHT) == 0) {
-        gate_close(gate);
-        note_taken_by_fork(&gate->closers);
-        gate->closers.forker = &lock_depth;
-        return;
-    }
     lock_for_fork(&gate->closers);
-    if (gate->closers.forker != &lock_depth) return;
-    atomic_store(&gate->closed, 1);
-    for (unsigned left = PATIENCE; left != 0 && atomic_load(&gate->passing) != 0; left--) sched_yield();
+    close_and_wait(gate);
 }
 
 void gate_open_after_fork(struct gate *gate)
 {
-    if (gate->closers.forker != &lock_depth) return;
     open_closed(gate);
     lock_after_fork(&gate->closers);
 }

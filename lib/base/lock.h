@@ -13,11 +13,9 @@
  * the locks of each rank that a thread holds. It asserts that a thread which may wait for a lock holds none
  * of that rank or of a later one.
  *
- * A signal handler may interrupt a thread that holds locks, and fork. Then fork cannot wait for this thread,
- * nor for threads that wait for it: it tries each lock for a while and goes on without it. The parent's locks
- * stay as they were. In the child the interrupted call goes on alone; the child may have lost changes that
- * other threads had not finished. For this purpose a thread counts the locks that it holds or is about to
- * take.
+ * Fork takes all locks but those of shared reaps. A signal handler must not fork: it may have interrupted a
+ * thread that holds one. lock_depth counts the locks that a thread holds or is about to take, and the gates
+ * that it passes. A thread that forks holds no lock but those of shared reaps, whose function it may be in.
  */
 #ifndef LOCK_H
 #define LOCK_H
@@ -53,7 +51,7 @@ enum lock_rank {
 struct lock {
     _Atomic uint32_t state;
     _Atomic uint32_t impatient; /* threads that wait until the lock is handed to them */
-    const void *forker;         /* the thread that holds it around fork, by the address of its lock_depth */
+    const void *forker; /* the thread whose fork holds it, by the address of its lock_depth; or NULL */
 #ifdef REAP_DEBUG
     _Atomic uint32_t holder; /* its thread, by the address of its lock_depth; 0: none, or a fork */
     uint8_t rank;            /* enum lock_rank */
@@ -81,16 +79,12 @@ enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
 /* --- ranks and holders: debug builds ------------------------------------------------------------ */
 
-/* For assertions: return true if this thread holds the lock, and if it does not. Both return true where a
- * debug build does not know the holder: after a signal handler has forked within a call that held a lock. */
+/* For assertions: return true if this thread holds the lock, and if it does not. */
 bool lock_is_mine(const struct lock *lock);
 bool lock_is_not_mine(const struct lock *lock);
 
 /* Returns true if this thread holds no lock of this rank or of a later one. */
 bool lock_rank_is_next(enum lock_rank rank);
-
-/* Returns true if the holders of locks are unknown. */
-bool lock_ranks_are_lost(void);
 
 #ifdef REAP_DEBUG
 
@@ -149,13 +143,11 @@ void lock_pause_or_yield(unsigned n);
 void lock_wait(struct lock *lock);
 void lock_give_on(struct lock *lock); /* gives back a lock that a thread waits for */
 
-/* Adds n to lock_depth. The fences keep the order for a signal handler in this thread. */
+/* Adds n to lock_depth. */
 static inline void lock_count(int n)
 {
-    atomic_signal_fence(memory_order_seq_cst);
     lock_depth += (unsigned)n;
     ASSERT((int16_t)lock_depth >= 0); /* the thread gives back only locks that it has taken */
-    atomic_signal_fence(memory_order_seq_cst);
 }
 
 /* Takes the lock if it is free. Taking and giving are sequentially consistent. One thread leaves work for the
@@ -189,9 +181,6 @@ static inline void lock_take(struct lock *lock)
 /* Each gate that the thread passes adds this to lock_depth. */
 enum { LOCK_GATE = 1 << 16 };
 
-/* A bit of lock_depth: the present fork interrupted this thread within a lock. */
-enum { LOCK_CAUGHT = 1 << 30 };
-
 /* The number of locks that this thread holds or is about to take. Gates do not count. */
 static inline unsigned lock_held(void) { return lock_depth & (LOCK_GATE - 1); }
 
@@ -207,22 +196,11 @@ static inline void lock_give(struct lock *lock)
     lock_count(-1);
 }
 
-/* Around fork: first lock_fork_begin, then lock_for_fork on each lock in order of rank. Afterwards the parent
- * calls lock_after_fork on each lock, and the child lock_reset; both then call lock_fork_end. */
-void lock_fork_begin(void);
+/* Around fork: lock_for_fork on each lock in order of rank. Afterwards the parent calls lock_after_fork on
+ * each lock, and the child lock_reset, also on locks that other threads of the parent held. */
 void lock_for_fork(struct lock *lock);
 void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);
-void lock_fork_end(void);
-
-/* Subtracts one from a number of threads unless it is 0; returns the number before. In the child of a fork it
- * is 0 already if the fork interrupted a thread that it counted. */
-static inline uint32_t lock_uncount(_Atomic uint32_t *threads)
-{
-    uint32_t seen = atomic_load(threads);
-    while (seen != 0 && !atomic_compare_exchange_weak(threads, &seen, seen - 1)) continue;
-    return seen;
-}
 
 /* --- gates ------------------------------------------------------------------------------------ */
 

@@ -171,9 +171,6 @@ void heap_deliver_all(void)
     gate_leave(&heap_transit);
 }
 
-/* In a child it is set only if a signal's handler has interrupted its holder, and forked. */
-void heap_batch_fork_child(void) { taking = false; }
-
 /* --- put and get ----------------------------------------------------------------------------- */
 
 bool heap_batch_put(struct superblock *sb, void *block)

@@ -33,7 +33,6 @@ void heap_fork_child(void)
     }
     lock_reset(&heap_table_lock);
     gate_reset(&heap_transit);
-    heap_batch_fork_child();
     heap_policy_fork_child();
     heap_queue_fork_child();
 }

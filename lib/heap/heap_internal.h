@@ -186,8 +186,6 @@ void heap_batch_deliver(void);
 /* Makes the blocks in any heap's batches pending, unless another thread takes batches now. In transit. */
 void heap_batch_take(struct heap *heap);
 
-void heap_batch_fork_child(void);
-
 /* --- heap_queue.c: no lock --------------------------------------------------------------------- */
 
 /* Makes a chain of blocks of another heap pending. Queues their superblock if it has many pending now. */

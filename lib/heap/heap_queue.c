@@ -4,7 +4,7 @@
 
 /* The value of `queued` while a superblock is on a list. Each child of a fork has another value: a thread of
  * the parent may have marked a superblock without having put it on the list. */
-static volatile uint8_t heap_queue_mark = 1;
+static uint8_t heap_queue_mark = 1;
 
 /* A heap looks at its queue when its threads need memory. Threads that sleep, or have ended, never do. So the
  * thread that makes a queue long empties it itself after its free. */
@@ -40,8 +40,6 @@ void heap_enqueue(struct superblock *sb)
     ASSERT(id >= HEAP_NONE || heap != NULL);
     push(heap != NULL ? &heap->queued : &global_heap_queued, sb);
     count_unseen(heap != NULL ? &heap->unseen : &global_heap_unseen);
-    if (heap_queue_mark != mark)
-        atomic_store(&sb->queued, heap_queue_mark); /* a signal's handler has forked meanwhile */
 }
 
 /* The load must not be relaxed: the CPU could do it before superblock_unqueue's store. */

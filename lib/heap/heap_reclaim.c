@@ -17,7 +17,7 @@ void heap_visit(struct heap *heap)
 
 void heap_visit_ends(struct heap *heap)
 {
-    if (!heap_path_is_locked()) lock_uncount(&heap->visited);
+    if (!heap_path_is_locked()) atomic_fetch_sub(&heap->visited, 1);
 }
 
 /* Takes a superblock off the row or its bin, if it is there, and stops its owner's frees. It is in transit

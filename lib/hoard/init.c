@@ -39,7 +39,7 @@ static bool registered; /* the fork handlers */
 void _IO_list_lock(void) __attribute__((weak));
 void _IO_list_unlock(void) __attribute__((weak));
 void _IO_list_resetlock(void) __attribute__((weak));
-static unsigned streams_locked; /* by the forking thread; a signal's handler may fork within a fork */
+static bool streams_locked; /* by the forking thread */
 
 /* fork in libc takes this lock after the handlers have run. Its holder, as in fflush(NULL), may wait for a
  * thread in getline, which resizes its line and so may wait for malloc's locks. So where malloc is this
@@ -49,27 +49,26 @@ static void streams_fork_prepare(void)
 {
     if (!redirect_on || __libc_single_threaded || _IO_list_lock == NULL) return;
     _IO_list_lock();
-    streams_locked++;
+    streams_locked = true;
 }
 
 static void streams_fork_parent(void)
 {
-    if (streams_locked == 0) return;
-    streams_locked--;
+    if (!streams_locked) return;
+    streams_locked = false;
     _IO_list_unlock();
 }
 
 /* fork in libc resets the lock, but not if another handler has started the second thread. */
 static void streams_fork_child(void)
 {
-    if (streams_locked != 0) _IO_list_resetlock();
-    streams_locked = 0;
+    if (streams_locked) _IO_list_resetlock();
+    streams_locked = false;
 }
 
 /* Functions of shared reaps may close a stream, so their locks come before the streams'. */
 static void fork_prepare(void)
 {
-    lock_fork_begin();
     if (reap_hooks != NULL) reap_hooks->fork_prepare();
     streams_fork_prepare();
     heap_fork_prepare();
@@ -84,7 +83,6 @@ static void fork_parent(void)
     heap_fork_parent();
     streams_fork_parent();
     if (reap_hooks != NULL) reap_hooks->fork_parent();
-    lock_fork_end();
 }
 
 /* This handler runs only if start_late had registered it, and start_all was done by then. */
@@ -97,7 +95,6 @@ static void fork_child(void)
     heap_fork_child();
     streams_fork_child();
     if (reap_hooks != NULL) reap_hooks->fork_child();
-    lock_fork_end();
     service_fork_child();
 }
 

@@ -39,18 +39,13 @@ static void begin_change(void)
 {
     lock_take(&table.lock);
     ASSERT(table.outer.count + table.inner.count <= USER_MEMORY_MAX);
-    atomic_store_explicit(&table.version, table.version | 1, memory_order_relaxed);
+    atomic_store_explicit(&table.version, table.version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-}
-
-static void make_even(void)
-{
-    atomic_store_explicit(&table.version, (table.version | 1) + 1, memory_order_release);
 }
 
 static void end_change(void)
 {
-    make_even();
+    atomic_store_explicit(&table.version, table.version + 1, memory_order_release);
     ASSERT_WALK(table.outer.count + table.inner.count, are_sorted(&table.outer) && are_sorted(&table.inner));
     lock_give(&table.lock);
 }
@@ -194,12 +189,8 @@ void user_memory_fork_parent(void)
     lock_after_fork(&table.lock);
 }
 
-/* A signal's handler may have forked during a change (lock.h), which goes on in the child when the handler
- * returns. A search meanwhile may miss the pieces that the change moves, but it must not wait for the
- * change's end. */
 void user_memory_fork_child(void)
 {
     guarded_map_fork_child();
-    make_even();
     lock_reset(&table.lock);
 }

@@ -71,17 +71,16 @@ static bool is_taken(const struct reap_shard *shard)
     return atomic_load_explicit(&shard->holder, memory_order_relaxed) == SHARD_TAKEN;
 }
 
-/* Waits until a stopped shard is free, and takes it. A thread whose own call was interrupted by a signal's
- * handler would wait for itself. */
+/* Waits until a stopped shard is free, and takes it. */
 static void take_stopped(struct reap_shard *shard)
 {
     uint64_t holder = 0;
     for (unsigned round = 0; !atomic_compare_exchange_strong(&shard->holder, &holder, SHARD_TAKEN); round++) {
-        if (holder == shard_me()) continue;
+        ASSERT(holder != shard_me());
         shard_wait(round);
         holder = 0;
     }
-    lock_uncount(&shard->stopped);
+    atomic_fetch_sub(&shard->stopped, 1);
 }
 
 /* Takes the shard of this thread's own id without stopping it. */
@@ -256,7 +255,7 @@ static void merge_all(struct shard_home *home)
         drain(shard->reap);
         if (shard->reap != whole) reap_bare_merge(shard->reap, whole);
     }
-    lock_uncount(&going);
+    atomic_fetch_sub(&going, 1);
 }
 
 void shard_gather(struct shard_table *table, bool ends)
@@ -398,28 +397,20 @@ void shard_end(struct shard_table *table)
 
 void shard_fork_child_begins(void) { going = 0; }
 
-bool shard_is_entered(const struct shard_table *table)
-{
-    FOR_EACH_SHARD(shard, table->home) if (shard->holder == shard_me()) return true;
-    return false;
-}
-
-bool shard_stop_all(const struct shard_table *table)
+void shard_stop_all(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
         shard->forks = true;
         atomic_fetch_add(&shard->stopped, 1);
     }
-    return true;
 }
 
 bool shard_all_are_free(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        uint64_t holder = atomic_load_explicit(&shard->holder, memory_order_acquire);
-        if (holder > SHARD_TAKEN && holder != shard_me()) return false;
+        if (atomic_load_explicit(&shard->holder, memory_order_acquire) > SHARD_TAKEN) return false;
     }
     return true;
 }
@@ -428,18 +419,16 @@ void shard_go_on(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        if (shard->forks) lock_uncount(&shard->stopped);
+        if (shard->forks) atomic_fetch_sub(&shard->stopped, 1);
         shard->forks = false;
     }
 }
 
-void shard_fork_child(const struct shard_table *table, bool held)
+void shard_fork_child(const struct shard_table *table)
 {
     FOR_EACH_SHARD(shard, table->home)
     {
-        uint64_t holder = atomic_load(&shard->holder);
-        bool stays = holder == shard_me() || (held && holder == SHARD_TAKEN);
-        if (!stays) atomic_store(&shard->holder, table->home->gathered ? SHARD_TAKEN : 0);
+        atomic_store(&shard->holder, table->home->gathered ? SHARD_TAKEN : 0);
         atomic_store(&shard->stopped, 0);
         shard->forks = false;
     }

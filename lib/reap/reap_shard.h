@@ -192,15 +192,12 @@ void shard_wait(unsigned round);
 /* In the child no gathering goes on. */
 void shard_fork_child_begins(void);
 
-/* Has this thread entered a shard? Then a signal's handler has interrupted it. */
-bool shard_is_entered(const struct shard_table *table);
-
-/* Stops all shards (true); is no other thread in one, after the next fence? Lets them go on; in the child the
- * shards are free that threads had entered, or taken, which it does not have (held: this thread holds the
- * reap, and has taken them itself). */
-bool shard_stop_all(const struct shard_table *table);
+/* Stops all shards. After the next fence shard_all_are_free returns true once no thread is in one.
+ * shard_go_on lets them go on. In the child shard_fork_child frees the shards that other threads had entered,
+ * or were taking. */
+void shard_stop_all(const struct shard_table *table);
 bool shard_all_are_free(const struct shard_table *table);
 void shard_go_on(const struct shard_table *table);
-void shard_fork_child(const struct shard_table *table, bool held);
+void shard_fork_child(const struct shard_table *table);
 
 #endif

@@ -8,7 +8,7 @@
 #include "hoard/malloc_fast.h"
 #include "reap/reap_tree.h"
 
-enum { PATIENCE = 50 }; /* rounds of a fork that must not wait */
+enum { PATIENCE = 50 }; /* rounds of a fork by a thread that holds a reap */
 enum { ENTER_TRIES = 16 }; /* rounds to enter a shard, before the thread takes the whole reap */
 
 static struct {
@@ -316,50 +316,33 @@ static bool pass_all(void)
     return true;
 }
 
-/* Returns true if this thread was interrupted in a shard. */
-static bool is_in_shard(void)
-{
-    FOR_EACH_FACE(face) if (reap_face_table(face) && shard_is_entered(reap_face_table(face))) return true;
-    return false;
-}
-
-/* Returns true if this thread holds no lock but those of reaps, and the list's. A thread in a shard waits for
- * none of them. */
-static bool holds_only_reaps(void)
-{
-    unsigned held = 1;
-    FOR_EACH_FACE(face) held += is_held(face);
-    return (lock_depth & ~(unsigned)LOCK_CAUGHT) == held;
-}
-
-/* Waits until no other thread is in a shard; for a while only, if this thread holds what others may wait
- * for: then a handler forks that has interrupted it. */
+/* Waits until no thread is in a shard. Such a thread waits for no reap, and for no lock that fork has yet. */
 static void stop_shards(void)
 {
-    bool any = false, patient = holds_only_reaps() && !is_in_shard();
-    FOR_EACH_FACE(face) if (reap_face_table(face)) any = shard_stop_all(reap_face_table(face));
+    bool any = false;
+    FOR_EACH_FACE(face)
+    {
+        if (!reap_face_table(face)) continue;
+        shard_stop_all(reap_face_table(face));
+        any = true;
+    }
     if (!any) return;
     heap_path_fence();
     FOR_EACH_FACE(face)
     {
         const struct shard_table *table = reap_face_table(face);
-        for (unsigned round = 0; table && !shard_all_are_free(table); round++) {
-            if (!patient && round == PATIENCE) return;
-            shard_wait(round);
-        }
+        for (unsigned round = 0; table && !shard_all_are_free(table); round++) shard_wait(round);
     }
 }
 
-/* Closes the gate and returns with the list's lock, for which threads at the gate wait. */
+/* Closes the gate and returns with the list's lock, for which threads at the gate wait. The fork of another
+ * thread may have opened the gate just before this one got the lock: so each round closes it. */
 void reap_shared_fork_prepare(void)
 {
-    bool patient = lock_depth == 0;
-    atomic_store_explicit(&faces.closed, true, memory_order_relaxed);
+    bool patient = lock_depth == 0; /* otherwise it holds a reap, for which others may wait */
     for (unsigned round = 0;; round++) {
         lock_for_fork(&faces.lock);
-        bool have = faces.lock.forker == &lock_depth;
-        if (!have) return;
-        patient = patient && !is_in_shard(); /* a thread that gathers would wait for this one */
+        atomic_store_explicit(&faces.closed, true, memory_order_relaxed);
         if (pass_all() || (!patient && round == PATIENCE)) break;
         lock_after_fork(&faces.lock);
         sched_yield();
@@ -367,8 +350,10 @@ void reap_shared_fork_prepare(void)
     stop_shards();
 }
 
+/* There may have been no reap, and no prepare, when the fork began. */
 void reap_shared_fork_parent(void)
 {
+    if (faces.lock.forker != this_thread()) return;
     FOR_EACH_FACE(face) if (reap_face_table(face)) shard_go_on(reap_face_table(face));
     atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
     lock_after_fork(&faces.lock);
@@ -379,7 +364,7 @@ void reap_shared_fork_child(void)
     shard_fork_child_begins();
     FOR_EACH_FACE(face)
     {
-        if (reap_face_table(face)) shard_fork_child(reap_face_table(face), is_held(face));
+        if (reap_face_table(face)) shard_fork_child(reap_face_table(face));
         if (is_held(face)) continue;
         lock_reset(&face->lock);
         atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);

@@ -38,8 +38,8 @@
  * thread that takes a lock after that sees the closed gate. A thread that still holds a reap has held one
  * since before the gate was closed. So after all locks were taken once no thread holds a reap. If the forking
  * thread itself holds a reap (a function of the user forks), other threads may wait for that reap: then fork
- * tries only for a while, as with all locks (lock.h). Then it stops the shards, and waits until no thread is
- * in one: a thread in a shard waits for no thread that holds a reap.
+ * tries only for a while. Then it stops the shards, and waits until no thread is in one: a thread in a shard
+ * waits for no thread that holds a reap.
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
  * locks of heaps and arenas. Fork takes them in this order too.

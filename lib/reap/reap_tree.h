@@ -57,7 +57,7 @@ static inline void reap_tree_lock_below(struct reap_list *list)
 
 static inline void reap_tree_unlock_below(struct reap_list *list)
 {
-    ASSERT(list->lock == reap_tree_generation || lock_ranks_are_lost());
+    ASSERT(list->lock == reap_tree_generation);
     atomic_store_explicit(&list->lock, 0, memory_order_release);
 }
 

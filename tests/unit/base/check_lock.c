@@ -95,40 +95,11 @@ START_TEST(try_says_who_has_it)
 }
 END_TEST
 
-/* A handler in a thread that waits forks: in the child the lock is zeroed, and the thread goes on. Were it
- * still counted, locks would be handed over to nobody from then on. */
-static void *take_and_give(void *arg)
-{
-    (void)arg;
-    lock_take(&lock);
-    lock_give(&lock);
-    return NULL;
-}
-
-START_TEST(who_waits_in_a_child_is_not_counted)
-{
-    pthread_t thread;
-    lock_configure(LOCK_BLOCK, 2);
-    lock_take(&lock);
-    ck_assert_int_eq(pthread_create(&thread, NULL, take_and_give, NULL), 0);
-    while (atomic_load(&lock.impatient) == 0) {
-        lock_wake_sleeper(&lock.state); /* in vain */
-        usleep(100);
-    }
-    lock_reset(&lock);
-    lock_wake_sleeper(&lock.state);
-    pthread_join(thread, NULL);
-    ck_assert_uint_eq(atomic_load(&lock.impatient), 0);
-    ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = new_case("lock", 20);
     tcase_add_loop_test(tests, one_at_a_time, 0, WAYS);
     tcase_add_loop_test(tests, every_sleeper_is_woken, 0, WAYS);
     tcase_add_test(tests, try_says_who_has_it);
-    tcase_add_test(tests, who_waits_in_a_child_is_not_counted);
     return run_cases("lock", tests, (TCase *)NULL);
 }

@@ -4,14 +4,10 @@
 #include "support/check_reap.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/sanitizer.h"
 #include "hoard/user_memory.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -137,48 +133,6 @@ START_TEST(pieces_in_pieces)
     ck_assert_uint_eq(user_memory_any, 0);
     memset(pieces, 0, sizeof pieces);
     compare();
-}
-END_TEST
-
-/* --- a fork within a change of the table ------------------------------------------------------ */
-
-static volatile sig_atomic_t forks, am_child;
-static char many[2000][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
-
-static void fork_and_look(int number)
-{
-    (void)number;
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(60); /* one that waits for itself */
-        user_memory_find(many[1999], NULL);
-        am_child = true;
-        return;
-    }
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert_int_eq(status, 0);
-    forks++;
-}
-
-/* A handler forks in the middle of it, looks something up there, and returns to what it interrupted. */
-START_TEST(a_handler_forks_while_a_piece_comes_or_goes)
-{
-    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
-    needs(!sanitizer_running(), "a tool watches, and signals come late");
-    hoard_free(hoard_malloc(100)); /* the fork handlers are there */
-    for (int i = 1; i < 2000; i++) ck_assert_int_eq(user_memory_add(many[i], USER_MEMORY_ALIGN), 0);
-    signal(SIGPROF, fork_and_look);
-    setitimer(ITIMER_PROF, &often, NULL);
-    while (forks < 100 && !am_child) { /* each time all others move */
-        user_memory_add(many[0], USER_MEMORY_ALIGN);
-        user_memory_remove(many[0]);
-    }
-    for (int i = 1; am_child && i < 2000; i++)
-        if (user_memory_find(many[i] + i % USER_MEMORY_ALIGN, NULL) != many[i]) _exit(1);
-    if (am_child) _exit(0);
-    setitimer(ITIMER_PROF, &never, NULL);
-    for (int i = 1; i < 2000; i++) user_memory_remove(many[i]);
 }
 END_TEST
 
@@ -351,7 +305,6 @@ int main(void)
     tcase_add_test(tests, a_buffer_behind_a_large_object);
     tcase_add_test(tests, one_level_deep);
     tcase_add_test(tests, pieces_in_pieces);
-    tcase_add_test(tests, a_handler_forks_while_a_piece_comes_or_goes);
     tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
     tcase_add_test(tests, a_source_of_sources);
     tcase_add_test(tests, a_source_that_goes_too_deep);

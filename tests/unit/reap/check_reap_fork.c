@@ -165,7 +165,14 @@ static void fork_once(unsigned first)
     if (bad_status != 0) return;
     first_to_go = first;
     forks++;
+#ifdef REAP_DEBUG
+    struct lock_ranks mine = lock_ranks;
+    lock_ranks = (struct lock_ranks){.me = &mine};
     bad_status = in_child(destroy_one_and_all);
+    lock_ranks = mine;
+#else
+    bad_status = in_child(destroy_one_and_all);
+#endif
 }
 
 static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->lock) != 0; }
@@ -398,16 +405,29 @@ static void *hold_both(void *unused)
     return unused;
 }
 
+static void *fork_until_over(void *unused)
+{
+    while (!over) {
+        pid_t child = fork();
+        if (child == 0) _exit(0);
+        if (child > 0) waitpid(child, NULL, 0);
+    }
+    return unused;
+}
+
+/* The second time another thread forks, too. */
 START_TEST(a_fork_finds_them_whole)
 {
-    pthread_t threads[THREADS];
+    pthread_t threads[THREADS], forker;
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[1], 100);
     over = false;
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, NULL);
+    if (_i == 1) pthread_create(&forker, NULL, fork_until_over, NULL);
     for (unsigned n = steps_of(SHARED_FORKS); n > 0; n--) ck_assert_int_eq(in_child(use_both), 0);
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    if (_i == 1) pthread_join(forker, NULL);
     assert_valid(both[0]);
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
@@ -497,10 +517,17 @@ END_TEST
 static atomic_bool stands, stands_in_shard;
 static atomic_uint stops; /* how often the thread was stopped: a busy machine may not let us see it stand */
 
+static bool is_in_shard(const struct shard_table *table)
+{
+    for (const struct reap_shard *shard = shard_first(table); shard; shard = shard->next)
+        if (shard->holder == shard_me()) return true;
+    return false;
+}
+
 static void stand_for_long(int signal)
 {
     (void)signal;
-    stands_in_shard = shard_is_entered(reap_face_table(both[1]));
+    stands_in_shard = is_in_shard(reap_face_table(both[1]));
     stands = true;
     stops++;
     usleep(10000);
@@ -551,108 +578,6 @@ START_TEST(a_fork_in_a_function_waits_for_shards)
 }
 END_TEST
 
-/* --- in the midst of a call that goes on ------------------------------------------------------ */
-
-enum { PIECES = 24 };
-
-static void *pieces[PIECES]; /* in several shards */
-static bool is_child;
-
-static void fork_and_go_on(void)
-{
-    if (bad_status != 0 || is_child || step_count % shorter(7, 61) != 0) return;
-    pid_t pid = fork();
-    if (pid == 0) {
-        is_child = step_is_last = true;
-        alarm(60);
-        return;
-    }
-    forks++;
-    waitpid(pid, &bad_status, 0);
-}
-
-static int count_one(void *object, size_t size, void *sum)
-{
-    (void)object, (void)size;
-    ++*(size_t *)sum;
-    return 0;
-}
-
-static bool has(size_t objects)
-{
-    struct reap_stats stats;
-    size_t count = 0;
-    reapWalk(&shared, count_one, &count);
-    return reapStats(&shared, &stats) == 0 && stats.live_objects == count && count == objects &&
-           reap_is_valid(reap_behind(shared), NULL);
-}
-
-/* Is a mark one of the whole reap, are dead objects known, and can all shards be entered again? */
-static bool serves(size_t objects)
-{
-    reap_mark mark;
-    void *dead, *its, *owner;
-    reapCreate(&dead, NULL);
-    its = reapMalloc(&dead, 100);
-    reapDestroy(&dead);
-    if (!has(objects) || reapOf(its, &owner) == 0) return false;
-    reapMark(&shared, &mark);
-    for (size_t i = 0; i < 20; i++) reapMalloc(&shared, 100 + i);
-    reapRewind(&shared, &mark);
-    reapUnmark(&shared, &mark);
-    if (!has(objects)) return false;
-    for (unsigned i = 0; i < 200; i++) reapFree(&shared, reapMalloc(&shared, 40));
-    for (const struct reap_shard *shard = shard_first(reap_face_table(shared)); shard; shard = shard->next)
-        if (shard->holder != 0 || shard->stopped != 0) return false;
-    return true;
-}
-
-static void allocate_shared(void) { pieces[0] = reapMalloc(&shared, 2000); }
-static void resize_shared(void) { pieces[1] = reapRealloc(&shared, pieces[1], 700); }
-static void free_some_shared(void)
-{
-    for (int i = 0; i < 4; i++) reapFree(&shared, pieces[i]); /* in their own shards, or from others */
-}
-static void walk_shared(void)
-{
-    size_t count = 0;
-    reapWalk(&shared, count_one, &count);
-}
-
-static const struct {
-    const char *name;
-    void (*does)(void);
-    int more; /* objects afterwards */
-} shared_calls[] = {{"reapMalloc", allocate_shared, 1},
-                    {"reapRealloc", resize_shared, 0},
-                    {"reapFree", free_some_shared, -4},
-                    {"reapWalk", walk_shared, 0}};
-enum { SHARED_CALLS = sizeof shared_calls / sizeof *shared_calls };
-
-/* A handler forks that has interrupted a call of a shared reap, in a shard or in the midst of a gathering. In
- * the child the call goes on, and the reap is as good as before. */
-START_TEST(a_handler_forks)
-{
-    use_path(PATHS - 1, "heaps=roundrobin");
-    needs(step_start(), "no single steps here");
-    shared = new_shared(NULL, 0);
-    for (size_t i = 0; i < PIECES; i++) pieces[i] = reapMalloc(&shared, 50 * i);
-    for (int i = 0; i < PIECES; i += 5) reapFree(&shared, pieces[i]), pieces[i] = reapMalloc(&shared, 300);
-    forks = 0;
-    step_look = fork_and_go_on;
-    step_begin();
-    shared_calls[_i].does();
-    step_end();
-    step_look = step_nothing;
-    bool good = serves((size_t)(PIECES + shared_calls[_i].more));
-    if (is_child) _exit(!good);
-    ck_assert_msg(bad_status == 0 && good, "%s, fork %u: the child's status is %x", shared_calls[_i].name,
-                  forks, (unsigned)bad_status);
-    ck_assert_uint_gt(forks, 0);
-    reapDestroy(&shared);
-}
-END_TEST
-
 /* In one mode: an ordinary parent and reaps, or shared ones. */
 static TCase *case_in(enum reap_mode mode)
 {
@@ -670,13 +595,12 @@ static TCase *case_in(enum reap_mode mode)
 int main(void)
 {
     TCase *tests = case_in(MODE_ORDINARY);
-    tcase_add_test(tests, a_fork_finds_them_whole);
+    tcase_add_loop_test(tests, a_fork_finds_them_whole, 0, 2);
     tcase_add_test(tests, a_fork_in_a_function);
     tcase_add_test(tests, others_end_shards);
     tcase_add_test(tests, others_fork);
     tcase_add_test(tests, a_fork_in_a_function_waits_for_shards);
     TCase *steps = new_case("reap_fork_stepped", 60);
     tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
-    tcase_add_loop_test(steps, a_handler_forks, 0, SHARED_CALLS);
     return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_SHARDS), steps, (TCase *)NULL);
 }
