@@ -262,7 +262,8 @@ static bool add_shard(struct reap_face *face)
 }
 
 /* With heaps=roundrobin each look for a shard draws another id. A shard is made for the id drawn last, so the
- * rounds make one for each id in turn until a look finds one; other threads draw too, so the rounds have an end. */
+ * rounds make one for each id in turn until a look finds one. Other threads draw too: so the rounds are
+ * limited. */
 struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
 {
     for (unsigned round = 0;; round++) {
