@@ -182,6 +182,12 @@ def is_quiet(told):
     return told is not None and told[0] <= QUIET_OTHERS and told[1] <= QUIET_STEAL
 
 
+def takers(told):
+    """Who takes CPU time from what is measured."""
+    taken = f", the hypervisor {told[1]:.0%}" if told[1] > QUIET_STEAL else ""
+    return f"others use {told[0]:.0%}{taken}"
+
+
 def in_words(told):
     if told is None:
         return "how busy the machine was is not known"

@@ -50,7 +50,7 @@ def meta(panel):
     rounds = max((len(cell.figure.values) for cell in panel.cells if cell.figure), default=0)
     spreads = [cell.figure.spread for cell in panel.cells if cell.figure and cell.figure.spread is not None]
     spread = f", spread up to {max(spreads):.0%}" if spreads else ""
-    busy = "" if told is None or machine.is_quiet(told) else f"; busy machine: others used {told[0]:.0%} of the CPUs"
+    busy = "" if told is None or machine.is_quiet(told) else f"; busy machine: {machine.takers(told)} of the CPUs"
     cls = "meta busy" if busy else "meta"
     return f'<p class="{cls}">{rounds} round{"s" if rounds != 1 else ""}{spread}{busy}</p>\n'
 

@@ -233,7 +233,7 @@ class Progress:
         if block.rounds:
             self.recent = (self.recent + list(block.rounds[-1].runs.values()))[-10:]
         told = machine.noise(self.recent)
-        return "" if told is None or machine.is_quiet(told) else f"  (busy machine: others use {told[0]:.0%})"
+        return "" if told is None or machine.is_quiet(told) else f"  (busy machine: {machine.takers(told)})"
 
     def line(self, text, stays=False):
         if self.terminal:
