@@ -371,8 +371,7 @@ static struct shard_table *add(struct shard_table *table, unsigned id, struct re
 struct shard_table *shard_add(struct shard_table *table, struct reap *whole, void *face)
 {
     int saved = errno;
-    unsigned id = heap_path_id();
-    if (id == HEAP_POLICY_NONE) id = heap_path_id_for_malloc();
+    unsigned id = heap_path_id_for_malloc();
     table = table ? add(table, id, whole, face) : begin(id, whole);
     errno = saved;
     return table;

@@ -121,6 +121,12 @@ static ALWAYS_INLINE struct reap_shard *shard_enter(struct shard_table *table)
     return UNLIKELY(heap_path_is_locked()) ? shard_enter_locked(table) : shard_enter_by_section(table);
 }
 
+/* Returns true if the table, or NULL, has a shard of the id, or of HEAP_POLICY_NONE. */
+static inline bool shard_is_there(const struct shard_table *table, unsigned id)
+{
+    return table && id < table->n && atomic_load_explicit(&table->of[id], memory_order_relaxed);
+}
+
 static inline void shard_leave(struct reap_shard *shard)
 {
     ASSERT(shard->holder == shard_me());

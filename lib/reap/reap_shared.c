@@ -261,21 +261,23 @@ static bool add_shard(struct reap_face *face)
     return table != NULL;
 }
 
-/* With heaps=roundrobin each look for a shard draws another id. A shard is made for the id drawn last, so the
- * rounds make one for each id in turn until a look finds one. Other threads draw too: so the rounds are
- * limited. */
+/* With heaps=roundrobin each call draws another id. So the shard that it looks for need not be the one that
+ * it has made, not even at the next round: the rounds have an end. Where there is no shard, nobody is waited
+ * for: with two ids, on one CPU, no round finds one. */
 struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
 {
     for (unsigned round = 0;; round++) {
-        struct reap_shard *shard = shard_enter(reap_face_table(face));
+        struct shard_table *table = reap_face_table(face);
+        struct reap_shard *shard = shard_enter(table);
         if (shard) {
             *reap = shard->reap;
             return shard;
         }
+        bool was_there = shard_is_there(table, heap_path_id());
         hold(face);
         if (!add_shard(face) || round == ENTER_TRIES) break;
         reap_shared_let_go(face->reap);
-        if (round > 0) shard_wait(round);
+        if (round > 0 && was_there) shard_wait(round);
     }
     gather(face, false);
     *reap = face->reap;
