@@ -208,8 +208,9 @@ def chunk_walk():
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
     lent = gdb.parse_and_eval("'user_memory.c'::table")
-    for i in range(int(lent['count'])):
-        yield cast(lent['at'][i]['start'], 'reap_chunk')
+    for pieces in (lent['outer'], lent['inner']):
+        for i in range(int(pieces['count'])):
+            yield cast(pieces['at'][i]['start'], 'reap_chunk')
 
 
 def roots():
