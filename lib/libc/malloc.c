@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* malloc.c: the names of libc's allocator. */
+
+/* malloc ends in jumps to its slow paths, so that they have its return address. Below -O2 GCC would make
+ * calls of them. */
+#ifndef __clang__
+#pragma GCC optimize("O2")
+#endif
+#include "arena/large.h"
+#include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/redirect.h"
-#include "hoard.h"
 #include "reap.h"
-#include "arena/large.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -35,11 +41,19 @@ __attribute__((constructor)) static void malloc_start(void)
 /* The return address of this call. */
 #define CALLER __builtin_return_address(0)
 
-/* malloc ends in a jump to these, so they have its return address. */
+#ifndef __clang__
 static NOINLINE void *malloc_slow(size_t size) { return hoard_malloc_slow(size, CALLER); }
 static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_slow); }
 
 void *malloc(size_t size) { return hoard_malloc_with(size, malloc_slow, malloc_medium); }
+#else
+/* clang makes calls of them below -O2, and nothing in a source changes that. */
+void *malloc(size_t size)
+{
+    if (UNLIKELY(redirect_reap != NULL)) return hoard_malloc_any(size, CALLER);
+    return hoard_malloc_with(size, hoard_malloc_heap, hoard_malloc_medium);
+}
+#endif
 
 void free(void *block) { hoard_free_fast(block, "free"); }
 
