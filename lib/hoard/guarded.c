@@ -90,9 +90,7 @@ size_t guarded_room(const void *header)
 
 static bool is_filled(const char *at, size_t size, int byte)
 {
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)at[i] != byte) return false;
-    return true;
+    return size == 0 || ((unsigned char)*at == byte && memcmp(at, at + 1, size - 1) == 0);
 }
 
 /* Calls fn for each zone of an object of `size` bytes. False: fn returned false for one of them. */
