@@ -124,7 +124,7 @@ run() {
     cat "$tmp/said"
     check live "$(url)" "$dir/htdocs"
     check limits "$(url)"
-    [ "$mpm" != event ] || check curve "$(url)" "$dir/htdocs" # half a minute, mostly asleep
+    [ "$mpm" != event ] || check curve "$(url)" "$dir/htdocs" # half a minute and more, mostly asleep
     check_elsewhere
     check_silent
     check_load 3
