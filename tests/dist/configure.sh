@@ -14,8 +14,8 @@ configured() {
     name=$1
     shift
     mkdir "$tmp/$name"
-    (cd "$tmp/$name" && env CC="$CC" CFLAGS='-O1 -DUSER' "$@" "$srcdir/configure" --cache-file="$tmp/cache" \
-        >"$tmp/$name.out" 2>&1) || { wrong "$name fails"; tail -n 5 "$tmp/$name.out"; }
+    (cd "$tmp/$name" && env CC="$CC" CFLAGS='-O1 -DUSER' "$@" "$srcdir/configure" --disable-dependency-tracking \
+        --cache-file="$tmp/cache" >"$tmp/$name.out" 2>&1) || { wrong "$name fails"; tail -n 5 "$tmp/$name.out"; }
     grep -qx 'CFLAGS = -O1 -DUSER' "$tmp/$name/Makefile" || wrong "$name changes the user's CFLAGS"
 }
 says() { grep -qE "^ +$2 .*$3" "$tmp/$1.out" || wrong "$1 does not say of $2: $3"; }
@@ -67,7 +67,8 @@ tries() {
     cp "$tmp/compiler.cache" "$tmp/$name.cache"
     # shellcheck disable=SC2086  # words
     (cd "$tmp/$name" && env $known CC="$CC" CXX=false CPPFLAGS="-I$tmp/$machine/include" PKG_CONFIG_PATH= \
-        PKG_CONFIG_LIBDIR="$tmp/$machine/pc" "$srcdir/configure" --cache-file="$tmp/$name.cache" "$@" >"$tmp/$name.out" 2>&1)
+        PKG_CONFIG_LIBDIR="$tmp/$machine/pc" "$srcdir/configure" --disable-dependency-tracking \
+        --cache-file="$tmp/$name.cache" "$@" >"$tmp/$name.out" 2>&1)
 }
 has() { grep -qxF "$2" "$tmp/$1/config.status" "$tmp/$1/config.h"; }
 # What of a part shows in what configure wrote.

@@ -29,8 +29,9 @@ C
 with() {
     build=$tmp/$1 compiler=$2
     mkdir "$build"
-    (cd "$build" && "$srcdir/configure" -C --disable-probes --disable-shared CC="$compiler" CXX=false CFLAGS='-O0 -flto' \
-        PKG_CONFIG_LIBDIR=/nowhere ac_cv_path_APXS=no ac_cv_header_mimalloc_h=no) >"$tmp/log" 2>&1 ||
+    (cd "$build" && "$srcdir/configure" -C --disable-dependency-tracking --disable-probes --disable-shared \
+        CC="$compiler" CXX=false CFLAGS='-O0 -flto' PKG_CONFIG_LIBDIR=/nowhere \
+        ac_cv_path_APXS=no ac_cv_header_mimalloc_h=no) >"$tmp/log" 2>&1 ||
         { wrong "$1: configure"; tail -n 5 "$tmp/log"; return; }
     grep -q '^configure: -flto of CFLAGS is left out' "$tmp/log" || wrong "$1: configure does not say that it leaves -flto out"
     make -s -C "$build" -j2 libreap.la >"$tmp/log" 2>&1 || { wrong "$1: make"; tail -n 5 "$tmp/log"; return; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vcpu.h"
 
-#include "arena/arena.h"
+#include "arena/arena_internal.h"
 #include "heap/heap_internal.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
@@ -131,7 +131,7 @@ static void each_end(struct page *page, unsigned first, unsigned last, bool live
 static void look_for_growth(void)
 {
     static size_t held_most;
-    size_t peak = arena_held().peak;
+    size_t peak = arenas.peak; /* arena_held() would go through all that is kept, at each malloc */
     if (peak > held_most) vcpu_on_growth();
     held_most = peak;
 }
