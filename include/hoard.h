@@ -66,6 +66,12 @@ int hoard_trim(size_t keep);
  * purge_thread=0 nothing happens. Meant for programs that have threads. Threads: any. */
 void hoard_purge_when_idle(void);
 
+/* Has fn called once, by the thread whose allocation next leaves the fast path, and outside of the library's
+ * locks. fn may allocate and start threads; the library keeps errno. It is for work that the child of a fork
+ * puts off, since most children exec. There is one such function at a time, the last that was given; NULL
+ * takes it away. A forked child has none. Threads: any; also in functions of pthread_atfork. */
+void hoard_call_later(void (*fn)(void));
+
 struct hoard_stats {
     size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
@@ -84,6 +90,27 @@ struct hoard_stats {
 /* Fills in stats; approximate while other threads allocate. 0, or -1 and EINVAL for NULL. */
 int hoard_stats(struct hoard_stats *stats);
 
+/* Why the heaps have the path of hoard_stats, in a few words. They stay as long as the process. */
+const char *hoard_path_reason(void);
+
+/* All bytes that went back to the OS so far. The OS ever gave these and held_bytes. */
+size_t hoard_returned_bytes(void);
+
+/* A size class of blocks, as hoard_walk_classes shows it. */
+struct hoard_class {
+    size_t size;        /* bytes of a block */
+    size_t superblocks; /* of the class, on all heaps: 64 KiB each */
+    size_t empty;       /* superblocks without a live block */
+    size_t blocks;      /* for which the superblocks have room */
+    size_t used;        /* live blocks */
+    int has_chunks;     /* 1: the blocks are chunks of reaps; 0: memory of malloc and its kin */
+};
+
+/* Calls fn for each size class that has superblocks, the smallest first, and those of chunks behind the
+ * others. Stops when fn does not return 0, and returns its last result. Figures are approximate while other
+ * threads allocate. fn may allocate. */
+int hoard_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg);
+
 /* Writes the figures of hoard_stats, the options in force, and the reason for the path. */
 void hoard_report(FILE *out);
 
@@ -92,6 +119,7 @@ void hoard_report(FILE *out);
 #ifdef REAP_OPTIONAL
 #pragma weak hoard_free
 #pragma weak hoard_malloc
+#pragma weak hoard_call_later
 #pragma weak hoard_calloc
 #pragma weak hoard_realloc
 #pragma weak hoard_aligned_alloc
@@ -100,6 +128,9 @@ void hoard_report(FILE *out);
 #pragma weak hoard_trim
 #pragma weak hoard_stats
 #pragma weak hoard_report
+#pragma weak hoard_path_reason
+#pragma weak hoard_returned_bytes
+#pragma weak hoard_walk_classes
 #pragma weak hoard_purge_when_idle
 #endif
 

@@ -333,9 +333,15 @@ struct reap_view {
  * or returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and create and
  * destroy reaps, but for the survey's own. Other threads may do so too: a reap that is there all the time is
  * shown once, one that comes, goes or moves meanwhile perhaps not. Ages are known of reaps that were made
- * since the process listens (reapListen). */
+ * while the process has a clock (reapSetClock). */
 int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(2));
+
+/* The clock by which reapSurvey knows ages: reaps note its time when they are made. seconds are counted from
+ * any moment, 1 at least, and the program, or libreap-ask for it, makes this call each second; 0 stops the
+ * clock, and ages are unknown until it goes on. The child of a fork has the time of its parent. Threads: any.
+ * The call costs one store. */
+void reapSetClock(uint32_t seconds);
 
 /* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes, without
  * counting objects. It takes some thirty instructions a reap. Other threads may use, create and destroy the
@@ -346,33 +352,6 @@ size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
  * the object of its call, and no other, and must not allocate in this reap. fn must return. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1, 2));
-
-/* --- questions from outside ------------------------------------------------------------------ */
-
-/* Opens a Unix socket at which a thread of the library's answers questions (reap-ask(1)): trees of reaps, the
- * backend's memory, as text or JSON. address is a path, or "@name" for an abstract one; %p in it stands for
- * the process's number. REAP_OPTIONS=ask=ADDRESS does the same. Only processes with this one's effective
- * user, and root's, get answers. The process listens until it ends. If the address has %p, a forked child
- * listens by itself: at one of its first calls that need memory, or at once where the option has the
- * address; otherwise it does not listen. Where a path has a socket at which nobody listens, the new one
- * takes its place. Returns 0, also if the process listens at this address already; or -1 and sets errno:
- * EADDRINUSE, EEXIST (what is there is no socket), EBUSY (it listens at another address), EINVAL (no name),
- * ENAMETOOLONG (above 107 bytes), ENOMEM, or what socket, bind and pthread_create say. */
-int reapListen(const char *address) REAP_ATTRIBUTE(nonnull(1));
-
-/* Adds a question. For the line "NAME ARGUMENTS" from outside the library's thread calls fn, one call at a
- * time, which writes the answer to out; the client gets it once fn has returned. args has no white space at
- * its ends. fn must return, and must not wait for a thread that calls reapAnswer or exit. Its stack has the
- * size that the system gives any new thread (8 MiB as a rule). NULL for fn takes the question away, and
- * waits until fn does not run. A name has 1 to 63 printable ASCII characters without spaces. Questions may be
- * added before the process listens, and a forked child has them. 0; or -1 with ENOMEM, EEXIST (the name is
- * taken, or the library's own), EINVAL (no such name can be), or ENOENT (nothing to take away). */
-int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
-    REAP_ATTRIBUTE(nonnull(1));
-
-/* Writes the backend's memory as one JSON object, without a line's end: the figures of hoard_stats, size
- * classes, and what the OS gave and got back. reap-ask(1) has the members. */
-void reapBackendJson(FILE *out) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
@@ -497,11 +476,9 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapEntered
 #pragma weak reapSetLimit
 #pragma weak reapOnLimit
-#pragma weak reapAnswer
-#pragma weak reapBackendJson
 #pragma weak reapOnMisuse
 #pragma weak reapHeldBytes
-#pragma weak reapListen
+#pragma weak reapSetClock
 #pragma weak reapSurvey
 #pragma weak reapTrim
 #endif

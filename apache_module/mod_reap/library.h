@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library: the calls of libreap and libreap-apr that mod_reap makes, all weak.
+/* library: the calls of libreap, libreap-apr and libreap-ask that mod_reap makes.
  *
- * The module is linked to neither, so that it loads in any httpd. Where the libraries are preloaded, the
- * calls bind to them; elsewhere their addresses are NULL, and library_lacks() says what is missing.
+ * The module is linked to libreap-ask, and so to libreap. Calls of libreap-apr are weak, so that the module
+ * loads in any httpd: where that library is preloaded, they bind to it; elsewhere their addresses are NULL,
+ * and library_lacks() says what is missing. Calls of libreap are weak, too, since an older libreap may be
+ * preloaded.
  */
 #ifndef MOD_REAP_LIBRARY_H
 #define MOD_REAP_LIBRARY_H
@@ -14,6 +16,7 @@
 #include "apr_reap.h"
 #include "hoard.h"
 #include "reap.h"
+#include "reap_ask.h"
 
 /* NULL, or what is missing and how to preload it, in a few sentences. */
 const char *library_lacks(void);

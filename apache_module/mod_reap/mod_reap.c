@@ -10,8 +10,8 @@
  *     gather            one child asks all
  *     documents, page   the forms of the answer; status serves them
  *
- * The module is linked to neither libreap nor libreap-apr (library.h). Without ReapStatus and without a limit
- * its hooks return at once.
+ * The module is not linked to libreap-apr (library.h). Without ReapStatus and without a limit its hooks
+ * return at once.
  */
 #include "answer.h"
 #include "board.h"

@@ -88,8 +88,7 @@ static const struct option {
     size_t file_at;
 } table[] = {
     {"stats", AT(stats), NULL, NULL, 0, 1, 0,
-     "report at exit on standard error, or at the end of FILE (%p: process, *.json: JSON)",
-     AT(stats_file)},
+     "report at exit on standard error, or at the end of FILE (%p: process)", AT(stats_file)},
     {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses", 0},
     {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO,
      "locked: heaps have locks, no restartable sequences", 0},
@@ -105,7 +104,7 @@ static const struct option {
      "what the control group's limit means", 0},
     {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
     {"ask", AT(ask), NULL, is_address, 0, 0, 0,
-     "a socket for reap-ask: a path, or @NAME for an abstract one (%p: process)", 0},
+     "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap", 0},

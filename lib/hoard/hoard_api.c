@@ -49,6 +49,12 @@ EXPORT void hoard_purge_when_idle(void)
     purge_thread_ask();
 }
 
+EXPORT void hoard_call_later(void (*fn)(void))
+{
+    hoard_start();
+    hoard_start_later(fn);
+}
+
 EXPORT int hoard_stats(struct hoard_stats *stats)
 {
     if (stats == NULL) {
@@ -58,6 +64,20 @@ EXPORT int hoard_stats(struct hoard_stats *stats)
     hoard_start();
     usage_fill(stats);
     return 0;
+}
+
+EXPORT const char *hoard_path_reason(void)
+{
+    hoard_start();
+    return cpu.reason;
+}
+
+EXPORT size_t hoard_returned_bytes(void) { return arena_held().returned; }
+
+EXPORT int hoard_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg)
+{
+    hoard_start();
+    return usage_walk_classes(fn, arg);
 }
 
 EXPORT void hoard_report(FILE *out)

@@ -33,7 +33,8 @@ void reap_hooks_set(const struct reap_hooks *client)
 static _Atomic pid_t starter;            /* the process whose thread is in start */
 static _Atomic(const void *) starter_is; /* that thread, by the address of its lock_depth */
 static _Atomic bool started;
-static bool registered; /* the fork handlers */
+static bool registered;               /* the fork handlers */
+static _Atomic(void (*)(void)) later; /* what the next slow path calls; NULL: nothing */
 
 /* libc's lock of the list of streams, which is recursive. */
 void _IO_list_lock(void) __attribute__((weak));
@@ -90,12 +91,13 @@ static void fork_child(void)
 {
     registered = true;
     atomic_store(&started, true);
+    atomic_store(&later, NULL);
     user_memory_fork_child();
     arena_fork_child();
     heap_fork_child();
     streams_fork_child();
     if (reap_hooks != NULL) reap_hooks->fork_child();
-    service_fork_child();
+    purge_thread_fork_child();
 }
 
 /* It may run twice. */
@@ -137,9 +139,8 @@ static void register_handlers(void)
 static void start_late(void)
 {
     register_handlers();
-    service_register(&purge_thread);
-    service_begin();
-    if (!registered) atomic_store(&service_is_due, true);
+    purge_thread_begin();
+    if (!registered) atomic_store(&purge_thread_is_due, true);
     if (options.stats || options.leaks) report_keep_stderr();
     if (!options.stats) return;
     usage_file_start();
@@ -182,15 +183,24 @@ void hoard_start_late(void)
     if (!registered) start_late();
 }
 
-bool hoard_survives_fork(void) { return registered; }
+void hoard_start_later(void (*fn)(void))
+{
+    atomic_store(&later, fn);
+    if (fn != NULL) atomic_store(&purge_thread_is_due, true);
+}
 
-/* pthread_atfork may allocate. That call does not come here again, since service_is_due is false
+/* pthread_atfork may allocate. That call does not come here again, since purge_thread_is_due is false
  * meanwhile. */
 COLD void hoard_start_what_is_due(void)
 {
-    if (!registered && atomic_exchange(&service_is_due, false)) {
+    if (!registered && atomic_exchange(&purge_thread_is_due, false)) {
         register_handlers();
-        atomic_store(&service_is_due, true);
+        atomic_store(&purge_thread_is_due, true);
     }
-    if (registered) service_start_due();
+    if (!registered) return;
+    purge_thread_start_due();
+    int saved = errno;
+    void (*fn)(void) = atomic_exchange(&later, NULL);
+    if (fn != NULL) fn();
+    errno = saved;
 }

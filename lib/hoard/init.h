@@ -3,7 +3,7 @@
  *
  *     the first slow path of any thread    options, size classes, ids, topology, policies, locks
  *     once libc is up                      fork handlers, the report at exit
- *     the next slow path after a fork      the library's threads, in the child
+ *     the next slow path after a fork      the purge thread, in the child
  *
  * Threads: any. If another thread of the parent was just starting at the fork, the child starts by itself.
  */
@@ -11,7 +11,7 @@
 #define INIT_H
 
 #include "base/base.h"
-#include "hoard/service.h"
+#include "hoard/purge_thread.h"
 
 /* Starts the allocator, once; every slow path calls it. */
 void hoard_start(void);
@@ -19,15 +19,15 @@ void hoard_start(void);
 /* Registers the fork handlers and the report at exit, which need a started libc. Once; any time later. */
 void hoard_start_late(void);
 
-/* True if the fork handlers are registered. */
-bool hoard_survives_fork(void);
+/* The next slow path calls fn, once; NULL: nothing. In the child of a fork nothing is left to call. */
+void hoard_start_later(void (*fn)(void));
 
-/* Registers the fork handlers, if libc had no memory for them before, and starts the services that are due.
- * The first slow path for any kind of memory calls it. */
+/* Registers the fork handlers, if libc had no memory for them before, and does what else is due:
+ * starts the purge thread, calls a function. The first slow path for any kind of memory calls it. */
 void hoard_start_what_is_due(void);
 static inline void hoard_start_due(void)
 {
-    if (UNLIKELY(atomic_load_explicit(&service_is_due, memory_order_relaxed))) hoard_start_what_is_due();
+    if (UNLIKELY(atomic_load_explicit(&purge_thread_is_due, memory_order_relaxed))) hoard_start_what_is_due();
 }
 
 #endif

@@ -3,9 +3,20 @@
 
 #include "arena/arena.h"
 #include "base/options.h"
+#include "base/report.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
+
+enum { STACK = 64 * KIB, LARGE_STACK = 8 * MIB };
+
+_Atomic bool purge_thread_is_due;
+
+static _Atomic bool begun, asked, is_due;
+
+/* --- the thread ------------------------------------------------------------------------------ */
 
 static void sleep_ms(unsigned ms)
 {
@@ -25,25 +36,71 @@ static void *purge(void *unused)
     return NULL;
 }
 
-static _Atomic bool asked;
-
-static bool is_wanted(void)
+/* Creates it on a small stack, or on a larger one if the program's thread-local storage does not leave enough
+ * of that. 0, or an error number. */
+static int create(pthread_t *thread)
 {
-    return options.purge_thread == PURGE_THREAD_ALWAYS ||
-           (options.purge_thread == PURGE_THREAD_AUTO && asked);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    int error = pthread_create(thread, &attributes, purge, NULL);
+    if (error == EINVAL) {
+        pthread_attr_setstacksize(&attributes, LARGE_STACK);
+        error = pthread_create(thread, &attributes, purge, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return error;
 }
 
-/* Most children exec at once, and need no thread that the parent asked for. */
-static void in_forked_child(void) { atomic_store(&asked, false); }
+static void start(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = create(&thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_setname_np(thread, "reap-purge");
+    else
+        report_line("REAP_OPTIONS: no thread reap-purge: error %u of pthread_create", (unsigned)error);
+}
 
-struct service purge_thread = {.name = "reap-purge",
-                               .stack = 64 * KIB,
-                               .run = purge,
-                               .is_wanted = is_wanted,
-                               .in_forked_child = in_forked_child};
+/* --- when it starts -------------------------------------------------------------------------- */
+
+static void look(void)
+{
+    unsigned option = options.purge_thread;
+    if (!begun || !(option == PURGE_THREAD_ALWAYS || (option == PURGE_THREAD_AUTO && asked))) return;
+    atomic_store(&is_due, true);
+    atomic_store(&purge_thread_is_due, true);
+}
+
+void purge_thread_begin(void)
+{
+    atomic_store(&begun, true);
+    look();
+}
 
 void purge_thread_ask(void)
 {
-    if (options.purge_thread != PURGE_THREAD_AUTO) return;
-    if (!atomic_exchange(&asked, true)) service_ask(&purge_thread);
+    if (!atomic_exchange(&asked, true)) look();
+}
+
+void purge_thread_fork_child(void)
+{
+    atomic_store(&purge_thread_is_due, false);
+    atomic_store(&is_due, false);
+    atomic_store(&asked, false);
+    look();
+}
+
+/* pthread_create allocates, and may come here again: by then nothing is due any more. */
+COLD void purge_thread_start_due(void)
+{
+    if (!atomic_exchange(&purge_thread_is_due, false) || !atomic_exchange(&is_due, false)) return;
+    int saved = errno;
+    start();
+    errno = saved;
 }

@@ -73,19 +73,14 @@ void usage_lines(void (*line)(const char *text, void *to), void *to)
     line(text, to);
 }
 
-/* --- JSON ------------------------------------------------------------------------------------ */
+/* --- size classes ---------------------------------------------------------------------------- */
 
-/* The superblocks of a class. */
-struct class_usage {
-    size_t superblocks, empty, blocks, used;
-};
-
-static void count_superblocks(struct arena *arena, struct class_usage classes[CLASSES])
+static void count_superblocks(struct arena *arena, struct hoard_class classes[CLASSES])
 {
     for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
         const struct superblock *slot = &arena->slots[i];
         if (slot->kind != SLOT_BLOCKS && slot->kind != SLOT_CHUNKS) continue;
-        struct class_usage *class = &classes[slot->class % CLASSES];
+        struct hoard_class *class = &classes[slot->class % CLASSES];
         unsigned used = superblock_live(slot);
         class->superblocks++;
         class->empty += used == 0;
@@ -94,46 +89,21 @@ static void count_superblocks(struct arena *arena, struct class_usage classes[CL
     }
 }
 
-static void put_classes(const struct json *json)
+int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg)
 {
-    struct class_usage classes[CLASSES] = {{0}};
-    const char *comma = "";
+    struct hoard_class classes[CLASSES] = {{0}};
+    int result = 0;
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
         if (arena->base != NULL) count_superblocks(arena, classes);
-    json_put(json, "[");
-    for (unsigned i = 1; i < CLASSES; i++) {
-        const struct class_usage *class = &classes[i];
-        if (class->superblocks == 0) continue;
-        json_put(json, "%s{\"size\": %zu, \"chunks\": %s, \"superblocks\": %zu, \"empty\": %zu, ", comma,
-                 (size_t)sizeclasses[i].size, i >= CLASS_CHUNK ? "true" : "false", class->superblocks,
-                 class->empty);
-        json_put(json, "\"blocks\": %zu, \"used\": %zu}", class->blocks, class->used);
-        comma = ", ";
+    for (unsigned i = 1; i < CLASSES && result == 0; i++) {
+        classes[i].size = sizeclasses[i].size;
+        classes[i].has_chunks = i >= CLASS_CHUNK;
+        if (classes[i].superblocks != 0) result = fn(&classes[i], arg);
     }
-    json_put(json, "]");
+    return result;
 }
 
-void usage_json(const struct json *json)
-{
-    struct hoard_stats s;
-    usage_fill(&s);
-    json_put(json, "\"path\": ");
-    json_string(json, s.path, SIZE_MAX);
-    json_put(json, ", \"reason\": ");
-    json_string(json, cpu.reason, 400);
-    json_put(json, ", \"live_bytes\": %zu, \"large_bytes\": %zu, \"held_bytes\": %zu, ", s.live_bytes,
-             s.large_bytes, s.held_bytes);
-    json_put(json, "\"peak_held_bytes\": %zu, \"heaps\": %zu, \"superblocks\": %zu, ", s.peak_held_bytes,
-             s.heaps, s.superblocks);
-    json_put(json, "\"global_superblocks\": %zu, \"slow_mallocs\": %llu, \"slow_frees\": %llu, ",
-             s.global_superblocks, (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees);
-    json_put(json, "\"remote_frees\": %llu, \"transfers\": %llu, \"classes\": ",
-             (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
-    put_classes(json);
-    struct arena_held held = arena_held();
-    json_put(json, ", \"os_given_bytes\": %zu, \"os_returned_bytes\": %zu", held.now + held.returned,
-             held.returned);
-}
+/* --- the report ------------------------------------------------------------------------------ */
 
 static void to_stream(const char *text, void *out) { fprintf(out, "reap: %s\n", text); }
 

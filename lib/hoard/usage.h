@@ -6,7 +6,6 @@
 #ifndef USAGE_H
 #define USAGE_H
 
-#include "base/json.h"
 #include "hoard.h"
 
 #include <stdbool.h>
@@ -20,15 +19,13 @@ void usage_report(FILE *out);
 /* Calls `line` with each line of that report, and with `to`. */
 void usage_lines(void (*line)(const char *text, void *to), void *to);
 
-/* Writes the members of a JSON object: all of struct hoard_stats, the reason for the path, the size classes,
- * and what the OS gave and got back. */
-void usage_json(const struct json *json);
+/* As hoard_walk_classes. */
+int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg);
 
 /* usage_file.c. stats=FILE: copies the file's name at start, since the program may change its environment. */
 void usage_file_start(void);
 
-/* At exit: adds the report's lines to that file, or a line of JSON if its name ends in .json. False: the
- * options name no file. */
+/* At exit: adds the report's lines to that file. False: the options name no file. */
 bool usage_file_write(void);
 
 #endif

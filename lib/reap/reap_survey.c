@@ -278,3 +278,5 @@ int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg)
     struct surveyor surveyor = {fn, arg};
     return survey(handle, "reapSurvey", show, &surveyor);
 }
+
+void reapSetClock(uint32_t seconds) { atomic_store_explicit(&reap_seconds, seconds, memory_order_relaxed); }

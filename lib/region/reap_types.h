@@ -290,7 +290,7 @@ static inline bool reap_is_large(const struct reap *reap, size_t size)
 /* True if each object takes a slow path, for a sanitizer or guarded.h. Set before the first reap is made. */
 extern HIDDEN bool reap_instrumented;
 
-/* Seconds, while the process listens for questions (lib/ask/); 0 before. Reaps note it, for their ages. */
+/* The time of reapSetClock in seconds; 0: there is none. Reaps note it, for their ages. */
 extern HIDDEN _Atomic(uint32_t) reap_seconds;
 
 /* --- addresses ------------------------------------------------------------------------------- */

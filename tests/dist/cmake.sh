@@ -27,6 +27,18 @@ int main(void)
     return 0;
 }
 C
+cat >"$tmp/project/asked.c" <<'C'
+#include <reap.h>
+#include <reap_ask.h>
+int main(void)
+{
+    void *reap;
+    reapCreate(&reap, NULL);
+    printf("client %d\n", reapListen("@reap.%p") == 0 ? 7 : 0);
+    reapDestroy(&reap);
+    return 0;
+}
+C
 cat >"$tmp/project/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.13)
 project(example C)
@@ -35,6 +47,8 @@ foreach(part reap static malloc)
     add_executable(by_${part} example.c)
     target_link_libraries(by_${part} PRIVATE reap::${part})
 endforeach()
+add_executable(by_ask asked.c)
+target_link_libraries(by_ask PRIVATE reap::ask)
 find_package(PkgConfig)
 if(TARGET reap::apr AND PKG_CONFIG_FOUND)
     pkg_check_modules(apr REQUIRED IMPORTED_TARGET apr-1)
@@ -51,9 +65,9 @@ configured() {
 }
 # builds NAME LIBDIR: the programs answer, of the libraries in LIBDIR
 builds() {
-    configured "$1" -Dreap_DIR="$2/cmake/reap" -DASK_VERSION="$version" "-DASK_PARTS=reap;static;malloc" &&
+    configured "$1" -Dreap_DIR="$2/cmake/reap" -DASK_VERSION="$version" "-DASK_PARTS=reap;static;malloc;ask" &&
         cmake --build "$tmp/$1" >>"$tmp/$1.log" 2>&1 || { wrong "$1 does not build"; tail -n 20 "$tmp/$1.log"; return; }
-    for part in reap static malloc apr; do
+    for part in reap static malloc ask apr; do
         [ -e "$tmp/$1/by_$part" ] || { [ $part = apr ] && continue; wrong "$1: no by_$part"; }
         answer=$("$tmp/$1/by_$part")
         [ "$answer" = "client 7" ] || wrong "$1: by_$part answers '$answer'"

@@ -12,6 +12,7 @@ wrong() { echo "wrong: $*"; cat "$tmp/said"; bad=1; }
 cat >"$tmp/calls.c" <<'END'
 #include <hoard.h>
 #include <reap.h>
+#include <reap_ask.h>
 int main(void)
 {
     void *reap;

@@ -11,7 +11,8 @@ PKG_CONFIG_LIBDIR=$tmp/root$prefix/lib/pkgconfig
 export PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
 lib=$tmp/root$prefix/lib
 
-for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so lib/libreap-malloc.so.0 include/reap.h include/reap.hpp include/hoard.h \
+for file in lib/libreap.so lib/libreap.so.0 lib/libreap.a lib/libreap-malloc.so lib/libreap-malloc.so.0 lib/libreap-ask.so \
+    lib/libreap-ask.so.0 lib/libreap-ask.a bin/reap-ask include/reap.h include/reap_ask.h include/reap.hpp include/hoard.h \
     share/man/man7/reap.7 share/reap/reap-gdb.py; do
     [ -e "$tmp/root$prefix/$file" ] || wrong "$file is not installed"
 done
@@ -56,9 +57,11 @@ else
     echo "skipped: no gdb with Python: its commands"
 fi
 
-# The archive brings no names but the calls.
-others=$(nm -g --defined-only "$lib/libreap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(reap[A-Z]|hoard_)[A-Za-z_]*$')
-[ -z "$others" ] || wrong "libreap.a defines" $others
+# The archives bring no names but the calls.
+for archive in libreap.a libreap-ask.a; do
+    others=$(nm -g --defined-only "$lib/$archive" | awk 'NF == 3 { print $3 }' | grep -vE '^(reap[A-Z]|hoard_)[A-Za-z_]*$')
+    [ -z "$others" ] || wrong "$archive defines" $others
+done
 
 # The example is what the README shows.
 sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/example.c"
@@ -81,6 +84,41 @@ strict='-Wall -Wextra -pedantic -Werror'
     sed 's/= reap\([MP]\)/= (char *) reap\1/' "$tmp/example.c" >"$tmp/example.cc"
     [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
         try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
+}
+# A program that can be asked: with the shared libraries, with both archives.
+cat >"$tmp/asked.c" <<'C'
+#include <reap_ask.h>
+#include <stdio.h>
+#include <unistd.h>
+static void tell(FILE *out, const char *args, void *arg) { fprintf(out, "client %s%s\n", args, (const char *)arg); }
+int main(void)
+{
+    static char none[] = "";
+    char byte;
+    if (reapAnswer("who", tell, none) != 0 || reapListen("@reap.%p") != 0) return 1;
+    printf("%d\n", (int)getpid());
+    fflush(stdout);
+    return read(0, &byte, 1) != 0;
+}
+C
+try_asked() {
+    name=$1
+    shift
+    "$@" -o "$tmp/$name" >"$tmp/log" 2>&1 || { wrong "$name: $*"; cat "$tmp/log"; return; }
+    mkfifo "$tmp/$name.in" "$tmp/$name.out"
+    LD_LIBRARY_PATH=$lib "$tmp/$name" <"$tmp/$name.in" >"$tmp/$name.out" &
+    exec 7>"$tmp/$name.in"
+    read -r pid <"$tmp/$name.out"
+    answer=$("$tmp/root$prefix/bin/reap-ask" "$pid" who 7)
+    exec 7>&-
+    wait
+    [ "$answer" = "client 7" ] || wrong "$name answers reap-ask '$answer'"
+}
+# shellcheck disable=SC2046,SC2086
+{
+    try_asked asked $CC $strict "$tmp/asked.c" $(pkg-config --cflags --libs reap-ask)
+    try_asked asked_malloc $CC $strict "$tmp/asked.c" $(pkg-config --cflags --libs reap-malloc reap-ask)
+    try_asked asked_static $CC -static $strict "$tmp/asked.c" $(pkg-config --static --cflags --libs reap-ask)
 }
 # With APR: reap-apr's flags and libapr's own, which are not below our root.
 if [ -e "$lib/libreap-apr.so" ]; then
@@ -118,7 +156,7 @@ for example in http_server huge_pages phases sandbox; do
         { wrong "$example: $lines"; cat "$tmp/log"; }
 done
 # A header stands alone.
-for header in reap.h hoard.h; do
+for header in reap.h hoard.h reap_ask.h; do
     # shellcheck disable=SC2086,SC2046
     echo "#include <$header>" | $CC $strict -fsyntax-only -x c $(pkg-config --cflags reap) - ||
         wrong "$header does not compile alone"

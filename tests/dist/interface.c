@@ -6,6 +6,7 @@
 #include "support/expect.h"
 #include "hoard.h"
 #include "reap.h"
+#include "reap_ask.h"
 
 /* --- the thesis (6.3) ------------------------------------------------------------------------ */
 
@@ -43,6 +44,8 @@ int reapSetLimit(void **reap, size_t bytes);
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg);
 int reapStats(void **reap, struct reap_stats *stats);
 void reapReport(void **reap, FILE *out);
+int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg);
+void reapSetClock(uint32_t seconds);
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg);
 int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg);
 int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg);
@@ -58,6 +61,10 @@ void *reapEntered(void);
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options);
 const char *reapVersion(void);
 
+int reapListen(const char *address);
+int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg);
+void reapBackendJson(FILE *out);
+
 void *hoard_malloc(size_t size);
 void hoard_free(void *block);
 void *hoard_calloc(size_t n, size_t size);
@@ -67,7 +74,11 @@ int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 size_t hoard_usable_size(const void *block);
 int hoard_trim(size_t keep);
 void hoard_purge_when_idle(void);
+void hoard_call_later(void (*fn)(void));
 int hoard_stats(struct hoard_stats *stats);
+const char *hoard_path_reason(void);
+size_t hoard_returned_bytes(void);
+int hoard_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg);
 void hoard_report(FILE *out);
 
 /* On machines with pointers of 8 bytes, and there are no others. */
@@ -77,6 +88,7 @@ _Static_assert(sizeof(reap_builder) == 24, "grows only with a new soname");
 _Static_assert(sizeof(reap_mark) == 48, "grows only with a new soname");
 _Static_assert(sizeof(struct reap_front) == 32, "is compiled into programs");
 _Static_assert(sizeof(struct hoard_stats) == 96, "grows only with a new soname");
+_Static_assert(sizeof(struct hoard_class) == 48, "grows only with a new soname");
 
 /* --- figure 6.1 ------------------------------------------------------------------------------ */
 

@@ -10,9 +10,9 @@ trap 'rm -rf "$tmp"' EXIT
 bad=0
 wrong() { echo "wrong: $*"; bad=1; }
 
-# Names that the public headers declare: a function's name is followed by its parameters.
+# Names that public headers declare: a function's name is followed by its parameters.
 declared() {
-    sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' -e 's|//.*||' "$srcdir/include/reap.h" "$srcdir/include/hoard.h" |
+    (cd "$srcdir/include" && sed -e 's|/\*.*\*/||' -e '/\/\*/,/\*\//d' -e 's|//.*||' "$@") |
         grep -oE '\b(reap[A-Z][A-Za-z]*|hoard_[a-z_]+)\(' | tr -d '(' | sort -u
 }
 exported() { nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | sort -u; }
@@ -26,7 +26,7 @@ same() {
     fi
 }
 
-declared >"$tmp/api"
+declared reap.h hoard.h >"$tmp/api"
 [ "$(wc -l <"$tmp/api")" -gt 20 ] || wrong "the headers could not be read"
 
 sed 's/$/@@REAP_1/' "$tmp/api" >"$tmp/promised"
@@ -37,6 +37,10 @@ listed "$srcdir/lib/libreap-malloc.map" | sort -u - "$tmp/api" >"$tmp/promised"
 exported "$libs/libreap-malloc.so" >"$tmp/exported"
 same libreap-malloc.so "$tmp/promised" "$tmp/exported"
 
+declared reap_ask.h | sed 's/$/@@REAP_ASK_1/' >"$tmp/promised"
+exported "$libs/libreap-ask.so" >"$tmp/exported"
+same libreap-ask.so "$tmp/promised" "$tmp/exported"
+
 # Debian's packages name each call, and the version in which it came.
 packaged() { # PACKAGE LIBRARY VERSION-NODE
     sed -n "s/^ \([A-Za-z_0-9]*@$3\) [0-9.]*\$/\1/p" "$srcdir/debian/$1.symbols" | grep -vx "$3@$3" | sort -u >"$tmp/promised"
@@ -45,6 +49,7 @@ packaged() { # PACKAGE LIBRARY VERSION-NODE
 }
 packaged libreap0 libreap REAP_1
 packaged libreap-malloc0 libreap-malloc Base
+packaged libreap-ask0 libreap-ask REAP_ASK_1
 [ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr0 libreap-apr Base
 
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
@@ -117,37 +122,16 @@ pthread_create
 pthread_setname_np
 pthread_sigmask
 sigfillset
-# a socket for questions, and the thread that answers them: it allocates as a thread of the program's would, and its
-# cancellation points are nobody's. Other threads come to some in reapListen and reapAnswer, with cancellation off
-accept4
-bind
-connect
-fchmod
-fclose
-fopencookie
-fwrite
+# whose link a file's name is; no cancellation points
 geteuid
-getsockopt
-link
-listen
 lstat
-poll
-pthread_mutex_lock
-qsort
-recv
-rename
-send
-shutdown
-snprintf
-socket
-stat
-unlink
 # the end
 __assert_fail
 abort
 __stack_chk_fail
 # reports to a stream of the program's: no lock is held, or cancellation is off
 fprintf
+fwrite
 pthread_setcancelstate
 vsnprintf
 # with bypass=1 a reap's objects are malloc's, and only then
@@ -177,13 +161,18 @@ for name in libreap libreap-malloc; do
     others=$(comm -23 "$tmp/needed" "$tmp/may" | tr '\n' ' ')
     [ -z "$others" ] || wrong "$name calls what the list of its libc symbols has not: $others"
 done
+# What answers from outside stands on the public calls, of whichever library comes first, and stays.
+needed=$(readelf -dW "$libs/libreap-ask.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort | tr '\n' ' ')
+[ "$needed" = "libc.so.6 libreap.so.0 " ] || wrong "libreap-ask needs $needed"
+readelf -lW "$libs/libreap-ask.so" | grep -q '^ *TLS' && wrong "libreap-ask has thread-local storage"
+readelf -dW "$libs/libreap-ask.so" | grep -q 'FLAGS_1.*NODELETE' || wrong "libreap-ask is not -z nodelete"
 readelf -dW "$libs/libreap-malloc.so" | grep -q 'FLAGS_1.*INITFIRST' || wrong "libreap-malloc is not -z initfirst"
-for library in libreap libreap-malloc libreap-apr; do
+for library in libreap libreap-malloc libreap-ask libreap-apr; do
     [ -e "$libs/$library.so" ] || { [ $library = libreap-apr ] && continue; }
     readelf -dW "$libs/$library.so" | grep -qF "[$library.so.0]" || wrong "$library's soname is not $library.so.0"
 done
 # What a map exports it names, so that no name of the inside gets out by looking like a call.
-for map in lib/libreap.map lib/libreap-malloc.map apache_module/libreap-apr/libreap-apr.map; do
+for map in lib/libreap.map lib/libreap-malloc.map ask/libreap-ask.map apache_module/libreap-apr/libreap-apr.map; do
     sed '/local:/,$d; s/#.*//; s,/\*.*\*/,,' "$srcdir/$map" | grep '[*?[]' && wrong "$map exports by a pattern"
 done
 readelf -VW "$libs/libreap-malloc.so" | grep -q "Version definition" && wrong "libreap-malloc defines a version node"

@@ -29,10 +29,11 @@ documented() {
 }
 topics=
 documented reap.h 'reap[A-Z][A-Za-z]*' 30
+documented reap_ask.h 'reap[A-Z][A-Za-z]*' 3
 documented hoard.h 'hoard_[a-z_]+' 10 hoard.3
 documented apr_reap.h 'apr_(pfree|prealloc|pool_reap|reap_)[a-z_]*' 5 libreap-apr.7
 
-# The pages of reap.h are by topic: each is complete, and reap.7 lists it.
+# The pages of reap.h and reap_ask.h are by topic: each is complete, and reap.7 lists it.
 # shellcheck disable=SC2086  # words
 topics=$(printf '%s\n' $topics REAP_SHARED.3 | sort -u)
 [ "$(echo "$topics" | wc -l)" -ge 10 ] || wrong "the pages of reap.h could not be read"
@@ -98,8 +99,8 @@ built_as() {
     shift
     rm -f "$tmp/example"
     # shellcheck disable=SC2068  # compilers may carry flags
-    $@ -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.$language" -o "$tmp/example" "$libs/libreap.so" \
-        -Wl,-rpath,"$(cd "$libs" && pwd)"
+    $@ -Wall -Wextra -Werror -I"$srcdir/include" "$tmp/example.$language" -o "$tmp/example" "$libs/libreap-ask.so" \
+        "$libs/libreap.so" -Wl,-rpath,"$(cd "$libs" && pwd)"
 }
 says() { [ "$(grep -c "$1" "$tmp/said")" = "$2" ] || wrong "$name does not say $1 $2 times"; }
 
@@ -121,7 +122,7 @@ says 'chunks' 1
 programs=0
 for page in $topics; do
     sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/$page" | example_of | sed 's/\\-/-/g' >"$tmp/example.c"
-    grep -q '^#include <reap.h>' "$tmp/example.c" || continue
+    grep -q '^#include <reap\(_ask\)*\.h>' "$tmp/example.c" || continue
     run_example "$page" built_as c "${CC:-cc}" </dev/null
     programs=$((programs + 1))
 done

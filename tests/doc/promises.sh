@@ -18,9 +18,15 @@ for package in $packages; do
     echo "$told" | grep -qx -- "$package" || wrong "README.md, Packages, does not name $package"
 done
 
-# The packages of ours that a package's files are linked to: libreap-apr is linked to libreap, and dpkg-shlibdeps sees it.
-needed_by() { case $1 in libreap-apr0) echo libreap0 ;; esac; }
+# The packages of ours that a package's files are linked to: dpkg-shlibdeps sees it.
+needed_by() {
+    case $1 in
+        libreap-apr0 | libreap-ask0) echo libreap0 ;;
+        libapache2-mod-reap) echo libreap-ask0 ;;
+    esac
+}
 grep -q '^libreap_apr_la_LIBADD = libreap\.la' apache_module/apache.am || wrong "libreap-apr is linked to other libraries"
+grep -q '^apache_module_mod_reap_la_LIBADD = libreap-ask\.la$' apache_module/apache.am || wrong "mod_reap is linked to other libraries"
 for document in README.md doc/deploying.md; do
     line=$(grep -E '^ +apt install .*libreap' "$document")
     [ -n "$line" ] || wrong "$document does not say what to install"

@@ -11,6 +11,7 @@
 
 #ifdef REAPS
 #include "reap.h"
+#include "reap_ask.h"
 
 static void count(FILE *out, const char *args, void *arg) { fprintf(out, "%s %d\n", args, ++*(int *)arg); }
 

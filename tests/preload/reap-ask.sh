@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Running processes are asked from outside: with libreap-malloc preloaded to programs that know nothing of it, with
-# libreap, after fork and exec, by this user, by another one and by root. What reap-ask says where it gets no answer.
+# Running processes are asked from outside: with libreap-malloc and libreap-ask preloaded to programs that know nothing
+# of them, with libreap, after fork and exec, by this user, by another one and by root. What reap-ask says where it gets no answer.
 # The JSON is JSON, and agrees with the totals.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
-ask=$(realpath "${top_builddir:-.}/tools/reap-ask")
+ask=$(realpath "${top_builddir:-.}/ask/reap-ask")
+library=$(realpath "${top_builddir:-.}/.libs/libreap-ask.so")
 programs=$(realpath "${top_builddir:-.}/tests/preload")
 
 bad=0
@@ -52,7 +53,7 @@ says() {
 # --- any program ------------------------------------------------------------------------------
 for path in $paths; do
     options=ask=@reap.%p$(options_of "$path" | sed 's/^./,&/')
-    start 3 asked env LD_PRELOAD="$preload" "$programs/asked" 2
+    start 3 asked env LD_PRELOAD="$preload $library" "$programs/asked" 2
     for process in $(cat "$tmp/asked"); do
         answers "$process"
         "$ask" "$process" json >"$tmp/json" || wrong "$path: no JSON"
@@ -66,7 +67,7 @@ for path in $paths; do
     [ ! -s "$tmp/asked.err" ] || { wrong "$path: it writes to standard error"; cat "$tmp/asked.err"; }
 done
 options=ask=@reap.%p
-start 1 shell env LD_PRELOAD="$preload" sh -c 'x=$(date); echo $$; read x; exec sleep 30'
+start 1 shell env LD_PRELOAD="$preload $library" sh -c 'x=$(date); echo $$; read x; exec sleep 30'
 answers "$pid"
 echo go >&9
 tries=0
@@ -120,8 +121,8 @@ fi
 # --- addresses --------------------------------------------------------------------------------
 says 1 "there is no process 999999999" "$ask" 999999999 tree
 says 1 "nobody listens at $tmp/none" "$ask" "$tmp/none" tree
-says 1 "process $$ does not listen at @reap.$$: it must have libreap, libreap-malloc or libreap-apr, and have been started \
-with REAP_OPTIONS=ask=@reap.%p in its environment, or have called reapListen(\"@reap.%p\")" "$ask" $$ tree
+says 1 "process $$ does not listen at @reap.$$: it must have libreap-ask (preloaded, linked, or with \
+mod_reap), and have been started with REAP_OPTIONS=ask=@reap.%p in its environment, or have called reapListen(\"@reap.%p\")" "$ask" $$ tree
 says 1 "the address is too long" "$ask" "$(printf '%0200d' 0 | tr 0 x)" tree
 says 2 "an address has a name" "$ask" "" tree
 says 2 "an address has a name" "$ask" @ tree

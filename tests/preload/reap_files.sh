@@ -5,7 +5,7 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
 program=$(realpath "${top_builddir:-.}/tests/preload/asked_reaps")
-ask=$(realpath "${top_builddir:-.}/tools/reap-ask")
+ask=$(realpath "${top_builddir:-.}/ask/reap-ask")
 other=65534
 bad=0
 wrong() { echo "wrong: $row $option: $*"; bad=1; }
@@ -75,26 +75,25 @@ not_read="it is a socket, or a pipe without a reader"
 # write there; '': nothing; =LINE: another line), and what ask= says (+: it listens there; -: not tried).
 row() {
     row=$1 plain=$2 writes=$3 asks=$4
-    for option in stats stats.json trace; do
+    for option in stats trace; do
         case $option in
-            stats) suffix= names=stats verb=written what='^reap: live ' ;;
-            stats.json) suffix=.json names=stats verb=written what='"process"' ;;
-            trace) suffix= names=trace verb=opened what=' create 0x' ;;
+            stats) verb=written what='^reap: live ' ;;
+            trace) verb=opened what=' create 0x' ;;
         esac
-        place "$suffix" || continue
+        place
         make_at "$row"
-        run_option "$names=$at"
+        run_option "$option=$at"
         case $writes in
             +) expect '' && holds "$what" ;;
             '') expect '' ;;
             =*) expect "${writes#=}" ;;
-            *) expect "REAP_OPTIONS: $names=$at cannot be $verb: $writes" && untouched ;;
+            *) expect "REAP_OPTIONS: $option=$at cannot be $verb: $writes" && untouched ;;
         esac
         unmake
     done
     [ "$asks" != - ] || return
     option=ask
-    place ''
+    place
     make_at "$row"
     run_ask "ask=$at"
     case $asks in
@@ -107,10 +106,10 @@ row() {
     esac
     unmake
 }
-# Sets $name, in the room, and $at. False for a name outside that cannot have this suffix.
+# Sets $name, in the room, and $at.
 place() {
-    name=$plain$1 at=$room/$plain$1
-    case $plain in /*) at=$plain && [ -z "$1" ] ;; esac
+    name=$plain at=$room/$plain
+    case $plain in /*) at=$plain ;; esac
 }
 
 there="File exists"

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "region/reap_types.h"
+#include "reap_ask.h"
 #include "support/check_reap.h"
 
 /* --- a client -------------------------------------------------------------------------------- */

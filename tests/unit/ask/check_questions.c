@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ask/json.h"
+#include "ask/process.h"
 #include "ask/questions.h"
 #include "ask/text.h"
+#include "reap_ask.h"
 #include "support/check_reap.h"
 
 /* What the library answers. To be freed. */
@@ -339,6 +342,55 @@ START_TEST(the_backend_adds_up)
 }
 END_TEST
 
+/* --- JSON and names -------------------------------------------------------------------------- */
+
+static void assert_string(const char *text, size_t size, const char *expected)
+{
+    char *written;
+    size_t length;
+    FILE *out = open_memstream(&written, &length);
+    json_string(out, text, size);
+    fclose(out);
+    ck_assert_str_eq(written, expected);
+    free(written);
+}
+
+START_TEST(json_strings)
+{
+    assert_string("", SIZE_MAX, "\"\"");
+    assert_string("plain", SIZE_MAX, "\"plain\"");
+    assert_string("plain", 2, "\"pl\"");
+    assert_string("\"\\/", SIZE_MAX, "\"\\\"\\\\/\"");
+    assert_string("\n\x01\x7f\x1f", SIZE_MAX, "\"\\u000a\\u0001\\u007f\\u001f\"");
+    /* two, three and four bytes: kept */
+    assert_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", SIZE_MAX,
+                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    /* cut, alone, too long, a surrogate, beyond the last: Latin-1 */
+    assert_string("\xc3\xa9", 1, "\"\\u00c3\"");
+    assert_string("\xa9x", SIZE_MAX, "\"\\u00a9x\"");
+    assert_string("\xe2\x82", SIZE_MAX, "\"\\u00e2\\u0082\"");
+    assert_string("\xc0\xaf", SIZE_MAX, "\"\\u00c0\\u00af\"");
+    assert_string("\xe0\x80\x80", SIZE_MAX, "\"\\u00e0\\u0080\\u0080\"");
+    assert_string("\xed\xa0\x80", SIZE_MAX, "\"\\u00ed\\u00a0\\u0080\"");
+    assert_string("\xf4\x90\x80\x80", SIZE_MAX, "\"\\u00f4\\u0090\\u0080\\u0080\"");
+    assert_string("\xff", SIZE_MAX, "\"\\u00ff\"");
+}
+END_TEST
+
+START_TEST(addresses_have_the_processs_number)
+{
+    char name[64], expected[64];
+    snprintf(expected, sizeof expected, "/a.%d.%%x%d%%", (int)getpid(), (int)getpid());
+    ck_assert(process_address("/a.%p.%x%p%", name, sizeof name));
+    ck_assert_str_eq(name, expected);
+    ck_assert(process_address("plain", name, 6));
+    ck_assert_str_eq(name, "plain");
+    ck_assert(!process_address("plain", name, 5));
+    ck_assert(!process_address("%p%p%p%p", name, 4));
+    ck_assert(process_address("", name, 1));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("questions");
@@ -354,5 +406,7 @@ int main(void)
     tcase_add_test(tests, trees_tags_and_json_agree);
     tcase_add_test(tests, more_names_than_there_is_room_for_have_one_sum);
     tcase_add_test(tests, the_backend_adds_up);
+    tcase_add_test(tests, json_strings);
+    tcase_add_test(tests, addresses_have_the_processs_number);
     return run("questions", tests);
 }

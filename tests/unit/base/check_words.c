@@ -3,11 +3,9 @@
 #include "support/check_backend.h"
 
 #include "base/bitmap.h"
-#include "base/json.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/options.h"
-#include "base/process_name.h"
 #include "base/report.h"
 
 #include <errno.h>
@@ -419,67 +417,6 @@ START_TEST(lists_keep_their_order)
 }
 END_TEST
 
-/* --- JSON and names -------------------------------------------------------------------------- */
-
-struct written {
-    char text[1024];
-    size_t size;
-};
-
-static void to_written(const char *text, size_t size, void *to)
-{
-    struct written *written = to;
-    ck_assert_uint_lt(written->size + size, sizeof written->text);
-    memcpy(written->text + written->size, text, size);
-    written->size += size;
-    written->text[written->size] = '\0';
-}
-
-static void assert_string(const char *text, size_t size, const char *expected)
-{
-    struct written written = {.size = 0};
-    const struct json json = {to_written, &written};
-    json_string(&json, text, size);
-    ck_assert_str_eq(written.text, expected);
-}
-
-START_TEST(json_strings)
-{
-    assert_string("", SIZE_MAX, "\"\"");
-    assert_string("plain", SIZE_MAX, "\"plain\"");
-    assert_string("plain", 2, "\"pl\"");
-    assert_string("\"\\/", SIZE_MAX, "\"\\\"\\\\/\"");
-    assert_string("\n\x01\x7f\x1f", SIZE_MAX, "\"\\u000a\\u0001\\u007f\\u001f\"");
-    /* two, three and four bytes: kept */
-    assert_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", SIZE_MAX,
-                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
-    /* cut, alone, too long, a surrogate, beyond the last: Latin-1 */
-    assert_string("\xc3\xa9", 1, "\"\\u00c3\"");
-    assert_string("\xa9x", SIZE_MAX, "\"\\u00a9x\"");
-    assert_string("\xe2\x82", SIZE_MAX, "\"\\u00e2\\u0082\"");
-    assert_string("\xc0\xaf", SIZE_MAX, "\"\\u00c0\\u00af\"");
-    assert_string("\xe0\x80\x80", SIZE_MAX, "\"\\u00e0\\u0080\\u0080\"");
-    assert_string("\xed\xa0\x80", SIZE_MAX, "\"\\u00ed\\u00a0\\u0080\"");
-    assert_string("\xf4\x90\x80\x80", SIZE_MAX, "\"\\u00f4\\u0090\\u0080\\u0080\"");
-    assert_string("\xff", SIZE_MAX, "\"\\u00ff\"");
-}
-END_TEST
-
-START_TEST(names_have_the_processs_number)
-{
-    char name[64], expected[64];
-    snprintf(expected, sizeof expected, "/a.%d.%%x%d%%", (int)getpid(), (int)getpid());
-    ck_assert(process_name("/a.%p.%x%p%", name, sizeof name));
-    ck_assert_str_eq(name, expected);
-    ck_assert(process_name("plain", name, 6));
-    ck_assert_str_eq(name, "plain");
-    ck_assert(!process_name("plain", name, 5));
-    ck_assert(!process_name("%p%p%p%p", name, 4));
-    ck_assert(process_name("", name, 1));
-    ck_assert(process_name_has_number("a%p") && !process_name_has_number("a%%x"));
-}
-END_TEST
-
 int main(void)
 {
     TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20),
@@ -499,8 +436,6 @@ int main(void)
     tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
     tcase_add_test(reporting, a_long_line_is_cut_and_stays_one_line);
     tcase_add_test(reporting, misuse_is_one_line_and_abort);
-    tcase_add_test(reporting, json_strings);
-    tcase_add_test(reporting, names_have_the_processs_number);
     tcase_add_test(lists, lists_keep_their_order);
     return run_cases("words", parsing, reporting, lists, bits, (TCase *)NULL);
 }

@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 4, MINE = 300, SHARED = 64, STEPS = 60000, LARGEST = 9 * MIB, LARGE_AT_ONCE = 6 };
 
@@ -322,6 +324,86 @@ START_TEST(stats_tell_what_there_is)
 }
 END_TEST
 
+struct classes {
+    unsigned count, stop_at;
+    size_t bytes, superblocks, size;
+    int has_chunks;
+};
+
+static int add_class(const struct hoard_class *sizes, void *arg)
+{
+    struct classes *classes = arg;
+    ck_assert(classes->count == 0 || sizes->has_chunks != classes->has_chunks || sizes->size > classes->size);
+    ck_assert(sizes->has_chunks >= classes->has_chunks);
+    ck_assert(sizes->used <= sizes->blocks && sizes->empty <= sizes->superblocks && sizes->superblocks > 0);
+    classes->bytes += sizes->size * sizes->used;
+    classes->superblocks += sizes->superblocks;
+    classes->size = sizes->size;
+    classes->has_chunks = sizes->has_chunks;
+    return ++classes->count == classes->stop_at ? 42 : 0;
+}
+
+START_TEST(classes_add_up)
+{
+    use_path(_i, NULL);
+    struct hoard_stats stats;
+    struct classes classes = {.count = 0};
+    for (size_t i = 0; i < 3000; i++) hoard_malloc(i * 10);
+    hoard_stats(&stats);
+    ck_assert_int_eq(hoard_walk_classes(add_class, &classes), 0);
+    ck_assert_uint_gt(classes.count, 10);
+    ck_assert_uint_eq(classes.bytes + stats.large_bytes, stats.live_bytes);
+    ck_assert_uint_eq(classes.superblocks, stats.superblocks + stats.global_superblocks);
+    classes = (struct classes){.stop_at = 3};
+    ck_assert_int_eq(hoard_walk_classes(add_class, &classes), 42);
+    ck_assert_uint_eq(classes.count, 3);
+    ck_assert_uint_gt(strlen(hoard_path_reason()), 0);
+    size_t returned = hoard_returned_bytes();
+    hoard_free(hoard_malloc(40 * MIB));
+    hoard_trim(0);
+    ck_assert_uint_ge(hoard_returned_bytes(), returned + 40 * MIB);
+}
+END_TEST
+
+static unsigned called;
+
+static void call(void)
+{
+    called++;
+    hoard_free(hoard_malloc(300000)); /* and again it leaves the fast path */
+    errno = EINTR;
+}
+
+START_TEST(a_function_is_called_later)
+{
+    use_path(_i, NULL);
+    hoard_free(hoard_malloc(100));
+    hoard_call_later(call);
+    ck_assert_uint_eq(called, 0);
+    errno = 0;
+    hoard_free(hoard_malloc(200000));
+    ck_assert_uint_eq(called, 1);
+    ck_assert_int_eq(errno, 0);
+    hoard_free(hoard_malloc(5 * MIB));
+    ck_assert_uint_eq(called, 1);
+    hoard_call_later(call);
+    hoard_call_later(NULL);
+    hoard_free(hoard_malloc(5 * MIB));
+    ck_assert_uint_eq(called, 1);
+    hoard_call_later(call);
+    pid_t pid = fork();
+    if (pid == 0) {
+        hoard_free(hoard_malloc(5 * MIB));
+        _exit(called != 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    hoard_free(hoard_malloc(5 * MIB));
+    ck_assert_uint_eq(called, 2);
+}
+END_TEST
+
 int main(void)
 {
     TCase *model = new_case("model", 100), *edges = new_case("edges", 30);
@@ -330,5 +412,7 @@ int main(void)
     tcase_add_loop_test(edges, alignments, 0, PATHS);
     tcase_add_loop_test(edges, nothing_is_something, 0, PATHS);
     tcase_add_loop_test(edges, stats_tell_what_there_is, 0, PATHS);
+    tcase_add_loop_test(edges, classes_add_up, 0, PATHS);
+    tcase_add_loop_test(edges, a_function_is_called_later, 0, PATHS);
     return run_cases("hoard", model, edges, (TCase *)NULL);
 }

@@ -90,6 +90,29 @@ START_TEST(a_survey_stops)
 }
 END_TEST
 
+START_TEST(ages_are_from_the_programs_clock)
+{
+    struct seen seen = {0};
+    void *before = new_named(&reap, "before");
+    reapSetClock(5);
+    void *after = new_named(&reap, "after");
+    reapSetClock(9);
+    ck_assert_int_eq(reapSurvey(&after, see, &seen), 0);
+    ck_assert(seen.views[0].age == 4);
+    seen = (struct seen){0};
+    reapSurvey(&before, see, &seen);
+    ck_assert(seen.views[0].age < 0);
+    reapSetClock(3); /* the reap is from later than now */
+    seen = (struct seen){0};
+    reapSurvey(&after, see, &seen);
+    ck_assert(seen.views[0].age < 0);
+    reapSetClock(0);
+    seen = (struct seen){0};
+    reapSurvey(&after, see, &seen);
+    ck_assert(seen.views[0].age < 0);
+}
+END_TEST
+
 static int see_and_allocate(const struct reap_view *view, void *arg)
 {
     void *one = view->reap, *below;
@@ -370,6 +393,7 @@ END_TEST
 static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, a_survey_stops);
+    tcase_add_test(tests, ages_are_from_the_programs_clock);
     tcase_add_test(tests, a_survey_may_allocate);
     tcase_add_test(tests, held_bytes_of_a_deep_tree);
     tcase_add_test(tests, a_survey_finds_all_that_stays_while_others_come_and_go);

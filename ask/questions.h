@@ -7,6 +7,7 @@
 #ifndef QUESTIONS_H
 #define QUESTIONS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Writes the answer to a line, which has no end of line, and which this call changes. */
@@ -15,7 +16,11 @@ void questions_answer(char *line, FILE *out);
 /* The process ends: no function of the program is called any more. Waits a second for one that runs. */
 void questions_end(void);
 
-/* In the child of a fork: the thread that answered is not there. */
+/* Registers the handler for children of forks, behind that of the library of reaps, whose calls the child may
+ * make. To be asked before the process listens. False: there is no memory for it. */
+bool questions_survive_fork(void);
+
+/* That handler: the thread that answered is not there. */
 void questions_fork_child(void);
 
 #endif

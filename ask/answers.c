@@ -1,73 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answers.c: what the library answers by itself: trees, totals and the backend, as text and as JSON. */
-#include "ask/answers.h"
+#include "answers.h"
 
+#include "hoard.h"
+#include "json.h"
+#include "process.h"
 #include "reap.h"
+#include "reap_ask.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
-
-#include "base/base.h"
-#include "base/json.h"
-#include "hoard/init.h"
-#include "hoard/usage.h"
-#include "os/pages.h"
-
-static void write_stream(const char *text, size_t size, void *out) { fwrite(text, 1, size, out); }
 
 /* --- text ------------------------------------------------------------------------------------ */
 
 static void tree(FILE *out) { reapReport(NULL, out); }
 
-static void usage(FILE *out) { usage_report(out); }
-
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-void reapBackendJson(FILE *out)
-{
-    const struct json json = {write_stream, out};
-    hoard_start();
-    json_put(&json, "{");
-    usage_json(&json);
-    json_put(&json, "}");
-}
-
-/* The rows of reaps: all but the first begin with a comma. */
+/* The rows of a list: all but the first begin with a comma. */
 struct rows {
-    struct json json;
+    FILE *out;
     const char *comma;
 };
 
-static int put_row(const struct reap_view *view, void *arg)
+static int put_class(const struct hoard_class *class, void *arg)
 {
     struct rows *rows = arg;
+    fprintf(rows->out, "%s{\"size\": %zu, \"chunks\": %s, \"superblocks\": %zu, \"empty\": %zu, ",
+            rows->comma, class->size, class->has_chunks ? "true" : "false", class->superblocks, class->empty);
+    fprintf(rows->out, "\"blocks\": %zu, \"used\": %zu}", class->blocks, class->used);
+    rows->comma = ", ";
+    return 0;
+}
+
+void reapBackendJson(FILE *out)
+{
+    NOT_NULL(out, "reapBackendJson");
+    struct hoard_stats s;
+    struct rows rows = {out, ""};
+    hoard_stats(&s);
+    fprintf(out, "{\"path\": ");
+    json_string(out, s.path, SIZE_MAX);
+    fprintf(out, ", \"reason\": ");
+    json_string(out, hoard_path_reason(), SIZE_MAX);
+    fprintf(out, ", \"live_bytes\": %zu, \"large_bytes\": %zu, \"held_bytes\": %zu, ", s.live_bytes,
+            s.large_bytes, s.held_bytes);
+    fprintf(out, "\"peak_held_bytes\": %zu, \"heaps\": %zu, \"superblocks\": %zu, ", s.peak_held_bytes,
+            s.heaps, s.superblocks);
+    fprintf(out, "\"global_superblocks\": %zu, \"slow_mallocs\": %ju, \"slow_frees\": %ju, ",
+            s.global_superblocks, (uintmax_t)s.slow_mallocs, (uintmax_t)s.slow_frees);
+    fprintf(out, "\"remote_frees\": %ju, \"transfers\": %ju, \"classes\": [", (uintmax_t)s.remote_frees,
+            (uintmax_t)s.transfers);
+    hoard_walk_classes(put_class, &rows);
+    size_t returned = hoard_returned_bytes();
+    fprintf(out, "], \"os_given_bytes\": %zu, \"os_returned_bytes\": %zu}", s.held_bytes + returned,
+            returned);
+}
+
+static int put_reap(const struct reap_view *view, void *arg)
+{
+    struct rows *rows = arg;
+    FILE *out = rows->out;
     const struct reap_stats *stats = &view->stats;
     char parent[32] = "null", age[32] = "null";
     if (view->parent) snprintf(parent, sizeof parent, "\"%p\"", view->parent);
     if (view->age >= 0) snprintf(age, sizeof age, "%.0f", view->age);
-    json_put(&rows->json, "%s\n {\"depth\": %u, \"name\": ", rows->comma, view->depth);
-    json_string(&rows->json, view->name, SIZE_MAX);
-    json_put(&rows->json, ", \"reap\": \"%p\", \"parent\": %s, ", view->reap, parent);
-    json_put(&rows->json, "\"bytes\": %zu, \"live_bytes\": %zu, \"objects\": %zu, \"chunks\": %zu, ",
-             stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks);
-    json_put(&rows->json, "\"peak\": %zu, \"limit\": %zu, \"age\": %s}", stats->peak_chunk_bytes,
-             stats->limit, age);
+    fprintf(out, "%s\n {\"depth\": %u, \"name\": ", rows->comma, view->depth);
+    json_string(out, view->name, SIZE_MAX);
+    fprintf(out, ", \"reap\": \"%p\", \"parent\": %s, ", view->reap, parent);
+    fprintf(out, "\"bytes\": %zu, \"live_bytes\": %zu, \"objects\": %zu, \"chunks\": %zu, ",
+            stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks);
+    fprintf(out, "\"peak\": %zu, \"limit\": %zu, \"age\": %s}", stats->peak_chunk_bytes, stats->limit, age);
     rows->comma = ",";
     return 0;
 }
 
 static void json(FILE *out)
 {
-    struct rows rows = {.json = {write_stream, out}, .comma = ""};
-    json_put(&rows.json, "{\"process\": %u, \"program\": ", (unsigned)getpid());
-    json_string(&rows.json, program_invocation_short_name, 200);
-    json_put(&rows.json, ", \"backend\": ");
+    struct rows rows = {out, ""};
+    fprintf(out, "{\"process\": %d, \"program\": ", (int)getpid());
+    json_string(out, program_invocation_short_name, 200);
+    fprintf(out, ", \"backend\": ");
     reapBackendJson(out);
-    json_put(&rows.json, ",\n\"reaps\": [");
-    reapSurvey(NULL, put_row, &rows);
-    json_put(&rows.json, "]}\n");
+    fprintf(out, ",\n\"reaps\": [");
+    reapSurvey(NULL, put_reap, &rows);
+    fprintf(out, "]}\n");
 }
 
 /* --- totals by name -------------------------------------------------------------------------- */
@@ -128,9 +149,8 @@ static int compare_tags(const void *a, const void *b)
 
 static void list_tags(FILE *out)
 {
-    size_t size = align_up(sizeof(struct tags), PAGE);
-    struct tags *tags = pages_map(size, PAGE);
-    if (!tags) {
+    struct tags *tags = mmap(NULL, sizeof *tags, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (tags == MAP_FAILED) {
         fprintf(out, "reap: no memory for this answer\n");
         return;
     }
@@ -140,11 +160,12 @@ static void list_tags(FILE *out)
     for (const struct tag *tag = tags->tags; tag <= tags->tags + TAGS && tag->reaps != 0; tag++)
         fprintf(out, "%s: %zu reaps, %zu objects, %zu bytes, %zu chunks, %zu held\n", tag->name, tag->reaps,
                 tag->objects, tag->bytes, tag->chunks, tag->held);
-    pages_unmap(tags, size);
+    munmap(tags, sizeof *tags);
 }
 
-const struct answer answers[] = {{"tree", tree, "the tree of reaps, as reapReport writes it"},
-                                 {"tags", list_tags, "the sums of reaps of the same name, largest first"},
-                                 {"usage", usage, "the backend's memory, as with REAP_OPTIONS=stats=1"},
-                                 {"json", json, "all of this as JSON"},
-                                 {NULL, NULL, NULL}};
+const struct answer answers[] = {
+    {"tree", tree, "the tree of reaps, as reapReport writes it"},
+    {"tags", list_tags, "the sums of reaps of the same name, largest first"},
+    {"usage", hoard_report, "the backend's memory, as with REAP_OPTIONS=stats=1"},
+    {"json", json, "all of this as JSON"},
+    {NULL, NULL, NULL}};

@@ -8,8 +8,7 @@
 #ifndef ENDPOINT_H
 #define ENDPOINT_H
 
-#include "base/base.h"
-
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct endpoint {

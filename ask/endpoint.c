@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ask/endpoint.h"
+#include "endpoint.h"
 
-#include "base/report.h"
-#include "base/small_file.h"
-#include "base/user.h"
+#include "user.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+enum { FIRST_FD = 100 }; /* above those that programs close by habit */
 
 static_assert(ENDPOINT_NAME == sizeof((struct sockaddr_un){0}.sun_path), "an address fits");
 
@@ -26,7 +31,7 @@ static bool is_abstract(const char *address) { return *address == '@'; }
 static socklen_t make_address(struct sockaddr_un *to, const char *address)
 {
     size_t length = strlen(address);
-    ASSERT(length < ENDPOINT_NAME);
+    assert(length < ENDPOINT_NAME);
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(to->sun_path, address, length);
     if (!is_abstract(address)) return sizeof *to;
@@ -41,14 +46,22 @@ static int bind_to(int fd, const char *address)
     return bind(fd, (struct sockaddr *)&to, size) == 0 ? 0 : errno;
 }
 
+/* As close, which is a cancellation point; and errno stays. */
+static void close_quietly(int fd)
+{
+    int saved = errno;
+    syscall(SYS_close, fd);
+    errno = saved;
+}
+
 static int new_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 /* Takes a descriptor over, under a higher number if there is one. */
 static void adopt(struct endpoint *endpoint, int fd)
 {
     struct stat is;
-    int high = small_file_keep(fd);
-    if (high >= 0) small_file_close(fd);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
+    if (high >= 0) close_quietly(fd);
     endpoint->fd = high >= 0 ? high : fd;
     fstat(endpoint->fd, &is);
     endpoint->device = is.st_dev;
@@ -70,7 +83,7 @@ static bool is_stale(const char *address)
     socklen_t size = make_address(&to, address);
     int fd = new_socket();
     bool refused = fd >= 0 && connect(fd, (struct sockaddr *)&to, size) != 0 && errno == ECONNREFUSED;
-    if (fd >= 0) small_file_close(fd);
+    if (fd >= 0) close_quietly(fd);
     return refused;
 }
 
@@ -89,7 +102,7 @@ static int listen_at_path(int fd, const char *address, int waiting)
 {
     char temporary[ENDPOINT_NAME + 16];
     struct stat is;
-    size_t n = report_format(temporary, sizeof temporary, "%s.%u", address, (unsigned)getpid());
+    int n = snprintf(temporary, sizeof temporary, "%s.%d", address, (int)getpid());
     if (n >= ENDPOINT_NAME) return ENAMETOOLONG;
     fchmod(fd, 0600);
     unlink(temporary);
@@ -119,7 +132,7 @@ int endpoint_listen(struct endpoint *endpoint, const char *address, int waiting)
     if (error == 0)
         adopt(endpoint, fd);
     else if (fd >= 0)
-        small_file_close(fd);
+        close_quietly(fd);
     errno = saved;
     return error;
 }
@@ -181,6 +194,6 @@ void endpoint_hang_up(struct endpoint *endpoint)
 
 void endpoint_close(struct endpoint *endpoint)
 {
-    if (endpoint_is_open(endpoint)) small_file_close(endpoint->fd);
+    if (endpoint_is_open(endpoint)) close_quietly(endpoint->fd);
     endpoint->fd = -1;
 }

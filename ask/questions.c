@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ask/questions.h"
+#include "questions.h"
 
-#include "reap.h"
+#include "answers.h"
+#include "hoard.h"
+#include "process.h"
+#include "reap_ask.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
-
-#include "ask/answers.h"
-#include "base/lock.h"
-#include "hoard.h"
-#include "hoard/init.h"
 
 enum { NAME_MAX_BYTES = 63, SHOWN = 60, END_MS = 1000 };
 
@@ -29,10 +27,10 @@ struct question {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct question *added;
 static struct question *runs; /* its function is being called */
-static const void *runner;    /* in this thread, by the address of its lock_depth */
+static pthread_t runner;      /* in this thread */
 static bool ends;
 
-static bool is_runner(void) { return runner == &lock_depth; }
+static bool is_runner(void) { return runs && pthread_equal(runner, pthread_self()); }
 
 static void sleep_ms(unsigned ms)
 {
@@ -110,6 +108,7 @@ static int change(const char *name, void (*fn)(FILE *out, const char *args, void
 {
     if (!is_name(name)) return EINVAL;
     if (is_own(name)) return EEXIST;
+    if (!questions_survive_fork()) return ENOMEM;
     if (!fn) return take_away(name);
     struct question *question = hoard_malloc(sizeof *question);
     if (!question) return ENOMEM;
@@ -122,14 +121,24 @@ static int change(const char *name, void (*fn)(FILE *out, const char *args, void
 
 int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
 {
+    NOT_NULL(name, "reapAnswer");
     int state; /* to wait is a cancellation point */
-    hoard_start_late();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     int error = change(name, fn, arg);
     pthread_setcancelstate(state, NULL);
     if (error == 0) return 0;
     errno = error;
     return -1;
+}
+
+bool questions_survive_fork(void)
+{
+    static bool is_registered;
+    pthread_mutex_lock(&mutex);
+    if (!is_registered) hoard_free(hoard_malloc(1));
+    is_registered = is_registered || pthread_atfork(NULL, NULL, questions_fork_child) == 0;
+    pthread_mutex_unlock(&mutex);
+    return is_registered;
 }
 
 void questions_fork_child(void)
@@ -179,7 +188,7 @@ static bool answer_added(const char *name, const char *args, FILE *out)
     pthread_mutex_lock(&mutex);
     struct question *question = ends ? NULL : *find(name);
     runs = question;
-    runner = &lock_depth;
+    runner = pthread_self();
     pthread_mutex_unlock(&mutex);
     if (!question) return false;
     question->fn(out, args, question->arg);

@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
+#include "json.h"
 
-#include "base/report.h"
-
-#include <stdarg.h>
 #include <string.h>
-
-enum { PIECE = 512 };
-
-void json_put(const struct json *json, const char *format, ...)
-{
-    char piece[PIECE];
-    va_list args;
-    va_start(args, format);
-    size_t n = report_vformat(piece, sizeof piece, format, args);
-    va_end(args);
-    ASSERT(n + 1 < sizeof piece);
-    json->write(piece, n, json->to);
-}
 
 /* The bytes of the UTF-8 character that a text begins with, as RFC 3629 has them; 0 if it begins with no
  * such character. */
@@ -33,24 +17,23 @@ static size_t utf8_length(const unsigned char *text, size_t size)
 }
 
 /* Writes one character, or one byte. Returns the number of bytes that it took. */
-static size_t put_character(const struct json *json, const char *text, size_t size)
+static size_t put_character(FILE *out, const char *text, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char c = (unsigned char)*text;
     size_t length = utf8_length((const unsigned char *)text, size);
     if (c == '"' || c == '\\')
-        json_put(json, "\\%.1s", text);
+        fprintf(out, "\\%c", c);
     else if (c < ' ' || c == 0x7f || length == 0)
-        json_put(json, "\\u00%.1s%.1s", &digits[c / 16], &digits[c % 16]);
+        fprintf(out, "\\u%04x", c);
     else
-        json->write(text, length, json->to);
+        fwrite(text, 1, length, out);
     return length != 0 ? length : 1;
 }
 
-void json_string(const struct json *json, const char *text, size_t size)
+void json_string(FILE *out, const char *text, size_t size)
 {
     size_t end = strnlen(text, size);
-    json->write("\"", 1, json->to);
-    for (size_t i = 0; i < end;) i += put_character(json, text + i, end - i);
-    json->write("\"", 1, json->to);
+    fputc('"', out);
+    for (size_t i = 0; i < end;) i += put_character(out, text + i, end - i);
+    fputc('"', out);
 }

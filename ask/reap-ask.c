@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/user.h"
+#include "user.h"
 
 enum { QUESTION = 4096, SECONDS = 10, SECONDS_MOST = 3600 };
 
@@ -29,7 +29,8 @@ static const char usage[] =
     "  PROCESS    its number, if it listens at @reap.NUMBER\n"
     "  ADDRESS    a path, or @NAME for an abstract address\n"
     "  QUESTION   help, tree, tags, usage, json, or what the program adds; help if none is given\n"
-    "A process listens if it is started with REAP_OPTIONS=ask=@reap.%p in its environment, or calls reapListen.\n";
+    "A process with libreap-ask.so (in LD_PRELOAD, say) listens if it is started with\n"
+    "REAP_OPTIONS=ask=@reap.%p in its environment, or calls reapListen.\n";
 
 static void fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 static void fail(int status, const char *format, ...)
@@ -88,8 +89,9 @@ static void fail_to_connect(const char *whom, long process, const char *address)
     if (!is_nobody) fail(1, "%s cannot be asked: %s", address, why);
     if (process != 0)
         fail(1,
-             "process %s does not listen at %s: it must have libreap, libreap-malloc or libreap-apr, and have been "
-             "started with REAP_OPTIONS=ask=@reap.%%p in its environment, or have called reapListen(\"@reap.%%p\")",
+             "process %s does not listen at %s: it must have libreap-ask (preloaded, linked, or with "
+             "mod_reap), and have been started with REAP_OPTIONS=ask=@reap.%%p in its environment, or have "
+             "called reapListen(\"@reap.%%p\")",
              whom, address);
     fail(1, "nobody listens at %s", address);
 }
@@ -107,8 +109,8 @@ static void check_who_listens(int fd, const char *whom, long process)
              (unsigned long)peer.uid, process);
     if (geteuid() == 0 || user_is_trusted(peer.uid)) return;
     if (peer.uid == geteuid())
-        fail(1, "this user may not ask %s: process %ld is of some user who has no number of its own here", whom,
-             (long)peer.pid);
+        fail(1, "this user may not ask %s: process %ld is of some user who has no number of its own here",
+             whom, (long)peer.pid);
     fail(1, "this user may not ask %s: process %ld is user %lu's, so only user %lu and root may ask it", whom,
          (long)peer.pid, (unsigned long)peer.uid, (unsigned long)peer.uid);
 }

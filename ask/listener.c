@@ -9,29 +9,30 @@
  *     client    ---- question, a line ---->    asking, until the line's end or the deadline
  *               <----- answer, end --------    answering, until all of it is out or the deadline
  *
+ * Start: with the option ask when the library is loaded, or at a call of reapListen. Where the option is
+ * given, and nobody loads the library, nobody listens.
+ *
  * Fork: a child closes what it inherited, so that its parent's address and clients stay the parent's. It
- * listens by itself if the address has %p.
+ * listens by itself if the address has %p: at once where the option gave it; else at its first call that
+ * needs memory, since most children exec.
  */
-#include "reap.h"
+#include "reap_ask.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ask/endpoint.h"
-#include "ask/questions.h"
-#include "ask/text.h"
-#include "base/options.h"
-#include "base/process_name.h"
-#include "base/report.h"
-#include "base/user.h"
-#include "hoard/init.h"
-#include "os/pages.h"
-#include "reap/misuse.h"
-#include "region/reap_types.h"
+#include "endpoint.h"
+#include "hoard.h"
+#include "process.h"
+#include "questions.h"
+#include "reap.h"
+#include "text.h"
+#include "user.h"
 
 enum {
     CLIENTS = 8,           /* at once; */
@@ -56,37 +57,21 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and 
 static char given[ENDPOINT_NAME];                         /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
 static struct endpoint listener = NO_ENDPOINT;
-static bool runs;     /* this process has the thread, */
-static bool is_ahead; /* or it is just starting, with the socket that reapListen has opened */
-static pid_t owner;   /* of the address */
+static bool runs;      /* this process has the thread */
+static bool by_option; /* the user wants to ask each process, also one that is idle */
+static pid_t owner;    /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
 static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
-static SPARSE char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
+static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
-static struct service service;
-
 /* --- the address ----------------------------------------------------------------------------- */
-
-/* The value of the option, up to the next comma. The program may change its environment later. */
-static void read_option(void)
-{
-    static bool is_read;
-    size_t size = options.ask && !is_read ? strcspn(options.ask, ",") : 0;
-    is_read = true;
-    if (size == 0 || given[0]) return;
-    service.starts_with_child = true; /* the user wants to ask each process, also one that is idle */
-    if (size < sizeof given)
-        memcpy(given, options.ask, size);
-    else
-        report_line("REAP_OPTIONS: ask=%.200s is too long", options.ask);
-}
 
 /* Opens the socket. 0, or an error number. */
 static int open_listener(void)
 {
-    if (!process_name(given, address, sizeof address)) return ENAMETOOLONG;
+    if (!process_address(given, address, sizeof address)) return ENAMETOOLONG;
     int error = endpoint_listen(&listener, address, WAITING);
     if (error == 0) owner = getpid();
     return error;
@@ -95,9 +80,9 @@ static int open_listener(void)
 static void complain(int error)
 {
     if (error == EADDRINUSE)
-        report_line("ask=%s: another process has this address, so nobody can ask this one", address);
+        process_say("ask=%s: another process has this address, so nobody can ask this one", address);
     else
-        report_line("ask=%s: %s, so nobody can ask this process", address, strerrordesc_np(error));
+        process_say("ask=%s: %s, so nobody can ask this process", address, strerrordesc_np(error));
 }
 
 /* --- clients --------------------------------------------------------------------------------- */
@@ -118,13 +103,13 @@ static void refuse(struct client *client, const char *line)
 static void refuse_user(struct client *client)
 {
     char line[128];
-    unsigned me = geteuid(), process = (unsigned)getpid();
+    unsigned me = geteuid();
+    int process = getpid();
     if (user_is_trusted(me))
-        report_format(line, sizeof line, "reap: only user %u and root may ask process %u\n", me, process);
+        snprintf(line, sizeof line, "reap: only user %u and root may ask process %d\n", me, process);
     else
-        report_format(line, sizeof line,
-                      "reap: only root may ask process %u: its user has no number of its own here\n",
-                      process);
+        snprintf(line, sizeof line,
+                 "reap: only root may ask process %d: its user has no number of its own here\n", process);
     refuse(client, line);
 }
 
@@ -198,17 +183,21 @@ static void read_question(struct client *client, uint64_t now)
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
-static void count_seconds(uint64_t now)
+static uint64_t clock_ms(void)
 {
-    uint32_t seconds = (uint32_t)((now - start_ms) / SECOND_MS) + 1;
-    atomic_store_explicit(&reap_seconds, seconds, memory_order_relaxed);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
+
+static void count_seconds(uint64_t now) { reapSetClock((uint32_t)((now - start_ms) / SECOND_MS) + 1); }
 
 /* The clock goes on in forked children, whose reaps have times of their parent's. */
 static void start_clock(void)
 {
-    if (start_ms == 0) start_ms = pages_clock();
-    count_seconds(pages_clock());
+    uint64_t now = clock_ms();
+    if (start_ms == 0) start_ms = now;
+    count_seconds(now);
 }
 
 static void pause_ms(unsigned ms)
@@ -240,7 +229,7 @@ static void wait_for_work(struct pollfd ready[CLIENTS + 1], uint64_t now)
 
 static void serve(const struct pollfd ready[CLIENTS + 1])
 {
-    uint64_t now = pages_clock();
+    uint64_t now = clock_ms();
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct client *client = &clients[i];
         if (client->endpoint.fd < 0) continue;
@@ -264,28 +253,14 @@ static void reopen(void)
     pthread_mutex_unlock(&mutex);
 }
 
-static bool begin(void)
-{
-    pthread_mutex_lock(&mutex);
-    bool serves = is_ahead || (!runs && given[0]);
-    int error = serves && !is_ahead ? open_listener() : 0;
-    if (error != 0) complain(error);
-    is_ahead = false;
-    if (serves) runs = error == 0;
-    start_clock();
-    pthread_mutex_unlock(&mutex);
-    return serves && error == 0;
-}
-
 static void *listen_and_answer(void *unused)
 {
     (void)unused;
     struct pollfd ready[CLIENTS + 1];
-    if (!begin()) return NULL;
     pid_t me = getpid();
-    uint64_t looked = pages_clock();
+    uint64_t looked = clock_ms();
     while (getpid() == me) { /* a function of the program may have forked, and returned in the child */
-        uint64_t now = pages_clock();
+        uint64_t now = clock_ms();
         count_seconds(now);
         wait_for_work(ready, now);
         serve(ready);
@@ -298,10 +273,42 @@ static void *listen_and_answer(void *unused)
 
 /* --- starting and ending --------------------------------------------------------------------- */
 
-static bool is_wanted(void)
+/* Listens at the address in `given`. 0, or an error number. */
+static int start(void)
 {
-    read_option();
-    return given[0] && !runs;
+    int error = open_listener();
+    if (error != 0) return error;
+    start_clock();
+    error = process_start_thread("reap-ask", listen_and_answer);
+    if (error == 0) {
+        runs = true;
+    } else {
+        endpoint_close(&listener);
+        reapSetClock(0);
+    }
+    return error;
+}
+
+/* The same, for the option, whose user sees no result. */
+static void start_or_complain(void)
+{
+    int state, error; /* connect is a cancellation point */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    error = start();
+    if (error != 0) complain(error);
+    pthread_setcancelstate(state, NULL);
+}
+
+/* In a forked child, which may have called reapListen meanwhile. If a thread is within that call, which may
+ * be this one, as it allocates, then later. */
+static void start_later(void)
+{
+    if (pthread_mutex_trylock(&mutex) != 0) {
+        hoard_call_later(start_later);
+        return;
+    }
+    if (given[0] && !runs) start_or_complain();
+    pthread_mutex_unlock(&mutex);
 }
 
 /* Nothing is locked here: the child has one thread. What another thread of the parent was about to change
@@ -310,51 +317,36 @@ static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&mutex, &fresh, sizeof mutex);
-    questions_fork_child();
     endpoint_close(&listener);
     for (struct client *client = clients; client < clients + CLIENTS; client++) {
         endpoint_close(&client->endpoint);
         client->text = (struct text){.bytes = NULL};
     }
-    runs = is_ahead = false;
-    if (process_name_has_number(given)) return;
-    given[0] = '\0';
-    atomic_store_explicit(&reap_seconds, 0, memory_order_relaxed); /* nobody counts them */
+    runs = false;
+    if (strstr(given, "%p") && by_option) {
+        start_or_complain();
+    } else if (strstr(given, "%p")) {
+        hoard_call_later(start_later);
+    } else {
+        given[0] = '\0';
+        if (start_ms != 0) reapSetClock(0); /* nobody counts the seconds */
+    }
 }
 
-static struct service service = {.name = "reap-ask",
-                                 .run = listen_and_answer,
-                                 .is_wanted = is_wanted,
-                                 .in_forked_child = in_forked_child};
-
-__attribute__((constructor)) static void listener_start(void) { service_register(&service); }
-
-__attribute__((destructor)) static void listener_end(void)
+/* The questions' handler comes first: the thread that this one starts answers them. */
+static bool survives_fork(void)
 {
-    if (owner != getpid()) return;
-    questions_end();
-    endpoint_unlink(address);
-}
-
-/* Listens at the address in `given`. 0, or an error number. */
-static int start(void)
-{
-    int error = open_listener();
-    if (error != 0) return error;
-    start_clock();
-    error = service_start(&service);
-    if (error == 0)
-        runs = is_ahead = true;
-    else
-        endpoint_close(&listener);
-    return error;
+    static bool is_registered;
+    if (!is_registered)
+        is_registered = questions_survive_fork() && pthread_atfork(NULL, NULL, in_forked_child) == 0;
+    return is_registered;
 }
 
 static int listen_at(const char *asked)
 {
     if (!*asked || strcmp(asked, "@") == 0) return EINVAL;
     if (strlen(asked) >= sizeof given) return ENAMETOOLONG;
-    if (!hoard_survives_fork()) return ENOMEM;
+    if (!survives_fork()) return ENOMEM;
     if (given[0] && strcmp(given, asked) != 0) return EBUSY;
     if (runs) return 0;
     bool is_new = !given[0];
@@ -366,9 +358,8 @@ static int listen_at(const char *asked)
 
 int reapListen(const char *asked)
 {
-    REAP_NOT_NULL(asked, "reapListen");
+    NOT_NULL(asked, "reapListen");
     int state; /* connect is a cancellation point */
-    hoard_start_late();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_mutex_lock(&mutex);
     int error = listen_at(asked);
@@ -377,4 +368,29 @@ int reapListen(const char *asked)
     if (error == 0) return 0;
     errno = error;
     return -1;
+}
+
+/* The option: the address stays, and another one is refused, also where nobody can listen at it now: children
+ * may. */
+__attribute__((constructor)) static void listen_by_option(void)
+{
+    size_t size;
+    const char *option = process_option(&size);
+    if (!option) return;
+    pthread_mutex_lock(&mutex);
+    if (size >= sizeof given) {
+        process_say("REAP_OPTIONS: ask=%.200s is too long", option);
+    } else if (survives_fork() && !given[0]) {
+        memcpy(given, option, size);
+        by_option = true;
+        start_or_complain();
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    if (owner != getpid()) return;
+    questions_end();
+    endpoint_unlink(address);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ask/text.h"
+#include "text.h"
 
-#include "base/lock.h"
-#include "os/pages.h"
-
+#include <assert.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/types.h>
 
 enum { FIRST = 64 * 1024 };
 
@@ -13,12 +14,13 @@ static const char cut[] = "\nreap: no memory for the rest of this answer\n";
 static bool grow(struct text *text, size_t size)
 {
     size_t room = text->room != 0 ? text->room : FIRST;
-    while (room < size && room < SIZE_LIMIT / 2) room *= 2;
-    char *bytes = room >= size ? pages_map(room, PAGE) : NULL;
-    if (bytes == NULL) return false;
-    if (text->bytes != NULL) {
+    while (room < size && room < PTRDIFF_MAX / 2) room *= 2;
+    if (room < size) return false;
+    char *bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED) return false;
+    if (text->bytes) {
         memcpy(bytes, text->bytes, text->size);
-        pages_unmap(text->bytes, text->room);
+        munmap(text->bytes, text->room);
     }
     text->bytes = bytes;
     text->room = room;
@@ -26,7 +28,7 @@ static bool grow(struct text *text, size_t size)
 }
 
 /* The last bytes of the room are for the line that says where an answer was cut. */
-void text_add(struct text *text, const char *bytes, size_t size)
+static void add(struct text *text, const char *bytes, size_t size)
 {
     if (text->is_cut) return;
     size_t needs = text->size + size + sizeof cut;
@@ -35,7 +37,7 @@ void text_add(struct text *text, const char *bytes, size_t size)
         text->size += size;
     } else {
         text->is_cut = true;
-        if (text->bytes == NULL) return;
+        if (!text->bytes) return;
         memcpy(text->bytes + text->size, cut, sizeof cut - 1);
         text->size += sizeof cut - 1;
     }
@@ -44,27 +46,27 @@ void text_add(struct text *text, const char *bytes, size_t size)
 static ssize_t write_text(void *cookie, const char *bytes, size_t size)
 {
     struct text *text = cookie;
-    if (text->writer == &lock_depth) text_add(text, bytes, size);
+    if (text->has_writer && pthread_equal(text->writer, pthread_self())) add(text, bytes, size);
     return (ssize_t)size;
 }
 
 FILE *text_begin(struct text *text)
 {
-    ASSERT(text->bytes == NULL && text->size == 0);
+    assert(!text->bytes && text->size == 0);
     FILE *stream = fopencookie(text, "w", (cookie_io_functions_t){.write = write_text});
-    if (stream != NULL) text->writer = &lock_depth;
+    text->has_writer = stream != NULL;
+    text->writer = pthread_self();
     return stream;
 }
 
 void text_end(struct text *text, FILE *stream)
 {
-    ASSERT(text->writer == &lock_depth);
     fclose(stream);
-    text->writer = NULL;
+    text->has_writer = false;
 }
 
 void text_drop(struct text *text)
 {
-    if (text->bytes != NULL) pages_unmap(text->bytes, text->room);
+    if (text->bytes) munmap(text->bytes, text->room);
     *text = (struct text){.bytes = NULL};
 }

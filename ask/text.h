@@ -8,23 +8,22 @@
 #ifndef TEXT_H
 #define TEXT_H
 
-#include "base/base.h"
-
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct text {
     char *bytes; /* NULL: no text */
     size_t size, room;
-    bool is_cut;        /* there was no memory for the rest */
-    const void *writer; /* the thread that has a stream on it, by the address of its lock_depth; NULL: none */
+    bool is_cut;      /* there was no memory for the rest */
+    bool has_writer;  /* a stream is on it, ... */
+    pthread_t writer; /* ... of this thread */
 };
 
 /* A stream that adds to an empty text, until text_end. NULL: no memory. */
 FILE *text_begin(struct text *text);
 void text_end(struct text *text, FILE *stream);
-
-/* Adds to a text without a stream. */
-void text_add(struct text *text, const char *bytes, size_t size);
 
 void text_drop(struct text *text);
 
