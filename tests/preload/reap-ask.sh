@@ -17,7 +17,7 @@ wrong() { echo "wrong: $*"; bad=1; }
 start() {
     lines=$1 log=$2
     shift 2
-    rm -f "$tmp/input"
+    rm -f "$tmp/input" "$tmp/$log" # what another program said there is not the answer
     mkfifo "$tmp/input"
     REAP_OPTIONS=$options "$@" <"$tmp/input" >"$tmp/$log" 2>"$tmp/$log.err" &
     started=$!
