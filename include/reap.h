@@ -132,14 +132,15 @@ struct reap_source {
 };
 
 /* A flag: any thread may make any call on the reap at any time. Calls that make, resize or free an object
- * take no lock, unless the reap has a limit, a mark, or memory from the program; all others take one. A
- * thread that clears, rewinds or destroys the reap, or a reap above it, must know that no other thread needs
- * the objects; one that destroys it, that no other thread is still in a call on it. Children are shared only
- * if they have the flag too. Callbacks (of reapWalk, reapOnLimit, reapOnDestroy, and of a source) run under
- * the lock. All but those of a source may use the reap, and none may wait for a thread that uses it. If a
- * callback of one shared reap uses another one, its thread holds both locks, and the program must keep to one
- * order of reaps; reapMove and reapAdopt need no order. A name is valid until the next reapSetName. In the
- * child of a fork the reap is whole. */
+ * do not wait for other processors, unless the reap has a mark or memory from the program, or the object
+ * is resized that another one made; all other calls take a lock. A thread that clears, rewinds or destroys
+ * the reap, or a reap above it, must know that no other thread needs the objects; one that destroys it,
+ * that no other thread is still in a call on it. Children are shared only if they have the flag too.
+ * Callbacks (of reapWalk, reapOnLimit, reapOnDestroy, and of a source) run under the lock. All but those
+ * of a source may use the reap, and none may wait for a thread that uses it. If a callback of one shared
+ * reap uses another one, its thread holds both locks, and the program must keep to one order of reaps;
+ * reapMove and reapAdopt need no order. A name is valid until the next reapSetName. In the child of a fork
+ * the reap is whole. */
 #define REAP_SHARED 1u
 
 /* With 0 in all members but size, reapCreateWith does what reapCreate does. */

@@ -96,23 +96,29 @@ def is_shared(reap):
     return number(reap['tag']) == ~reap_tag(number(reap)) & MASK
 
 
-def shards_of(reap):
-    """Those of a shared reap, and the bytes that they have beside their chunks."""
-    table = cast(handle_of(reap), 'reap_face')['table'] if is_shared(reap) else None
-    if table is None or not number(table):
-        return [], 0
-    home = table['home']
-    shards = list(listed(home['shards'], 'next'))
-    return [shard['reap'] for shard in shards if number(shard['reap']) != number(reap)], int(home['bytes'])
+def hidden_of(reap):
+    """The hidden children of a shared reap."""
+    if is_shared(reap):
+        for part in listed(reap['part']['next'], 'next'):
+            yield part['reap']
+
+
+def tables_of(reap):
+    """The bytes of a shared reap's tables of parts."""
+    bytes_ = 0
+    if is_shared(reap):
+        for table in listed(cast(handle_of(reap), 'reap_face')['table'], 'older'):
+            bytes_ += table.type.target().sizeof + 8 * int(table['n'])
+    return bytes_
 
 
 def parts_of(reap):
-    """The chunks of a reap and its shards, each with the struct reap that it belongs to."""
+    """The chunks of a reap and its hidden children, each with the struct reap that it belongs to."""
     for chunk in chunks_of(reap):
         yield reap, chunk
-    for shard in shards_of(reap)[0]:
-        for chunk in listed(shard['chunks'], 'next'):
-            yield shard, chunk
+    for hidden in hidden_of(reap):
+        for chunk in chunks_of(hidden):
+            yield hidden, chunk
 
 
 class Held:
@@ -124,12 +130,16 @@ class Held:
         for part, chunk in parts_of(reap):
             self.chunks += 1
             self.add(part, chunk)
-        shards, more = shards_of(reap)
-        more += sum(int(shard['held']) for shard in shards)
+        more = tables_of(reap)
         self.held += more
         self.peak += more
-        if int(reap['spare_bytes']):
-            self.chunks += sum(1 for chunk in listed(reap['spares'], 'next'))
+        for part in [reap, *hidden_of(reap)]:
+            if number(part) != number(reap):
+                size = part['part'].type.target().sizeof
+                self.held += int(part['held']) + size
+                self.peak += int(part['peak']) + size
+            if int(part['spare_bytes']):
+                self.chunks += sum(1 for chunk in listed(part['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
             self.held += 8192 << int(reap['child_votes']) % 4

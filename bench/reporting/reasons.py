@@ -40,9 +40,9 @@ KNOWN = [
      "malloc's three objects cost three calls and no page of their own"),
     (r"pools", r"(request|nested|httpd|three|clear|fill|trees) out", "time", PAGE),
     (r"pools", r"churn.*|perl.*|phases.*|vectors.*|big.*", "time", HEAP),
-    (r"pools", r"passed.*", "time", "a shared reap's free enters and leaves the shard of its CPU, and objects of others wait on their "
+    (r"pools", r"passed.*", "time", "a shared reap's free enters and leaves the part of its CPU, and puts objects of others on their "
      "lists; mimalloc's free of another thread's object is one atomic instruction"),
-    (r"pools", r"shared 1.*", "time", "each call on a shared reap checks the handle, and enters and leaves a shard: reapMalloc takes "
+    (r"pools", r"shared 1.*", "time", "each call on a shared reap checks the handle, and enters and leaves a part: reapMalloc takes "
      f"{STEPS['reapMalloc 64, shared']} instructions there, and {STEPS['reapMalloc 64']} in an ordinary reap"),
     (r"pools", r"messages.*", "time", "what another thread frees goes to the reap's remote list, whose blocks the owner then reads "
      "from the other CPU's cache"),

@@ -97,12 +97,6 @@ static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, u
     return rseq_store(id, at, expected, value);
 }
 
-static inline void *rseq_claim(const uint64_t *table, uint64_t value)
-{
-    (void)table, (void)value;
-    return NULL;
-}
-
 #endif
 
 #endif

@@ -90,19 +90,4 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* A table of pointers by id: the number of them stands before them. The entry for this thread's id begins
- * with a word and a flag of 32 bits. If both are 0, stores value to the word and returns the entry. Else, or
- * if there is no entry, NULL. */
-static inline void *rseq_claim(const uint64_t *table, uint64_t value)
-{
-    uint32_t id = rseq_id();
-    if (id >= *table) return NULL;
-    uint64_t entry = __atomic_load_n(&table[1 + id], __ATOMIC_ACQUIRE);
-    if (entry == 0) return NULL;
-    const _Atomic uint32_t *flag = (const _Atomic uint32_t *)(entry + sizeof(uint64_t));
-    if (rseq_store_unless(flag, id, (void *)entry, 0, value) != RSEQ_DONE) return NULL;
-    atomic_thread_fence(memory_order_acquire);
-    return (void *)entry;
-}
-
 #endif

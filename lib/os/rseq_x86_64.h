@@ -78,28 +78,4 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* A table of pointers by id: the number of them stands before them. The entry for this thread's id begins
- * with a word and a flag of 32 bits. If both are 0, stores value to the word and returns the entry. Else, or
- * if there is no entry, NULL. */
-static ALWAYS_INLINE void *rseq_claim(const uint64_t *table, uint64_t value)
-{
-    uint64_t t;
-    void *entry;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN "cmpq %[t], (%[table])\n\tjbe %l[none]\n\t"
-                          "movq 8(%[table], %[t], 8), %[entry]\n\t"
-                          "testq %[entry], %[entry]\n\tjz %l[none]\n\t"
-                          "cmpl $0, 8(%[entry])\n\tjne %l[none]\n\t"
-                          "cmpq $0, (%[entry])\n\tjne %l[none]\n\t"
-                          "movq %[value], (%[entry])\n\t" RSEQ_SECTION_END
-        : [t] "=&r"(t), [entry] "=&r"(entry)
-        : RSEQ_SECTION_INPUTS, [table] "r"(table), [value] "r"(value)
-        : "memory", "cc"
-        : again, none);
-    return entry;
-none:
-    return rseq_none();
-}
-
 #endif

@@ -219,12 +219,15 @@ static void set_going(struct reap *reap, unsigned depth)
     reap->going_to = (uint16_t)depth;
 }
 
-/* Ends the limits of a reap. A function of the reap may have entered it without leaving it: so this checks
- * that again. */
+/* Takes a shared reap, and ends the limits of a reap. A function of the reap may have entered it without
+ * leaving it: so this checks that again. */
 static NOINLINE void end_special(struct reap *reap, const char *call)
 {
+    if (reap_is_shared(reap)) reap_shared_hold_again(reap);
     check_entered(reap, call);
     if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
+    for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part))
+        if (part->flags & REAP_LIMITED) reap_quota_end(part);
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
     reap_quota_gone(reap);
 }
@@ -306,6 +309,15 @@ void reapUnmark(void **handle, const reap_mark *mark)
     reap_mark_close(reap, mark);
 }
 
+/* Clears the hidden children of a shared reap. */
+static NOINLINE void clear_parts(const struct reap *reap)
+{
+    for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part)) {
+        reap_region_clear(part);
+        if (part->flags & REAP_LIMITED) reap_quota_end(part);
+    }
+}
+
 /* Gives back the cleared reap's share of limits, and notes that its objects were freed. */
 static NOINLINE void clear_special(struct reap *reap)
 {
@@ -313,12 +325,13 @@ static NOINLINE void clear_special(struct reap *reap)
     reap_quota_freed(reap);
 }
 
-static ALWAYS_INLINE void clear(struct reap *reap)
+static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
 {
     ASSERT_SOUND(reap);
     check_may_end(reap, "reapFreeAll", true);
     if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
+    if (is_shared) clear_parts(reap);
     reap_region_clear(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
@@ -328,7 +341,7 @@ static ALWAYS_INLINE void clear(struct reap *reap)
 static NOINLINE void clear_shared(void **handle)
 {
     HELD struct reap *reap = reap_hold(handle, "reapFreeAll");
-    clear(reap);
+    clear(reap, true);
 }
 
 void reapFreeAll(void **handle)
@@ -336,7 +349,7 @@ void reapFreeAll(void **handle)
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
     if (reap_is_plain(reap))
-        clear(reap);
+        clear(reap, false);
     else
         clear_shared(handle);
 }
@@ -346,7 +359,7 @@ static bool is_within(const void *address, const struct reap *reap)
 {
     const struct reap_chunk *chunk = chunk_of(address, NULL);
     if (!chunk || !reap_chunk_is_live(chunk)) return false;
-    const struct reap *owner = reap_whole(chunk->owner);
+    const struct reap *owner = reap_known(chunk->owner);
     if (owner == reap->parent || owner == reap) return owner == reap;
     reap_tree_adopt_begin();
     bool is = reap_tree_is_below(owner, reap);
@@ -377,7 +390,7 @@ static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
 
 static NOINLINE void destroy_shared(void **handle)
 {
-    destroy(reap_shared_hold_last(*handle, "reapDestroy"), handle);
+    destroy(reap_shared_hold(*handle, "reapDestroy"), handle);
 }
 
 ALIGNED void reapDestroy(void **handle)
@@ -394,7 +407,19 @@ ALIGNED void reapDestroy(void **handle)
 
 /* --- to another parent ----------------------------------------------------------------------- */
 
-static enum quota_result try_to_adopt(void **handle, void **parent_handle)
+/* Puts a tree below the limits of a new parent. ADOPT_BUSY: another thread holds a shared reap of it. */
+enum adopted { ADOPT_DONE, ADOPT_REFUSED, ADOPT_BUSY };
+static enum adopted change_limits(struct reap *reap, const struct reap *parent)
+{
+    size_t held;
+    if (!reap_quota_adopt_changes(reap, parent)) return ADOPT_DONE;
+    if (!reap_shared_hold_below(reap, &held)) return ADOPT_BUSY;
+    bool done = reap_quota_adopt(reap, parent);
+    reap_shared_let_go_below(reap, held);
+    return done ? ADOPT_DONE : ADOPT_REFUSED;
+}
+
+static enum adopted try_to_adopt(void **handle, void **parent_handle)
 {
     HELD struct reap *reap = NULL, *parent = NULL;
     if (parent_handle && *parent_handle)
@@ -404,8 +429,8 @@ static enum quota_result try_to_adopt(void **handle, void **parent_handle)
     check_going(reap, "reapAdopt");
     reap_tree_adopt_begin();
     bool cycle = parent && reap_tree_is_below(parent, reap);
-    enum quota_result result = cycle ? QUOTA_REFUSED : reap_quota_adopt(reap, parent);
-    if (result == QUOTA_DONE) reap_tree_adopt(reap, parent);
+    enum adopted result = cycle ? ADOPT_REFUSED : change_limits(reap, parent);
+    if (result == ADOPT_DONE) reap_tree_adopt(reap, parent);
     reap_tree_adopt_end();
     if (cycle) errno = EINVAL;
     return result;
@@ -413,8 +438,8 @@ static enum quota_result try_to_adopt(void **handle, void **parent_handle)
 
 int reapAdopt(void **handle, void **parent_handle)
 {
-    enum quota_result result;
+    enum adopted result;
     REAP_NOT_NULL(handle, "reapAdopt");
-    while ((result = try_to_adopt(handle, parent_handle)) == QUOTA_BUSY) sched_yield();
-    return result == QUOTA_DONE ? 0 : -1;
+    while ((result = try_to_adopt(handle, parent_handle)) == ADOPT_BUSY) sched_yield();
+    return result == ADOPT_DONE ? 0 : -1;
 }

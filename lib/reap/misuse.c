@@ -6,10 +6,31 @@
 
 #include "base/report.h"
 #include "hoard/guarded_map.h"
+#include "reap/reap_shared.h"
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
 
 void reap_misuse_null(const char *call) { report_misuse(call, NULL, "an argument is NULL"); }
+
+struct reap_face *reap_shared_face(void *handle, const char *call)
+{
+    struct reap_face *face = handle;
+    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
+    bool is_face = may_be && reap_is_readable(face) && face->tag == reap_face_tag(face);
+    if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
+    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
+    return face;
+}
+
+void reap_shared_check(void *handle, const char *call) { (void)reap_shared_face(handle, call); }
+
+void reap_shared_check_place(void **handle, const char *call)
+{
+    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* reads no word of the program */
+    if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;
+    if ((void *)handle == reap_handle(chunk->owner))
+        report_misuse(call, handle, "a reap, where the address of a handle is to be set");
+}
 
 bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != NULL; }
 
@@ -80,10 +101,11 @@ void reap_misuse_object(const char *call, const struct reap *reap, const void *o
     if (!chunk) chunk = guarded_map_find_dead(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
-    const struct reap *owner = reap_whole(chunk->owner);
+    const struct reap *owner = reap_known(chunk->owner);
     const char *name = reap_name_text(owner);
     if (reap_chunk_is_apart(chunk)) guarded_note(chunk, NULL, name);
-    if (reap && owner != reap && *name) report_misuse_of(call, object, "an object of another reap,", name);
-    if (reap && owner != reap) report_misuse(call, object, "an object of another reap");
+    bool is_others = reap && owner != reap_known(reap);
+    if (is_others && *name) report_misuse_of(call, object, "an object of another reap,", name);
+    if (is_others) report_misuse(call, object, "an object of another reap");
     misused(call, object, chunk, in_live_chunk(chunk, object, call));
 }

@@ -150,6 +150,13 @@ static void check_done(const struct reap_quota_notice *done)
         report_misuse("reapOnLimit", object, "not a live object");
 }
 
+/* Returns true if functions must not run now, because this thread has only entered a part of a shared reap.
+ * Then it fails, takes the reap, and tries again (shared_use.h). */
+static bool is_within_part(const struct reap *reap)
+{
+    return reap_is_part(reap) && !reap_shared_is_taken(reap);
+}
+
 /* Calls the function of the limiter that is met. The function may use the reap: so the reap is closed
  * meanwhile, and may be below other limits afterwards. False: there is no function, or the allocation is one
  * of a function that runs. */
@@ -159,7 +166,8 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     ASSERT(!reap->share.from && reap->flags & REAP_LIMITED);
     void *handle = reap_handle(met), *given = handle, *asking = reap_handle(reap);
     if (!met->share.fn || notice != NULL) return false;
-    struct reap_quota_notice mine = {.asking = reap, .met = met, .from = from, .object = object};
+    struct reap_quota_notice mine = {
+        .asking = reap_known(reap), .met = met, .from = reap_known(from), .object = object};
     notice = &mine;
     reap_quota_close(reap);
     met->share.fn(&given, asked, met->share.arg);
@@ -205,6 +213,7 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !reap->share.from);
     struct reap_share *share = &reap->share;
     struct reap *met = share->room < bytes ? draw_for(share, bytes) : NULL;
+    if (met && is_within_part(reap)) return false;
     if (met && notify(reap, met, asked, object, reap)) {
         if (!(reap->flags & REAP_LIMITED)) return true;
         met = share->room < bytes ? draw_for(share, bytes) : NULL;
@@ -242,6 +251,16 @@ static void retire(struct reap_share *share, bool all)
     atomic_signal_fence(memory_order_release);
     undraw(share->limiter, NULL, false, bytes);
     undraw(share->limiter, NULL, true, extra);
+}
+
+void reap_quota_give_rooms(struct reap *known)
+{
+    for (struct reap *part = reap_next_part(known); part; part = reap_next_part(part)) {
+        ASSERT(part->flags & REAP_LIMITED);
+        reap_quota_open(part);
+        retire(&part->share, false);
+        reap_quota_close(part);
+    }
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
@@ -309,11 +328,18 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 
 /* --- setting --------------------------------------------------------------------------------- */
 
+/* As reap_tree_after, with the hidden children of shared reaps. */
+static struct reap *after(const struct reap *top, const struct reap *reap)
+{
+    struct reap *part = reap_next_part(reap);
+    return part ? part : reap_tree_after(top, reap_known(reap));
+}
+
 /* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
-    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+    for (struct reap *reap = top; reap; reap = after(top, reap)) {
         reap_chunk_adopt(reap);
         if (reap->flags & REAP_LIMITED) {
             reap_quota_open(reap);
@@ -337,7 +363,7 @@ static void leave(struct reap *reap)
  * none. */
 static void relink(struct reap *top, struct reap *from, struct reap *to)
 {
-    for (struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+    for (struct reap *reap = top; reap; reap = after(top, reap)) {
         struct reap_share *share = &reap->share;
         bool limited = reap->flags & REAP_LIMITED;
         if (limited && share->bytes && share->above == from && reap != to) share->above = to;
@@ -375,8 +401,9 @@ static void remove_own(struct reap *reap)
     relink(reap, reap, above);
 }
 
-static bool set(struct reap *reap, size_t bytes)
+bool reap_quota_set(struct reap *reap, size_t bytes)
 {
+    ASSERT_SOUND(reap);
     size_t live = squeeze(reap);
     if (!bytes) {
         remove_own(reap);
@@ -390,16 +417,6 @@ static bool set(struct reap *reap, size_t bytes)
     reap->share.bytes = bytes;
     set_account(reap, live);
     return true;
-}
-
-enum quota_result reap_quota_set(struct reap *reap, size_t bytes)
-{
-    size_t held;
-    ASSERT_SOUND(reap);
-    if (!reap_shared_hold_below(reap, &held)) return QUOTA_BUSY;
-    bool done = set(reap, bytes);
-    reap_shared_let_go_below(reap, held);
-    return done ? QUOTA_DONE : QUOTA_REFUSED;
 }
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
@@ -470,14 +487,18 @@ static bool pass_tree(struct reap *top, struct reap *from, struct reap *to)
     return true;
 }
 
-enum quota_result reap_quota_adopt(struct reap *top, const struct reap *parent)
+/* The nearest limiter above a reap. */
+static struct reap *limiter_above(const struct reap *reap)
 {
-    size_t held;
-    struct reap *from = reap_quota_of(top) ? top->share.above : first_limiter(top);
-    struct reap *to = first_limiter(parent);
-    if (from == to) return QUOTA_DONE;
-    if (!reap_shared_hold_below(top, &held)) return QUOTA_BUSY;
-    bool done = pass_tree(top, from, to);
-    reap_shared_let_go_below(top, held);
-    return done ? QUOTA_DONE : QUOTA_REFUSED;
+    return reap_quota_of(reap) ? reap->share.above : first_limiter(reap);
+}
+
+bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent)
+{
+    return limiter_above(top) != first_limiter(parent);
+}
+
+bool reap_quota_adopt(struct reap *top, const struct reap *parent)
+{
+    return pass_tree(top, limiter_above(top), first_limiter(parent));
 }

@@ -42,9 +42,12 @@
 void reap_quota_open(struct reap *reap);
 
 /* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program
- * asked for; that function must leave `object` (NULL: a new one) alone. False: a limit would be exceeded
- * (ENOMEM). */
+ * asked for; that function must leave `object` (NULL: a new one) alone. In a part of a shared reap that this
+ * thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
+
+/* Gives back the room ahead of a shared reap's hidden children. */
+void reap_quota_give_rooms(struct reap *known);
 
 /* Gives back bytes that were freed in an open reap. */
 void reap_quota_give(struct reap *reap, size_t bytes);
@@ -74,13 +77,9 @@ void reap_quota_begin(struct reap *reap, const struct reap *parent);
 /* Gives back all drawn bytes of a reap that is empty or about to be emptied. The reap may be used further. */
 void reap_quota_end(struct reap *reap);
 
-/* What changes the limits of a tree needs all shared reaps of the tree. QUOTA_BUSY: another thread holds one,
- * and may wait for a lock of this one. So the caller lets go of all that it holds, and tries again.
- * QUOTA_REFUSED: ENOMEM. In neither case anything has changed. */
-enum quota_result { QUOTA_DONE, QUOTA_REFUSED, QUOTA_BUSY };
-
-/* Sets the own limit of a held reap; 0 takes it away. Refused: more bytes live already. */
-enum quota_result reap_quota_set(struct reap *reap, size_t bytes);
+/* Sets the own limit of a reap, and of a tree of which this thread holds all; 0 takes it away. False: more
+ * bytes live already (ENOMEM), and nothing has changed. */
+bool reap_quota_set(struct reap *reap, size_t bytes);
 
 /* Sets the function that is called when the reap's own limit is met; NULL: none. */
 void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg);
@@ -99,9 +98,12 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
 void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes);
 
-/* Before a tree goes below parent (NULL: becomes a root): draws for it on the limiters there. Refused: one of
- * them would be exceeded. */
-enum quota_result reap_quota_adopt(struct reap *top, const struct reap *parent);
+/* Before a tree of which this thread holds all goes below parent (NULL: becomes a root): draws for it on the
+ * limiters there. False: one of them would be exceeded (ENOMEM). */
+bool reap_quota_adopt(struct reap *top, const struct reap *parent);
+
+/* Returns true if other limiters will be above the tree there. */
+bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent);
 
 /* --- while a function of reapOnLimit runs ---------------------------------------------------- */
 

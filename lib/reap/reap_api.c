@@ -88,7 +88,7 @@ void *reapRealloc(void **handle, void *object, size_t size)
     if (!object) return realloc_null(handle, size);
     struct reap *reap = *handle;
     if (LIKELY(reap_is_plain(reap))) return resize(reap, object, size);
-    return reap_remote_resize_shared(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
+    return shared_realloc(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
 /* Frees an object when the fast path cannot: in a chunk that the chunk cache does not have (afterwards it
@@ -139,12 +139,12 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable_checked(chunk_of(object, NULL), object, "reapUsableSize");
 }
 
-/* Returns true if the object of a shared reap is pending. Its memory need not be there any more. A watched
- * reap has no shards, and a tool would see that the object's words are read. */
+/* Returns true if the object of a shared reap is pending. A tool would see that the object's words are
+ * read. */
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
-    if (UNLIKELY(reap_instrumented)) return false;
-    return copy->shared && chunk_is_readable(object, REAP_UNIT) && reap_is_pending(object);
+    return copy->shared && !reap_instrumented && chunk_is_readable(object, REAP_UNIT) &&
+           reap_is_pending(object);
 }
 
 /* Returns true if a pointer lies in a live object of the chunk. Another thread may change or end the reap
@@ -160,36 +160,37 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
     size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
     if (!chunk_is_readable(copy->starts, bytes)) return false;
     size_t start = bitmap_previous(copy->starts, unit, copy->first);
-    if (start == SIZE_MAX) return false;
-    if (was_sent(copy, reap_address(chunk, start))) return false;
+    if (start == SIZE_MAX || was_sent(copy, reap_address(chunk, start))) return false;
     return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
 }
 
-/* While chunks are frozen: sets *handle to the handle of a pointer's reap, or to NULL. False: another thread
- * holds the shared reap, or moves its chunks. */
+/* The same for a chunk of a shared reap: sets *handle under the lock of its part. False: another thread is in
+ * the part. */
+static bool find_in_part(struct reap_chunk *chunk, struct reap_part *part, const void *pointer, void **handle)
+{
+    if (!chunk_is_readable(part, sizeof *part)) return true;
+    enum part_try found = reap_shared_try(part);
+    if (found == PART_BUSY || found == PART_DEAD) return found == PART_DEAD;
+    USED struct reap_use use = {part->reap, found == PART_ENTERED ? part : NULL};
+    bool is_there = reap_chunk_is_live(chunk) && chunk->owner == part->reap;
+    if (is_there && in_object(chunk, chunk, pointer)) *handle = part->face;
+    return true;
+}
+
+/* While chunks are frozen: sets *handle to the handle of a pointer's reap, or to NULL. False: to be tried
+ * again. */
 static bool find_owner(const void *pointer, void **handle)
 {
     struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
     *handle = NULL;
     if (!chunk) return true;
     memcpy(&copy, chunk, sizeof copy);
-    struct reap *reap = copy.owner;
-    bool is_live;
-    if (copy.tag != reap_chunk_tag_of(chunk, reap)) return shard_chunk_is_known(chunk, &is_live) && !is_live;
-    if (!chunk_is_readable(reap, sizeof *reap)) return true;
-    if (!reap_is_shared(reap)) {
-        if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = reap;
-        return true;
-    }
-    struct reap_face *face = reap_face(reap);
-    enum reap_try held = chunk_is_readable(face, sizeof *face) ? reap_shared_try(face) : REAP_DEAD;
-    if (held == REAP_HELD) {
-        memcpy(&copy, chunk, sizeof copy);
-        bool still = copy.tag == reap_chunk_tag_of(chunk, copy.owner) && reap_whole(copy.owner) == face->reap;
-        if (still && in_object(chunk, &copy, pointer)) *handle = face;
-        reap_shared_let_go(face->reap);
-    }
-    return held != REAP_BUSY;
+    const struct reap *reap = copy.owner;
+    if (copy.tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return true;
+    if (reap->tag == reap_shared_tag(reap) || reap->tag == reap_hidden_tag(reap))
+        return find_in_part(chunk, reap->part, pointer, handle);
+    if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = copy.owner;
+    return true;
 }
 
 int reapOf(const void *pointer, void **handle)
@@ -208,9 +209,8 @@ int reapOf(const void *pointer, void **handle)
 
 /* --- name, parent, functions ----------------------------------------------------------------- */
 
-size_t reapTrim(void **handle, size_t keep)
+static size_t trim(struct reap *reap, size_t keep)
 {
-    HELD struct reap *reap = reap_hold(handle, "reapTrim");
     reap_chunk_adopt(reap);
     size_t before = reap->held;
     reap_alloc_take_remote(reap);
@@ -218,6 +218,18 @@ size_t reapTrim(void **handle, size_t keep)
     reap_open(reap);
     given += reap_region_trim(reap, keep);
     reap_close(reap);
+    return given;
+}
+
+size_t reapTrim(void **handle, size_t keep)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapTrim");
+    size_t given = 0;
+    FOR_EACH_PART(part, reap)
+    {
+        given += trim(part, keep);
+        keep -= part->spare_bytes;
+    }
     return given;
 }
 
@@ -289,8 +301,9 @@ void *reapMove(void *object, void **from_handle, void **to_handle)
 {
     HELD struct reap *from = NULL, *to = NULL;
     reap_hold_both(from_handle, &from, to_handle, &to, "reapMove");
-    struct reap_chunk *chunk = reap_chunk_of_object(from, object, "reapMove");
-    return from == to ? object : reap_alloc_move(from, chunk, object, to);
+    struct reap *part = reap_part_with(from, object);
+    struct reap_chunk *chunk = reap_chunk_of_object(part, object, "reapMove");
+    return from == to ? object : reap_alloc_move(part, chunk, object, to);
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */
@@ -299,9 +312,12 @@ int reapSetLimit(void **handle, size_t bytes)
 {
     for (;; sched_yield()) {
         HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
+        size_t held;
         reap_alloc_take_remote(reap);
-        enum quota_result result = reap_quota_set(reap, bytes);
-        if (result != QUOTA_BUSY) return result == QUOTA_DONE ? 0 : -1;
+        if (!reap_shared_hold_below(reap, &held)) continue;
+        bool done = reap_quota_set(reap, bytes);
+        reap_shared_let_go_below(reap, held);
+        return done ? 0 : -1;
     }
 }
 

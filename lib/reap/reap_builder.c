@@ -24,7 +24,7 @@ enum { ROOM_MIN = 64 }; /* bytes of the first object */
 static char *resize_shared(void *handle, const reap_builder *builder, size_t room, const char *call)
 {
     if (!builder->data) return shared_malloc_any(handle, room, call);
-    return reap_remote_resize_shared(reap_shared_face(handle, call), builder->data, room, call);
+    return shared_realloc(reap_shared_face(handle, call), builder->data, room, call);
 }
 
 /* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */

@@ -2,14 +2,24 @@
 /* reap_shared.c: reaps that any thread may use at any time. */
 #include "reap/reap_shared.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/report.h"
-#include "hoard/malloc_fast.h"
+#include "hoard.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
 #include "reap/reap_tree.h"
+#include "region/region.h"
 
-enum { PATIENCE = 50 }; /* rounds of a fork by a thread that holds a reap */
-enum { ENTER_TRIES = 16 }; /* rounds to enter a shard, before the thread takes the whole reap */
+enum {
+    PATIENCE = 50, /* rounds of a fork by a thread that holds a reap */
+    FIRST_IDS = 8, /* of the first table */
+    SPINS = 100    /* rounds in which a thread waits for a part, before it takes the lock */
+};
 
 static struct {
     struct lock lock;
@@ -19,40 +29,10 @@ static struct {
 
 static const void *this_thread(void) { return &lock_depth; }
 
-/* --- lives ----------------------------------------------------------------------------------- */
+#define FOR_EACH_PART_OF(it, face)                                                                           \
+    for (struct reap_part *it = &(face)->part; it != NULL; it = __atomic_load_n(&it->next, __ATOMIC_ACQUIRE))
 
-/* A tag is right while its face is on the list, and both change under the list's lock. */
-static void enlist(struct reap_face *face)
-{
-    lock_take(&faces.lock);
-    face->tag = reap_face_tag(face);
-    list_push(&faces.list, &face->node);
-    lock_give(&faces.lock);
-}
-
-static void delist(struct reap_face *face)
-{
-    lock_take(&faces.lock);
-    face->tag = 0;
-    list_remove(&face->node);
-    atomic_store_explicit(&face->table, NULL, memory_order_relaxed); /* a fork goes through the shards */
-    lock_give(&faces.lock);
-}
-
-void reap_shared_begin(struct reap *reap)
-{
-    struct reap_face *face = reap_chunk_record(reap, REAP_FACE); /* more than it needs, for its address */
-    ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
-           reap->tag == reap_tag(reap));
-    assert(face == reap_face(reap));
-    *face = (struct reap_face){.self = face,
-                               .tables = reap->tables,
-                               .reap = reap,
-                               .lock = LOCK_OF_RANK(RANK_SHARED_REAP)};
-    reap->tag = reap_shared_tag(reap);
-    reap_first_chunk(reap)->shared = true;
-    enlist(face);
-}
+/* --- the lock -------------------------------------------------------------------------------- */
 
 static bool is_held(const struct reap_face *face)
 {
@@ -66,33 +46,6 @@ static void give(struct reap_face *face)
     lock_give(&face->lock);
 }
 
-static void hold(struct reap_face *face);
-
-/* Gathers the reap of a held face, if it is scattered. */
-static void gather(const struct reap_face *face, bool ends)
-{
-    struct shard_table *table = reap_face_table(face);
-    if (!shard_is_gathered(table)) shard_gather(table, ends);
-}
-
-/* Another thread may hold the reap for a moment, to look at it. So this waits for the lock first. When the
- * face is off the list, no thread comes any more. */
-void reap_shared_end(struct reap *reap)
-{
-    struct reap_face *face = reap_face(reap);
-    ASSERT(face->tag == reap_face_tag(face) && face->reap == reap);
-    hold(face);
-    gather(face, true);
-    struct shard_table *table = reap_face_table(face);
-    delist(face);
-    if (table) shard_end(table);
-    face->self = face; /* as in reap_region_destroy */
-    face->depth = 0;
-    give(face);
-}
-
-/* --- the lock -------------------------------------------------------------------------------- */
-
 static bool is_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.closed, memory_order_relaxed)); }
 
 static COLD void wait_for_fork(void)
@@ -104,7 +57,7 @@ static COLD void wait_for_fork(void)
     }
 }
 
-static void take(struct reap_face *face)
+static void take_lock(struct reap_face *face)
 {
     bool outside = lock_depth == 0;
     lock_take(&face->lock);
@@ -119,39 +72,197 @@ static void take(struct reap_face *face)
 
 static void hold(struct reap_face *face)
 {
-    if (!is_held(face)) take(face);
+    if (!is_held(face)) take_lock(face);
     face->depth++;
     ASSERT(face->depth != 0 && is_held(face));
 }
 
-struct reap_face *reap_shared_face(void *handle, const char *call)
+/* Gives back the lock when this was the last call that held the reap. Where a mark is open, the hidden
+ * children are closed now. */
+static void let_go(struct reap_face *face)
 {
-    struct reap_face *face = handle;
-    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
-    bool is_face = may_be && reap_is_readable(face) && face->tag == reap_face_tag(face);
-    if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
-    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
-    return face;
+    ASSERT(is_held(face) && face->depth != 0);
+    if (--face->depth > 0) return;
+    if (face->taken) {
+        bool marked = face->reap->flags & REAP_MARKED;
+        face->taken = false;
+        FOR_EACH_PART_OF(part, face)
+        {
+            ASSERT(part->holder == PART_TAKEN);
+            part->closed = marked && part != &face->part;
+            atomic_store_explicit(&part->holder, 0, memory_order_release);
+        }
+    }
+    give(face);
 }
 
-static struct reap *hold_whole(struct reap_face *face, bool ends)
+void reap_shared_let_go(const struct reap *reap) { let_go(reap_face(reap)); }
+
+/* --- parts ------------------------------------------------------------------------------------ */
+
+/* Sleeps. A thread that waits may hold the reap: so this must be no cancellation point, as libc's own call
+ * is. */
+static void nap(long ns)
+{
+    int saved = errno;
+    struct timespec time = {.tv_nsec = ns};
+    syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+    errno = saved;
+}
+
+/* Waits for a moment, as often as it is told. The holder may be a stopped thread, of lower priority too: so
+ * this ends in sleep. */
+static void pause_for_part(unsigned round)
+{
+    if (round < 4) {
+        lock_pause();
+    } else if (round < 32) {
+        sched_yield();
+    } else {
+        nap(round < 64 ? 50 * 1000 : 1000 * 1000);
+    }
+}
+
+/* Waits for a thread to leave a part, and enters it as this thread or as another holder. Nobody takes the
+ * reap meanwhile. */
+static void wait_for_part(struct reap_part *part, uint64_t holder)
+{
+    uint64_t none = 0;
+    for (unsigned round = 0; !atomic_compare_exchange_strong(&part->holder, &none, holder); round++) {
+        ASSERT(none != reap_part_me() && none != PART_TAKEN);
+        pause_for_part(round);
+        none = 0;
+    }
+}
+
+/* Tries for a while, as long as the holder is a thread that has entered the part. */
+static bool enter_soon(struct reap_part *part)
+{
+    for (unsigned round = 0; round < SPINS; round++) {
+        uint64_t holder = atomic_load_explicit(&part->holder, memory_order_relaxed);
+        if (holder == 0 && reap_part_try(part)) return true;
+        if (holder == PART_TAKEN || holder == PART_FORKS) return false;
+        lock_pause();
+    }
+    return false;
+}
+
+bool reap_part_enter(struct reap_part *part)
+{
+    struct reap_face *face = part->face;
+    if (enter_soon(part)) return true;
+    hold(face);
+    if (face->taken || face->alone) return false;
+    wait_for_part(part, reap_part_me());
+    let_go(face);
+    return true;
+}
+
+/* Holds the reap of a held face for this thread alone. */
+static void take(struct reap_face *face)
+{
+    if (face->taken || face->alone) return;
+    FOR_EACH_PART_OF(part, face) wait_for_part(part, PART_TAKEN);
+    face->taken = true;
+    FOR_EACH_PART_OF(part, face) reap_alloc_take_remote(part->reap);
+    if (face->reap->flags & REAP_LIMITED) reap_quota_give_rooms(face->reap);
+}
+
+/* Makes a part of a new reap. */
+static void begin_part(struct reap_part *part, struct reap *reap, uintptr_t tag, struct reap_face *face)
+{
+    *part = (struct reap_part){.reap = reap, .face = face};
+    reap->part = part;
+    reap->tag = tag;
+    reap_first_chunk(reap)->shared = true;
+}
+
+/* Makes a hidden child. NULL: no memory. */
+static struct reap_part *new_part(struct reap_face *face)
+{
+    struct reap_part *part = hoard_aligned_alloc(_Alignof(struct reap_part), sizeof *part);
+    struct reap *known = face->reap;
+    struct reap *reap = part ? reap_region_create_from(&known->source, REAP_FIRST_SIZE) : NULL;
+    if (!reap) {
+        hoard_free(part);
+        return NULL;
+    }
+    begin_part(part, reap, reap_hidden_tag(reap), face);
+    reap->parent = known;
+    if (known->flags & REAP_LIMITED) reap_quota_begin(reap, known);
+    part->next = face->part.next;
+    __atomic_store_n(&face->part.next, part, __ATOMIC_RELEASE);
+    return part;
+}
+
+/* Makes a table with room for an id. NULL: no memory. */
+static struct part_table *table_for(size_t id, struct part_table *older)
+{
+    size_t n = older ? older->n : FIRST_IDS;
+    while (n <= id) n *= 2;
+    struct part_table *table = hoard_calloc(1, sizeof *table + n * sizeof table->of[0]);
+    if (!table) return NULL;
+    table->n = n;
+    table->older = older;
+    for (size_t i = 0; older && i < older->n; i++) table->of[i] = older->of[i];
+    return table;
+}
+
+/* The first id gets the reap itself. While a mark is open no hidden child is made; nor while a fork is under
+ * way, whose child is to find all parts. NULL: no memory. */
+static struct reap_part *add_part(struct reap_face *face, unsigned id)
+{
+    struct part_table *table = atomic_load_explicit(&face->table, memory_order_relaxed);
+    struct reap_part *part = reap_part_of(face, id);
+    if (part || face->taken || face->reap->flags & REAP_MARKED || is_closed()) return part;
+    bool is_first = !table;
+    if (is_first || id >= table->n) table = table_for(id, table);
+    if (!table) return NULL;
+    atomic_store_explicit(&face->table, table, memory_order_release);
+    part = is_first ? &face->part : new_part(face);
+    atomic_store_explicit(&table->of[id], part, memory_order_release);
+    return part;
+}
+
+struct reap_part *reap_part_for_malloc(struct reap_face *face)
+{
+    int saved = errno;
+    unsigned id = heap_path_id_for_malloc();
+    struct reap_part *part = reap_part_of(face, id);
+    if (part || face->alone) return part ? part : &face->part;
+    hold(face);
+    part = add_part(face, id);
+    let_go(face);
+    errno = saved;
+    return part ? part : &face->part;
+}
+
+size_t reap_shared_held_in_parts(const struct reap *reap)
+{
+    const struct reap_face *face = reap_face(reap);
+    const struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
+    size_t bytes = 0;
+    for (; table; table = table->older) bytes += sizeof *table + table->n * sizeof table->of[0];
+    for (reap = reap_next_part(reap); reap; reap = reap_next_part(reap))
+        bytes += sizeof(struct reap_part) + __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static struct reap *hold_whole(struct reap_face *face)
 {
     hold(face);
-    gather(face, ends);
+    take(face);
     return face->reap;
 }
 
 struct reap *reap_shared_hold(void *handle, const char *call)
 {
-    return hold_whole(reap_shared_face(handle, call), false);
+    return hold_whole(reap_shared_face(handle, call));
 }
 
-struct reap *reap_shared_hold_last(void *handle, const char *call)
-{
-    return hold_whole(reap_shared_face(handle, call), true);
-}
-
-struct reap *reap_shared_hold_again(struct reap *reap) { return hold_whole(reap_face(reap), false); }
+struct reap *reap_shared_hold_again(const struct reap *reap) { return hold_whole(reap_face(reap)); }
 
 struct reap *reap_shared_hold_lightly(void *handle, const char *call)
 {
@@ -170,37 +281,90 @@ static bool try_to_hold(struct reap_face *face)
     return true;
 }
 
-bool reap_shared_try_listed(struct reap_face *face)
+/* Returns true if the face is live and the part is one of it. To be called with the list's lock. */
+static bool is_part_of(const struct reap_part *part, struct reap_face *face)
 {
-    ASSERT(face->tag == reap_face_tag(face));
-    return try_to_hold(face);
+    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
+    if (!may_be || !chunk_is_readable(face, sizeof *face) || face->tag != reap_face_tag(face)) return false;
+    FOR_EACH_PART_OF(one, face) if (one == part) return true;
+    return false;
 }
 
-enum reap_try reap_shared_try(struct reap_face *face)
+enum part_try reap_shared_try(struct reap_part *part)
 {
-    if (!lock_try(&faces.lock)) return REAP_BUSY;
-    bool lives = face->tag == reap_face_tag(face), held = lives && try_to_hold(face);
+    enum part_try found = PART_DEAD;
+    if (!lock_try(&faces.lock)) return PART_BUSY;
+    struct reap_face *face = part->face;
+    if (is_part_of(part, face)) {
+        found = reap_part_try(part) ? PART_ENTERED : PART_BUSY;
+        bool may_hold = face->alone || (is_held(face) && face->taken);
+        if (found == PART_BUSY && may_hold && try_to_hold(face)) found = PART_HELD;
+    }
     lock_give(&faces.lock);
-    if (held) return REAP_HELD;
-    return lives ? REAP_BUSY : REAP_DEAD;
+    return found;
 }
 
-void reap_shared_check(void *handle, const char *call) { (void)reap_shared_face(handle, call); }
+/* --- lives ----------------------------------------------------------------------------------- */
 
-void reap_shared_check_place(void **handle, const char *call)
+/* A tag is right while its face is on the list, and both change under the list's lock. */
+static void enlist(struct reap_face *face)
 {
-    const struct reap_chunk *chunk = chunk_of(handle, NULL); /* reads no word of the program */
-    if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;
-    if ((void *)handle == reap_handle(chunk->owner))
-        report_misuse(call, handle, "a reap, where the address of a handle is to be set");
+    lock_take(&faces.lock);
+    face->tag = reap_face_tag(face);
+    list_push(&faces.list, &face->node);
+    lock_give(&faces.lock);
 }
 
-void reap_shared_let_go(struct reap *reap)
+static void delist(struct reap_face *face)
+{
+    lock_take(&faces.lock);
+    face->tag = 0;
+    list_remove(&face->node);
+    lock_give(&faces.lock);
+}
+
+void reap_shared_begin(struct reap *reap)
+{
+    struct reap_face *face = reap_chunk_record(reap, REAP_FACE); /* more than it needs, for its address */
+    ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
+           reap->tag == reap_tag(reap));
+    *face = (struct reap_face){.self = face,
+                               .tables = reap->tables,
+                               .reap = reap,
+                               .lock = LOCK_OF_RANK(RANK_SHARED_REAP),
+                               .alone = reap_instrumented || !chunk_source_is_hoard(&reap->source)};
+    begin_part(&face->part, reap, reap_shared_tag(reap), face);
+    if (face->alone) face->part.holder = PART_TAKEN;
+    enlist(face);
+}
+
+static void end_part(struct reap_part *part)
+{
+    struct reap *reap = part->reap;
+    struct reap_chunk *first = reap_first_chunk(reap);
+    ASSERT(!(reap->flags & REAP_LIMITED) || reap->share.drawn == 0);
+    reap_region_destroy(reap);
+    reap_chunk_give_back(first);
+    hoard_free(part);
+}
+
+/* When the face is off the list, no thread comes any more, not even to look. */
+void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
-    ASSERT(is_held(face) && face->depth != 0);
-    if (--face->depth > 0) return;
-    shard_call_ends(reap_face_table(face), reap);
+    ASSERT(face->tag == reap_face_tag(face) && face->reap == reap && reap_shared_is_taken(reap));
+    delist(face);
+    for (struct reap_part *next, *part = face->part.next; part; part = next) {
+        next = part->next;
+        end_part(part);
+    }
+    for (struct part_table *older, *table = face->table; table; table = older) {
+        older = table->older;
+        hoard_free(table);
+    }
+    face->table = NULL;
+    face->self = face; /* as in reap_region_destroy */
+    face->depth = 0;
     give(face);
 }
 
@@ -210,7 +374,7 @@ static bool hold_one(struct reap *reap, unsigned depth, void *count)
 {
     (void)depth;
     if (!reap_is_shared(reap)) return true;
-    if (!reap_shared_try_listed(reap_face(reap))) return false;
+    if (!try_to_hold(reap_face(reap))) return false;
     ++*(size_t *)count;
     return true;
 }
@@ -244,61 +408,8 @@ bool reap_shared_hold_below(struct reap *top, size_t *count)
         return false;
     }
     for (struct reap *reap = top; *count > 0 && reap; reap = reap_tree_after(top, reap))
-        if (reap != top && reap_is_shared(reap)) gather(reap_face(reap), false);
+        if (reap != top && reap_is_shared(reap)) take(reap_face(reap));
     return true;
-}
-
-/* --- shards ---------------------------------------------------------------------------------- */
-
-/* Makes a shard for this thread's id, unless the reap is to be used by one thread at a time. False: it is,
- * for want of memory too. */
-static bool add_shard(struct reap_face *face)
-{
-    struct shard_table *table = reap_face_table(face);
-    if (table ? table->home->gathered : face->depth > 1 || !shard_is_possible(face->reap)) return false;
-    table = shard_add(table, face->reap, face);
-    if (table) atomic_store_explicit(&face->table, table, memory_order_release);
-    return table != NULL;
-}
-
-/* With heaps=roundrobin each call draws another id. So the shard that it looks for need not be the one that
- * it has made, not even at the next round: the rounds have an end. Where there is no shard, nobody is waited
- * for: with two ids, on one CPU, no round finds one. */
-struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap)
-{
-    for (unsigned round = 0;; round++) {
-        struct shard_table *table = reap_face_table(face);
-        struct reap_shard *shard = shard_enter(table);
-        if (shard) {
-            *reap = shard->reap;
-            return shard;
-        }
-        bool was_there = shard_is_there(table, heap_path_id());
-        hold(face);
-        if (!add_shard(face) || round == ENTER_TRIES) break;
-        reap_shared_let_go(face->reap);
-        if (round > 0 && was_there) shard_wait(round);
-    }
-    gather(face, false);
-    *reap = face->reap;
-    return NULL;
-}
-
-size_t reap_shared_held_in_shards(const struct reap_face *face)
-{
-    size_t bytes = 0;
-    const struct shard_table *table = reap_face_table(face);
-    if (!table) return 0;
-    for (const struct reap_shard *shard = shard_first(table); shard; shard = shard->next)
-        if (shard->reap != face->reap) bytes += __atomic_load_n(&shard->reap->held, __ATOMIC_RELAXED);
-    return bytes + __atomic_load_n(&table->home->bytes, __ATOMIC_RELAXED);
-}
-
-void reap_shared_drain(struct reap_face *face, const struct reap *reap)
-{
-    hold(face);
-    if (!shard_is_gathered(reap_face_table(face))) shard_drain(reap_face_table(face), reap);
-    reap_shared_let_go(face->reap);
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -319,22 +430,30 @@ static bool pass_all(void)
     return true;
 }
 
-/* Waits until no thread is in a shard. Such a thread waits for no reap, and for no lock that fork has yet. */
-static void stop_shards(void)
+/* Enters all parts. The holder of one waits for no reap, and for no lock that fork has yet. A reap that is
+ * taken is this thread's, or that of a thread that waits for one of this thread's. */
+static void enter_all(void)
 {
-    bool any = false;
     FOR_EACH_FACE(face)
+    FOR_EACH_PART_OF(part, face)
     {
-        if (!reap_face_table(face)) continue;
-        shard_stop_all(reap_face_table(face));
-        any = true;
+        uint64_t holder = 0;
+        for (unsigned round = 0; !atomic_compare_exchange_strong(&part->holder, &holder, PART_FORKS);
+             round++) {
+            if (holder == PART_TAKEN) break;
+            pause_for_part(round);
+            holder = 0;
+        }
     }
-    if (!any) return;
-    heap_path_fence();
+}
+
+static void leave_all(void)
+{
     FOR_EACH_FACE(face)
+    FOR_EACH_PART_OF(part, face)
     {
-        const struct shard_table *table = reap_face_table(face);
-        for (unsigned round = 0; table && !shard_all_are_free(table); round++) shard_wait(round);
+        uint64_t holder = PART_FORKS;
+        atomic_compare_exchange_strong(&part->holder, &holder, 0);
     }
 }
 
@@ -350,28 +469,29 @@ void reap_shared_fork_prepare(void)
         lock_after_fork(&faces.lock);
         sched_yield();
     }
-    stop_shards();
+    enter_all();
 }
 
 /* There may have been no reap, and no prepare, when the fork began. */
 void reap_shared_fork_parent(void)
 {
     if (faces.lock.forker != this_thread()) return;
-    FOR_EACH_FACE(face) if (reap_face_table(face)) shard_go_on(reap_face_table(face));
+    leave_all();
     atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
     lock_after_fork(&faces.lock);
 }
 
 void reap_shared_fork_child(void)
 {
-    shard_fork_child_begins();
+    leave_all();
     FOR_EACH_FACE(face)
     {
-        if (reap_face_table(face)) shard_fork_child(reap_face_table(face));
         if (is_held(face)) continue;
         lock_reset(&face->lock);
         atomic_store_explicit(&face->owner, NULL, memory_order_relaxed);
         face->depth = 0;
+        face->taken = false;
+        FOR_EACH_PART_OF(part, face) if (!face->alone) part->holder = 0;
     }
     atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
     lock_reset(&faces.lock);

@@ -1,35 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
- * A shared reap is a reap behind a lock. Its handle points to its face. To reap.h's part of the fast path the
- * face looks like a reap without room, and this never changes. The library's part tells a face by its address
- * (reap_may_be_plain), and the check of handles by its tag. A call that allocates or frees objects then
- * enters a shard (shared_use.h). Any other call takes the lock and gathers; then it uses the reap as any
- * other.
+ * A shared reap consists of parts. A part is an ordinary reap with a lock word, and each heap id whose
+ * threads have made objects has one. The first part is the reap itself; the others are hidden children, which
+ * no call shows to the program. The handle points to the reap's face. To reap.h's half of the fast path the
+ * face looks like a reap without room, and this never changes. The library's half tells a face by its address
+ * (reap_may_be_plain), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
- *     shared        handle ──> | face: no room; lock | ──> | struct reap |, and shards (reap_shard.h)
+ *     shared        handle ──> | face: lock; part | ──> | struct reap |
+ *                                 └── table, by id ──> | part | ──> | struct reap |, a hidden child
  *
  *     first chunk   | chunk header | struct reap | starts | frees | objects ->     <- records | face |
+ *
+ * A call that makes or frees an object enters the part of its thread's id, and does there what it does in an
+ * ordinary reap (shared_use.h). An object stays in its part. When a thread of another part frees it, it goes
+ * onto its part's remote list, as in an ordinary reap. When more than REAP_PART_PENDING bytes wait there, the
+ * thread that frees enters that part, and frees them itself: so the memory goes back also when no thread has
+ * that id any more. Below a limit it enters that part each time. A call that resizes an object enters the
+ * part that has it. Any other call takes the lock of the face, and then all parts.
+ *
+ * What is free in one part does not serve the threads of another one. So a shared reap holds as much as one
+ * reap for each id that has used it.
  *
  * The face is the first record of the first chunk, at its end, and the only one that outlives a clear.
  *
  * Vocabulary
- *     hold      to have the lock of a reap, if it is shared. A call holds its reaps from the check of the
- *               handle to its end (HELD), also while it calls a function of the user. A thread that holds
- *               a reap may hold it again: so such a function may use the reap; but it must not wait for a
- *               thread that uses it
+ *     enter     to become the holder of a part, by one atomic instruction; a store ends this
+ *     hold      to have the lock of a shared reap. A call holds its reaps from the check of the handle to its
+ *               end (HELD), also while it calls a function of the user. A thread that holds a reap may hold
+ *               it again: so such a function may use the reap; but it must not wait for a thread that uses it
+ *     take      to become the holder of all parts of a reap that this thread holds, and to free what is
+ *               pending
  *     outside   a thread that holds no reap
+ *     alone     A reap has no parts but itself when its chunks come from the program, or each object is
+ *               watched. Then it is always taken, and each call takes the lock
  *
  * Invariants
- *     - a face's first line is written before any thread has the handle, and when its table of shards grows
+ *     - a face's first line is written before any thread has the handle, and when its table comes or grows
+ *     - a part, once made, stays until the reap ends
+ *     - a thread that has entered a part waits for no thread that holds a reap or has entered a part; and it
+ *       calls no function of the program
+ *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
+ *     - while a mark is open, objects are made in the reap itself alone. The hidden children are closed
  *     - a face's tag is right exactly while the face is on the list of all faces, and changes under the
  *       list's lock. So a thread that does not know whether a reap lives tests the tag under that lock, and
- *       takes the reap's lock there too (reap_shared_try). A reap leaves the tree before its face leaves the
- *       list: so a reap in a locked list of the tree has its face (reap_shared_try_listed)
+ *       enters the part there too (reap_shared_try). A reap leaves the tree before its face leaves the list,
+ *       and its hidden children end after that: so a reap in a locked list of the tree has all of them
  *     - the thread that ends a reap holds it: so it waits for others that look at it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
- *     - a shared reap's own tag is that of no handle, so only the face leads to it
+ *     - the tag of a shared reap, or of a hidden child, is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
  *
  * Fork: the child must find shared reaps whole, whichever threads use them. A thread that holds a reap may
@@ -38,19 +58,44 @@
  * thread that takes a lock after that sees the closed gate. A thread that still holds a reap has held one
  * since before the gate was closed. So after all locks were taken once no thread holds a reap. If the forking
  * thread itself holds a reap (a function of the user forks), other threads may wait for that reap: then fork
- * tries only for a while. Then it stops the shards, and waits until no thread is in one: a thread in a shard
- * waits for no thread that holds a reap.
+ * tries only for a while. Then it enters all parts, one after the other: a thread in a part waits for no
+ * thread that holds a reap.
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
- * locks of heaps and arenas. Fork takes them in this order too.
+ * locks of heaps and arenas. Fork takes them in this order too. A part is entered last of the first two.
  */
 #ifndef REAP_SHARED_H
 #define REAP_SHARED_H
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "heap/heap_path.h"
 #include "reap/misuse.h"
-#include "reap/reap_shard.h"
+
+struct reap_face;
+
+/* A holder that is no thread. */
+enum { PART_TAKEN = 1, PART_FORKS = 2 };
+
+enum { REAP_PART_PENDING = 128 * 1024 /* bytes that may wait on a part's remote list */ };
+
+/* Threads of other parts read the second line. */
+struct reap_part {
+    _Atomic(uint64_t) holder; /* the thread that has entered it, as the address of its lock_depth; or 0 */
+    struct reap *reap;
+    bool closed; /* no object is to be made here */
+
+    _Alignas(64) struct reap_face *face; /* the shared reap's */
+    struct reap_part *next;              /* the reap itself is the first one */
+    _Atomic(unsigned) pending;           /* units that have come onto the remote list, about */
+};
+
+/* A greater table has all that the older ones have. */
+struct part_table {
+    size_t n;
+    struct part_table *older;
+    _Atomic(struct reap_part *) of[]; /* by id */
+};
 
 /* The first line begins as struct reap does. */
 struct reap_face {
@@ -58,7 +103,7 @@ struct reap_face {
     char *bump;
     char *end;
     uintptr_t starts;
-    _Atomic(struct shard_table *) table; /* NULL: no shards */
+    _Atomic(struct part_table *) table; /* NULL: no object was made yet */
     uint64_t freelists_used;
     struct reap_tables *tables;
     struct reap *reap;
@@ -66,8 +111,12 @@ struct reap_face {
     uintptr_t tag;
     struct lock lock;
     _Atomic(const void *) owner; /* the thread that holds it, as the address of its lock_depth */
-    size_t depth;                /* how often the owner holds it */
+    uint32_t depth;              /* how often the owner holds it */
+    bool taken;
+    bool alone;
     struct list_node node;
+
+    struct reap_part part;
 };
 static_assert(sizeof(struct reap_face) <= REAP_FACE, "a face has its place in the first chunk");
 static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
@@ -75,56 +124,107 @@ static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
                   offsetof(struct reap_face, tables) == offsetof(struct reap, tables),
               "fast paths take a face for a reap");
 
+/* --- parts ------------------------------------------------------------------------------------ */
+
+/* The face of a shared reap, or of the one that a hidden child belongs to. */
+static inline struct reap_face *reap_face(const struct reap *reap) { return reap->part->face; }
+
+/* The reap that the program knows: for a hidden child the shared reap, else the reap itself. */
+static inline struct reap *reap_known(const struct reap *reap)
+{
+    return UNLIKELY(reap_is_part(reap)) ? reap_face(reap)->reap : (struct reap *)(uintptr_t)reap;
+}
+
+/* The next hidden child. Begins with the reap itself; NULL after the last one, and for an ordinary reap. */
+static inline struct reap *reap_next_part(const struct reap *reap)
+{
+    if (LIKELY(!reap_is_part(reap))) return NULL;
+    const struct reap_part *next = __atomic_load_n(&reap->part->next, __ATOMIC_ACQUIRE);
+    return next ? next->reap : NULL;
+}
+
+#define FOR_EACH_PART(part, known)                                                                           \
+    for (struct reap *part = (known); part != NULL; part = reap_next_part(part))
+
+/* The part of a shared reap that has an object; the reap itself if it is none, and for an ordinary reap. */
+static inline struct reap *reap_part_with(struct reap *known, const void *object)
+{
+    if (LIKELY(!reap_is_shared(known))) return known;
+    const struct reap_chunk *chunk = chunk_of(object, NULL);
+    bool is_in_part = chunk && reap_chunk_is_live(chunk) && reap_known(chunk->owner) == known;
+    return is_in_part ? chunk->owner : known;
+}
+
+/* The part of this thread's id; NULL: none yet. */
+static ALWAYS_INLINE struct reap_part *reap_part_of(const struct reap_face *face, unsigned id)
+{
+    struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
+    bool is_there = table && id < table->n;
+    return LIKELY(is_there) ? atomic_load_explicit(&table->of[id], memory_order_acquire) : NULL;
+}
+
+static inline uint64_t reap_part_me(void) { return (uintptr_t)&lock_depth; }
+
+/* Enters a part if no thread has entered it. */
+static ALWAYS_INLINE bool reap_part_try(struct reap_part *part)
+{
+    uint64_t none = 0;
+    return LIKELY(atomic_compare_exchange_strong_explicit(&part->holder, &none, reap_part_me(),
+                                                          memory_order_acquire, memory_order_relaxed));
+}
+
+static inline void reap_part_leave(struct reap_part *part)
+{
+    ASSERT(part->holder == reap_part_me());
+    atomic_store_explicit(&part->holder, 0, memory_order_release);
+}
+
+/* Enters a part, after a wait. False: this thread has taken the reap, or it is alone; then the thread holds
+ * it once more. */
+bool reap_part_enter(struct reap_part *part);
+
+/* The part for a new object of this thread, made if need be. It may be closed. */
+struct reap_part *reap_part_for_malloc(struct reap_face *face);
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
 /* Gives a new reap its face. */
 void reap_shared_begin(struct reap *reap);
 
-/* Ends the face of a shared reap that is in no tree any more. If this thread holds the reap, it lets go of
- * it. */
+/* Ends the face and the hidden children of a shared reap that is in no tree any more, and that this thread
+ * has taken. Lets go of it. */
 void reap_shared_end(struct reap *reap);
 
-/* Holds, gathers and returns the reap of a shared reap's handle. Aborts when the handle is none. */
+/* Holds and takes a shared reap, by its handle (aborts when that is none) or by a part of it. Returns the
+ * reap itself. Below a limit its hidden children have no room ahead then: the reap itself can have it. */
 struct reap *reap_shared_hold(void *handle, const char *call);
-struct reap *reap_shared_hold_again(struct reap *reap);
-void reap_shared_let_go(struct reap *reap);
+struct reap *reap_shared_hold_again(const struct reap *reap);
+void reap_shared_let_go(const struct reap *reap);
 
-/* As reap_shared_hold, for a reap that is to end: no other thread is in a call on it. */
-struct reap *reap_shared_hold_last(void *handle, const char *call);
-
-/* As reap_shared_hold, but does not gather: for calls that need none of the reap's memory. */
+/* As reap_shared_hold, but does not take the parts: for calls that need none of the reap's memory. */
 struct reap *reap_shared_hold_lightly(void *handle, const char *call);
 
-/* The face of a shared reap's handle. Aborts when the handle is none. */
-struct reap_face *reap_shared_face(void *handle, const char *call);
+/* Returns true if this thread has taken the shared reap that a part belongs to. */
+static inline bool reap_shared_is_taken(const struct reap *reap)
+{
+    const struct reap_face *face = reap_face(reap);
+    bool is_held = atomic_load_explicit(&face->owner, memory_order_relaxed) == &lock_depth;
+    return is_held && (face->taken || face->alone);
+}
 
-/* Enters this thread's shard, after a wait or after making one; *reap is its reap. NULL: the reap is to be
- * used by one thread at a time; then *reap is held and gathered. */
-struct reap_shard *reap_shared_enter_slow(struct reap_face *face, struct reap **reap);
+/* The bytes that hidden children and tables hold. About, while other threads use the reap. */
+size_t reap_shared_held_in_parts(const struct reap *reap);
 
-/* The bytes that shards beside the whole reap hold, and those that they themselves take. About, while other
- * threads use the reap, which must not end. */
-size_t reap_shared_held_in_shards(const struct reap_face *face);
+/* Enters what may be a part, without waiting, or holds its reap again. The memory can be read, and nobody
+ * gives it back meanwhile (chunk_freeze). PART_BUSY: another thread is there. PART_DEAD: it is none. */
+enum part_try { PART_ENTERED, PART_HELD, PART_BUSY, PART_DEAD };
+enum part_try reap_shared_try(struct reap_part *part);
 
-/* Frees what waits for a shard's reap, if the reap is not gathered. */
-void reap_shared_drain(struct reap_face *face, const struct reap *reap);
-
-/* Holds the reap of what may be a face, without waiting. The memory can be read, and nobody gives it back
- * meanwhile (chunk_freeze). REAP_BUSY: another thread holds the reap. REAP_DEAD: there is none. */
-enum reap_try { REAP_HELD, REAP_BUSY, REAP_DEAD };
-enum reap_try reap_shared_try(struct reap_face *face);
-
-/* The same for a reap in a list of the tree that this thread has locked. False: another thread holds it. */
-bool reap_shared_try_listed(struct reap_face *face);
-
-/* Holds and gathers all shared reaps below a reap that this thread holds or has for itself. *count is how
- * many. False: another thread holds one of them, and this one none. */
+/* Holds and takes all shared reaps below a reap that this thread holds or has for itself: what changes the
+ * limits of a tree needs them. *count is how many. False: another thread holds one of them, and may wait for
+ * a lock of this one. So the caller lets go of all that it holds, and tries again. */
 bool reap_shared_hold_below(struct reap *top, size_t *count);
 void reap_shared_let_go_below(struct reap *top, size_t count);
-
-/* Aborts when it is not the handle of a shared reap. */
-void reap_shared_check(void *handle, const char *call);
-
-/* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
-void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));
 
 /* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are: one
  * test for both, which a few other places pass too. */
@@ -136,33 +236,20 @@ static inline void reap_check_place(void **handle, const char *call)
     if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) reap_shared_check_place(handle, call);
 }
 
-/* The face of a shared reap, or of the one for which a shard's reap allocates. */
-static inline struct reap_face *reap_face(const struct reap *reap)
-{
-    struct reap_chunk *first = reap_first_chunk(reap);
-    if (UNLIKELY(first->size == 0)) return (struct reap_face *)(void *)first->next;
-    return (struct reap_face *)((char *)first + first->size - REAP_FACE);
-}
-
 static inline uintptr_t reap_face_tag(const struct reap_face *face)
 {
     return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
 }
 
-static inline struct shard_table *reap_face_table(const struct reap_face *face)
-{
-    return atomic_load_explicit(&face->table, memory_order_acquire);
-}
-
 /* The handle by which a program knows a reap. */
 static inline void *reap_handle(struct reap *reap)
 {
-    return reap_is_shared(reap) ? (void *)reap_face(reap) : reap;
+    return reap_is_part(reap) ? (void *)reap_face(reap) : reap;
 }
 
 static inline void reap_let_go(struct reap **reap)
 {
-    if (*reap && UNLIKELY(reap_is_shared(*reap))) reap_shared_let_go(*reap);
+    if (*reap && UNLIKELY(reap_is_part(*reap))) reap_shared_let_go(*reap);
 }
 
 /* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
@@ -204,15 +291,16 @@ static inline void reap_check(void **handle, const char *call)
     if (UNLIKELY(!reap_is_plain(*handle))) reap_shared_check(*handle, call);
 }
 
-/* Checks an object that `call` was given, with its chunk; holds and returns its reap. */
+/* Checks an object that `call` was given, with its chunk; holds and returns the reap that has it, which may
+ * be a hidden child. */
 static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const void *object,
                                            const char *call)
 {
-    if (UNLIKELY(!chunk || !shard_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
+    if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
     struct reap *reap = chunk->owner;
     if (UNLIKELY(chunk->shared)) {
-        reap = reap_shared_hold_again(reap);
-        if (chunk_of(object, NULL) != chunk) chunk = NULL; /* the object was pending, and is gone by now */
+        reap_shared_hold_again(reap);
+        if (chunk_of(object, NULL) != chunk) chunk = NULL; /* another thread has freed it meanwhile */
     }
     if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
     return reap;

@@ -70,7 +70,7 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     }
     stats->live_bytes += live * REAP_UNIT;
     stats->live_objects += count_objects(&copy, top);
-    stats->chunks += copy.size != 0; /* the first one of a shard is none */
+    stats->chunks++;
     return true;
 }
 
@@ -79,45 +79,33 @@ static bool is_spare(const struct reap_chunk *chunk)
     return chunk_is_readable(chunk, sizeof *chunk) && chunk->kind == REAP_SPARE;
 }
 
+static void count_part(const struct reap *reap, count_chunk *add, struct reap_stats *stats)
+{
+    const struct reap_chunk *chunk = reap_chunk_begin(reap);
+    while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
+    for (chunk = reap_spares(reap); chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
+}
+
+/* The parts of a shared reap need not have held the most at the same time: so that sum is an upper bound. */
 static void count(const struct reap *reap, count_chunk *add, struct reap_stats *stats)
 {
     *stats = (struct reap_stats){
         .chunk_bytes = reap->held, .peak_chunk_bytes = reap->peak, .limit = reap_quota_of(reap)};
-    const struct reap_chunk *chunk = reap_chunk_begin(reap);
-    while (chunk && add(reap, chunk, stats)) chunk = reap_chunk_after(reap, chunk);
-    for (chunk = reap_spares(reap); chunk && is_spare(chunk); chunk = chunk->next) stats->chunks++;
-    count_cached_child(reap, stats);
-}
-
-static void count_held_in_shards(const struct reap *reap, struct reap_stats *stats)
-{
-    size_t bytes = reap_shared_held_in_shards(reap_face(reap));
-    stats->chunk_bytes += bytes;
-    stats->peak_chunk_bytes += bytes;
-}
-
-/* Adds what the shards of a shared reap have, which other threads use. The reap is in a locked list. While
- * another thread holds it, the numbers are those of the whole reap alone. */
-static void count_shards(const struct reap *reap, struct reap_stats *stats)
-{
-    struct reap_face *face = reap_face(reap);
-    struct reap_stats more;
-    if (!reap_shared_try_listed(face)) return;
-    for (const struct reap_shard *shard = shard_first(reap_face_table(face)); shard; shard = shard->next) {
-        if (shard->reap == reap) continue;
-        count(shard->reap, count_others, &more);
-        stats->chunks += more.chunks;
-        stats->live_bytes += more.live_bytes;
-        stats->live_objects += more.live_objects;
+    count_part(reap, add, stats);
+    if (UNLIKELY(reap_is_shared(reap))) {
+        for (const struct reap *part = reap_next_part(reap); part; part = reap_next_part(part)) {
+            count_part(part, add, stats);
+            stats->peak_chunk_bytes += part->peak - part->held;
+        }
+        stats->chunk_bytes += reap_shared_held_in_parts(reap);
+        stats->peak_chunk_bytes += reap_shared_held_in_parts(reap);
     }
-    count_held_in_shards(reap, stats);
-    reap_shared_let_go(face->reap);
+    count_cached_child(reap, stats);
 }
 
 void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats)
 {
     count(reap, count_others, stats);
-    if (UNLIKELY(reap_is_shared(reap))) count_shards(reap, stats);
 }
 
 void reap_stats_trace(const struct reap *reap, bool ends)
@@ -138,7 +126,6 @@ int reapStats(void **handle, struct reap_stats *stats)
     REAP_NOT_NULL(stats, "reapStats");
     reap_alloc_take_remote(reap);
     count(reap, count_mine, stats);
-    if (UNLIKELY(reap_is_shared(reap))) count_held_in_shards(reap, stats);
     stats->children = reap_tree_count(reap);
     return 0;
 }
@@ -149,7 +136,7 @@ int reapStats(void **handle, struct reap_stats *stats)
 static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
-    if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_shards(reap_face(reap));
+    if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_parts(reap);
     bool keeps = atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
@@ -180,14 +167,16 @@ size_t reapHeldBytes(void **handle)
 /* --- objects --------------------------------------------------------------------------------- */
 
 struct place {
+    const struct reap *reap; /* the walked one, or a hidden child of it */
     struct reap_chunk *chunk;
     size_t unit;
 };
 
-/* Moves a place, where a block may start, to the first live object at it or behind it. False: there is
- * none. */
-static bool find_object(const struct reap *reap, struct place *place)
+/* Moves a place, where a block may start, to the first live object in its reap at it or behind it. False:
+ * there is none. */
+static bool find_in_part(struct place *place)
 {
+    const struct reap *reap = place->reap;
     for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {
         struct reap_chunk *chunk = place->chunk;
         size_t top = reap_chunk_top(reap, chunk);
@@ -204,10 +193,21 @@ static bool find_object(const struct reap *reap, struct place *place)
     return false;
 }
 
+static bool find_object(struct place *place)
+{
+    while (!find_in_part(place)) {
+        const struct reap *next = reap_next_part(place->reap);
+        if (!next) return false;
+        *place = (struct place){.reap = next, .chunk = reap_chunk_begin(next)};
+    }
+    return true;
+}
+
 /* Aborts when the walk's next object is gone: fn has freed another object than its own, cleared the reap, or
  * gone back to a mark. */
-static void check_place(const struct reap *reap, const struct place *place)
+static void check_place(const struct place *place)
 {
+    const struct reap *reap = place->reap;
     const struct reap_chunk *chunk = place->chunk;
     const void *object = reap_address(chunk, place->unit);
     bool is_there = chunk_of(object, NULL) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap;
@@ -221,23 +221,23 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     HELD struct reap *reap = reap_hold(handle, "reapWalk");
     REAP_NOT_NULL(fn, "reapWalk");
     reap_alloc_take_remote(reap);
-    struct place next = {.chunk = reap_chunk_begin(reap)};
-    bool more = find_object(reap, &next), within = reap->walked;
+    struct place next = {.reap = reap, .chunk = reap_chunk_begin(reap)};
+    bool more = find_object(&next), within = reap->walked;
     const void *coming = within ? reap->coming : NULL; /* of the walk around this one */
     int result = 0;
     while (more && result == 0) {
         struct place here = next;
-        size_t end = reap_block_end(reap, here.chunk, here.unit);
+        size_t end = reap_block_end(here.reap, here.chunk, here.unit);
         ASSERT(reap_is_object(here.chunk, reap_address(here.chunk, here.unit)) && end > here.unit);
         next.unit = end;
-        more = find_object(reap, &next);
+        more = find_object(&next);
         void *object = reap_address(here.chunk, here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
         if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
         reap->coming = more ? reap_address(next.chunk, next.unit) : NULL;
         reap->walked = true;
         result = fn(object, size, arg);
-        if (more && result == 0) check_place(reap, &next);
+        if (more && result == 0) check_place(&next);
     }
     reap->walked = within;
     reap->coming = coming;

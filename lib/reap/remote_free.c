@@ -116,52 +116,12 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call)
 {
-    bool is = chunk && shard_chunk_is_live(chunk) && chunk->shared && !reap_instrumented;
-    if (is && reap_is_object(chunk, object) && !reap_is_pending(object))
+    bool is_live = chunk && reap_chunk_is_live(chunk) && chunk->shared && !reap_instrumented;
+    if (is_live && reap_is_object(chunk, object) && !reap_is_pending(object))
         return reap_remote_usable(chunk, object);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
     return reap_remote_usable(chunk, object);
-}
-
-/* --- objects of shared reaps ----------------------------------------------------------------- */
-
-/* Resizes an object of another shard: it moves to the entered one. NULL: no memory. */
-static void *resize_sent(struct reap_shard *shard, struct reap_chunk *chunk, void *object, size_t size,
-                         struct reap **due)
-{
-    size_t have = reap_remote_usable(chunk, object), units = reap_units(size);
-    if (units * REAP_UNIT == have) return object;
-    void *copy = reap_alloc_any(shard->reap, size);
-    if (!copy) return NULL;
-    memcpy(copy, object, have < size ? have : size);
-    *due = shard_send(shard, chunk->owner, object, have / REAP_UNIT);
-    return copy;
-}
-
-/* NULL: the object is to be resized in the gathered reap, or is none, or there is no memory. */
-static void *resize_in(struct reap_shard *shard, void *object, size_t size, struct reap **due)
-{
-    struct reap_chunk *chunk = shared_chunk_of(shard, object);
-    if (!chunk) return NULL;
-    if (chunk->owner == shard->reap) return reap_alloc_resize(shard->reap, chunk, object, size);
-    bool is_large = chunk->kind == REAP_WHOLE || size > REAP_LARGE;
-    return is_large ? NULL : resize_sent(shard, chunk, object, size, due);
-}
-
-void *reap_remote_resize_shared(struct reap_face *face, void *object, size_t size, const char *call)
-{
-    struct reap *due = NULL;
-    struct reap_use use = reap_use_face(face);
-    if (use.shard) {
-        void *resized = resize_in(use.shard, object, size, &due);
-        shard_leave(use.shard);
-        if (due) reap_shared_drain(face, due);
-        if (resized) return resized;
-        use.reap = reap_shared_hold_again(face->reap);
-    }
-    HELD struct reap *reap = use.reap;
-    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, call), object, size);
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
@@ -174,7 +134,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
 {
     ASSERT(is_own(chunk));
     int saved = errno;
-    if (chunk->shared && shard_chunk_is_live(chunk) && !reap_instrumented) {
+    if (chunk->shared && reap_chunk_is_live(chunk) && !reap_instrumented) {
         shared_free_any(reap_face(chunk->owner), object, call);
         errno = saved;
         return;
@@ -242,8 +202,8 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 static void *realloc_object(void *in, void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = in;
-    if (UNLIKELY(chunk->shared) && shard_chunk_is_live(chunk) && !reap_instrumented)
-        return reap_remote_resize_shared(reap_face(chunk->owner), object, size, call);
+    if (UNLIKELY(chunk->shared) && reap_chunk_is_live(chunk) && !reap_instrumented)
+        return shared_realloc(reap_face(chunk->owner), object, size, call);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
     size_t have = reap_remote_usable(chunk, object);

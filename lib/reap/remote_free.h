@@ -27,14 +27,9 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object);
 /* Checks the object of a call first. Of a shared reap it takes no lock. */
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call);
 
-/* Resizes an object of a shared reap. Where its shard is another one, it moves. NULL: no memory, and it
- * stays as it was. */
-struct reap_face;
-void *reap_remote_resize_shared(struct reap_face *face, void *object, size_t size, const char *call);
-
-/* The parts of that and of free(), for tests. reap_remote_measure finds the units of such an object in a
- * regular chunk; false: the memory behind it changed meanwhile. reap_remote_is_roomy tells from one word of
- * the bitmap whether the object has more than 16 bytes; false: it has not, or the word does not tell. */
+/* Steps of that and of free(), for tests. reap_remote_measure finds the units of such an object in a regular
+ * chunk; false: the memory behind it changed meanwhile. reap_remote_is_roomy tells from one word of the
+ * bitmap whether the object has more than 16 bytes; false: it has not, or the word does not tell. */
 bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units);
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_use.c: objects of shared reaps, without the reap's lock. */
+/* shared_use.c: objects of shared reaps. */
 #include "reap/shared_use.h"
 
+#include <string.h>
+
 #include "reap/reap_alloc.h"
+
+/* --- making ---------------------------------------------------------------------------------- */
 
 /* The face of a handle whose memory was read before; NULL if the handle has no face. */
 static ALWAYS_INLINE struct reap_face *face_known(void *handle)
@@ -12,20 +16,23 @@ static ALWAYS_INLINE struct reap_face *face_known(void *handle)
     return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
 }
 
-/* A bare reap gets the chunk that stays before its first object. */
-static NOINLINE void *alloc_slow(void *with, size_t size)
-{
-    struct reap *reap = with;
-    if (reap_bare_needs_chunk(reap) && !reap_bare_begin_chunk(reap)) return NULL;
-    return reap_alloc(reap, size);
-}
-
 struct reap_use reap_use_face(struct reap_face *face)
 {
-    struct reap_use use;
-    use.shard = reap_shared_enter_slow(face, &use.reap);
-    if (use.shard && reap_bare_needs_chunk(use.reap)) reap_bare_begin_chunk(use.reap);
-    return use;
+    struct reap_part *part = reap_part_for_malloc(face);
+    if (!reap_part_enter(part)) return (struct reap_use){face->reap, NULL};
+    if (LIKELY(!part->closed)) return (struct reap_use){part->reap, part};
+    reap_part_leave(part);
+    part = &face->part;
+    return (struct reap_use){face->reap, reap_part_enter(part) ? part : NULL};
+}
+
+bool reap_use_whole(struct reap_use *use)
+{
+    if (!use->part || !(use->reap->flags & REAP_LIMITED)) return false;
+    const struct reap *reap = use->reap;
+    reap_part_leave(use->part);
+    *use = (struct reap_use){reap_shared_hold_again(reap), NULL};
+    return true;
 }
 
 void *reap_use_malloc(struct reap_use *use, size_t size)
@@ -40,15 +47,6 @@ void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size)
     return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_aligned(use->reap, alignment, size);
 }
 
-bool reap_use_whole(struct reap_use *use)
-{
-    if (!use->shard) return false;
-    struct reap *whole = reap_whole(use->reap);
-    shard_leave(use->shard);
-    *use = (struct reap_use){reap_shared_hold_again(whole), NULL};
-    return true;
-}
-
 void *shared_malloc_any(void *handle, size_t size, const char *call)
 {
     USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
@@ -60,75 +58,56 @@ static NOINLINE void *malloc_slow(void *handle, size_t size)
     return shared_malloc_any(handle, size, "reapMalloc");
 }
 
-/* Takes a free block in an entered shard, or the slow path. */
-static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_shard *shard)
+/* Takes a free block in an entered part, or the slow path. */
+static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part *part)
 {
-    struct reap *reap = shard->reap;
-    void *object = reap_alloc_or(reap, size, alloc_slow, reap);
-    shard_leave(shard);
+    void *object = part->closed ? NULL : reap_alloc_any(part->reap, size);
+    reap_part_leave(part);
     return LIKELY(object != NULL) ? object : malloc_slow(handle, size);
-}
-
-static NOINLINE void *malloc_locked(void *handle, size_t size, const struct shard_table *table)
-{
-    struct reap_shard *shard = shard_enter_locked(table);
-    return shard ? malloc_entered(handle, size, shard) : malloc_slow(handle, size);
 }
 
 /* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
     struct reap_face *face = face_known(handle);
-    struct shard_table *table = LIKELY(face != NULL) ? reap_face_table(face) : NULL;
-    if (UNLIKELY(!table)) return malloc_slow(handle, size);
-    if (UNLIKELY(heap_path_is_locked())) return malloc_locked(handle, size, table);
-    struct reap_shard *shard = shard_enter_by_section(table);
-    if (UNLIKELY(!shard)) return malloc_slow(handle, size);
-    struct reap *reap = shard->reap;
+    if (UNLIKELY(!face || heap_path_is_locked())) return malloc_slow(handle, size);
+    struct reap_part *part = reap_part_of(face, rseq_id());
+    if (UNLIKELY(!part || !reap_part_try(part))) return malloc_slow(handle, size);
+    struct reap *reap = part->reap;
     char *object = reap->bump;
     size_t last = size - 1;
-    if (UNLIKELY(last >= (size_t)(reap->end - object))) return malloc_entered(handle, size, shard);
+    if (UNLIKELY(part->closed || last >= (size_t)(reap->end - object)))
+        return malloc_entered(handle, size, part);
     reap_mark_start(reap, object);
     __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
-    shard_leave(shard);
+    reap_part_leave(part);
     return object;
 }
 
-struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object)
+/* --- freeing --------------------------------------------------------------------------------- */
+
+/* The chunk of an object of a shared reap; NULL: it may be none. Reads only what stays as long as the
+ * object. */
+static struct reap_chunk *chunk_of_object(const struct reap_face *face, const void *object)
 {
     struct reap_chunk *chunk = chunk_of(object, NULL);
     if (!chunk || !reap_chunk_is_live(chunk) || !chunk->shared) return NULL;
-    if (!reap_is_object(chunk, object) || reap_is_pending(object)) return NULL;
-    struct reap *owner = chunk->owner;
-    bool is_same = owner == shard->reap || reap_whole(owner) == reap_whole(shard->reap);
-    return is_same ? chunk : NULL;
+    if (!reap_is_object(chunk, object) || reap_face(chunk->owner) != face) return NULL;
+    return !face->alone && reap_is_pending(object) ? NULL : chunk; /* a tool would see that it is read */
 }
 
-/* The units of an object of another shard, if one word of the bitmap tells them; other objects count as
- * many. */
-static size_t units_of(const struct reap_chunk *chunk, const void *object)
+struct reap_use reap_use_object(struct reap_face *face, const void *object, const char *call)
 {
-    if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
-    size_t unit = reap_unit(chunk, object);
-    uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
-    return behind ? (size_t)__builtin_ctzll(behind) + 1 : REAP_EXACT_LISTS;
+    struct reap_chunk *chunk = chunk_of_object(face, object);
+    if (UNLIKELY(!chunk)) {
+        HELD struct reap *reap = reap_shared_hold_again(face->reap); /* so nothing is pending */
+        chunk = reap_chunk_of_object(reap_part_with(reap, object), object, call);
+    }
+    struct reap_part *part = chunk->owner->part;
+    return (struct reap_use){part->reap, reap_part_enter(part) ? part : NULL};
 }
 
-/* Frees an object in the shard, or sends it to another one. False: it may be no object. *due is the reap to
- * be drained. */
-static NOINLINE bool free_any(struct reap_shard *shard, void *object, struct reap **due)
-{
-    struct reap_chunk *chunk = shared_chunk_of(shard, object);
-    if (!chunk) return false;
-    struct reap *reap = shard->reap;
-    if (chunk->owner != reap)
-        *due = shard_send(shard, chunk->owner, object, units_of(chunk, object));
-    else if (!reap_free_last(reap, object) && (chunk->kind != REAP_REGULAR || !reap_free_known(reap, object)))
-        reap_alloc_free(reap, chunk, object);
-    return true;
-}
-
-/* Frees an object in a chunk that the shard's chunk cache has. The first test is that of reap_free_fast: such
+/* Frees an object in a chunk that the part's chunk cache has. The first test is that of reap_free_fast: such
  * an address is aligned, and in the chunk. */
 static ALWAYS_INLINE bool free_cached(struct reap *reap, void *object)
 {
@@ -138,36 +117,147 @@ static ALWAYS_INLINE bool free_cached(struct reap *reap, void *object)
     return reap_free_fast(reap, object);
 }
 
-/* True: the object was freed, and the shard left. */
-static ALWAYS_INLINE bool free_in(struct reap_shard *shard, struct reap_face *face, void *object)
+/* As reap_free_last. The object's words are read only where they lie in the current chunk. */
+static bool free_last(struct reap *reap, void *object)
 {
-    struct reap *due = NULL;
-    bool done = free_cached(shard->reap, object) || free_any(shard, object, &due);
-    shard_leave(shard);
-    if (UNLIKELY(due != NULL)) reap_shared_drain(face, due);
+    size_t before = (uintptr_t)reap->bump - (uintptr_t)object;
+    bool is_near = reap->current && before <= REAP_EXACT_LISTS * REAP_UNIT && before >= REAP_UNIT;
+    if (!is_near || (uintptr_t)object < (uintptr_t)reap->current) return false;
+    return !reap_is_pending(object) && reap_free_last(reap, object);
+}
+
+static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    if (chunk->kind != REAP_REGULAR || !reap_free_known(reap, object)) reap_alloc_free(reap, chunk, object);
+}
+
+/* The units of an object of another part, if one word of the bitmap tells them; other objects count as
+ * many. */
+static size_t units_of(const struct reap_chunk *chunk, const void *object)
+{
+    if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
+    size_t unit = reap_unit(chunk, object);
+    uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
+    return behind ? (size_t)__builtin_ctzll(behind) + 1 : REAP_EXACT_LISTS;
+}
+
+/* Puts an object onto the remote list of its part. Returns the part if too much waits there, or NULL. Two
+ * threads may count at the same time, so the count is about right. */
+static struct reap_part *send(const struct reap_chunk *chunk, void *object)
+{
+    uintptr_t *words = object;
+    struct reap_part *part = chunk->owner->part;
+    size_t units = units_of(chunk, object);
+    words[1] = reap_pending(object);
+    if (reap_push_pending(chunk->owner, words, reap_link(words, false)))
+        units += atomic_load_explicit(&part->pending, memory_order_relaxed);
+    if (units > REAP_PART_PENDING / REAP_UNIT) return part;
+    atomic_store_explicit(&part->pending, (unsigned)units, memory_order_relaxed);
+    return NULL;
+}
+
+/* Frees an object in the entered part, or sends it to another one. False: it may be no object, or it is to be
+ * freed in the other one at once, because it counts on a limit. */
+static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_part **due)
+{
+    if (free_last(own->reap, object)) return true;
+    struct reap_chunk *chunk = chunk_of_object(own->face, object);
+    if (!chunk) return false;
+    if (chunk->owner == own->reap)
+        free_own(own->reap, chunk, object);
+    else if (own->reap->flags & REAP_LIMITED)
+        return false;
+    else
+        *due = send(chunk, object);
+    return true;
+}
+
+/* Frees all objects that wait on a part's remote list. */
+static NOINLINE void free_pending(struct reap_part *part)
+{
+    USED struct reap_use use = {part->reap, reap_part_enter(part) ? part : NULL};
+    reap_alloc_take_remote(use.reap);
+}
+
+/* Frees an object by way of an entered part, and leaves that. False: it is not freed yet. */
+static ALWAYS_INLINE bool free_by(struct reap_part *own, void *object)
+{
+    struct reap_part *due = NULL;
+    bool done = free_cached(own->reap, object) || free_any(own, object, &due);
+    reap_part_leave(own);
+    if (UNLIKELY(due != NULL)) free_pending(due);
     return done;
 }
 
-static void free_held(struct reap *reap, void *object, const char *call)
+/* Frees an object in the part that has it, or aborts. */
+static NOINLINE void free_there(struct reap_face *face, void *object, const char *call)
 {
-    if (!reap_free_fast(reap, object))
-        reap_alloc_free(reap, reap_chunk_of_object(reap, object, call), object);
+    USED struct reap_use use = reap_use_object(face, object, call);
+    free_own(use.reap, reap_chunk_of_object(use.reap, object, call), object);
+}
+
+static ALWAYS_INLINE void free_object(struct reap_face *face, void *object, const char *call)
+{
+    struct reap_part *own = reap_part_of(face, heap_path_id());
+    if (UNLIKELY(!own || !reap_part_try(own) || !free_by(own, object))) free_there(face, object, call);
 }
 
 void shared_free_any(void *handle, void *object, const char *call)
 {
     struct reap_face *face = reap_shared_face(handle, call);
-    if (!object) return;
-    struct reap *held;
-    struct reap_shard *shard = reap_shared_enter_slow(face, &held);
-    if (shard && free_in(shard, face, object)) return;
-    HELD struct reap *reap = shard ? reap_shared_hold(handle, call) : held;
-    free_held(reap, object, call);
+    if (object) free_object(face, object, call);
 }
 
 void shared_free(void *handle, void *object)
 {
     struct reap_face *face = face_known(handle);
-    struct reap_shard *shard = LIKELY(face && object) ? shard_enter(reap_face_table(face)) : NULL;
-    if (UNLIKELY(!shard || !free_in(shard, face, object))) shared_free_any(handle, object, "reapFree");
+    if (LIKELY(face && object))
+        free_object(face, object, "reapFree");
+    else
+        shared_free_any(handle, object, "reapFree");
+}
+
+/* --- resizing -------------------------------------------------------------------------------- */
+
+/* Moves an object of a closed part, whose reap this thread has taken, to the reap itself. NULL: no memory. */
+static void *move_to(struct reap *known, struct reap *part, void *object, size_t size, const char *call)
+{
+    struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
+    size_t unit = reap_unit(chunk, object), have = (reap_block_end(part, chunk, unit) - unit) * REAP_UNIT;
+    void *copy = reap_alloc_any(known, size);
+    if (!copy) return NULL;
+    memcpy(copy, object, have < size ? have : size);
+    reap_alloc_free(part, chunk, object);
+    return copy;
+}
+
+/* Returns true if an object has to move to the reap itself, when a mark is open: where it is, it would be
+ * older than the mark. */
+static bool has_to_move(struct reap *part, const void *object, size_t size, const char *call)
+{
+    const struct reap *known = reap_known(part);
+    if (LIKELY(!(known->flags & REAP_MARKED)) || part == known) return false;
+    const struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
+    size_t unit = reap_unit(chunk, object);
+    return chunk->kind == REAP_WHOLE || size > (reap_block_end(part, chunk, unit) - unit) * REAP_UNIT;
+}
+
+static void *resize(struct reap *part, void *object, size_t size, const char *call)
+{
+    return reap_alloc_resize(part, reap_chunk_of_object(part, object, call), object, size);
+}
+
+void *shared_realloc(struct reap_face *face, void *object, size_t size, const char *call)
+{
+    USED struct reap_use use = reap_use_object(face, object, call);
+    struct reap *part = use.reap;
+    if (!has_to_move(part, object, size, call)) {
+        void *resized = resize(part, object, size, call);
+        if (resized || !reap_use_whole(&use)) return resized;
+    } else if (use.part) {
+        reap_part_leave(use.part);
+        use = (struct reap_use){reap_shared_hold_again(part), NULL};
+    }
+    if (has_to_move(part, object, size, call)) return move_to(face->reap, part, object, size, call);
+    return resize(part, object, size, call);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_use.h: objects of shared reaps, without the reap's lock.
+/* shared_use.h: objects of shared reaps.
  *
- * A call that makes, resizes or frees an object uses the reap of this thread's shard (reap_shard.h). Where an
- * object cannot be what the call needs, the call leaves the shard and holds the whole reap. There the checks
- * are those of any reap, and so are their words.
+ * A call that makes an object enters the part of this thread's id, one that frees or resizes an object the
+ * part that has it (reap_shared.h). There it does what the same call does in an ordinary reap, with the same
+ * checks.
  *
  * Threads: any, while the reap lives.
  */
@@ -12,10 +12,11 @@
 
 #include "reap/reap_shared.h"
 
-/* What a call uses: an ordinary reap, the reap of an entered shard, or a held shared reap. */
+/* What a call uses: an ordinary reap, the reap of an entered part, or that of a part of a reap that this
+ * thread has taken. */
 struct reap_use {
     struct reap *reap;
-    struct reap_shard *shard; /* or NULL */
+    struct reap_part *part; /* that the thread has entered; or NULL */
 };
 
 /* Stands before the variable of a reap_use. Where the variable's scope ends, its use ends. */
@@ -23,16 +24,19 @@ struct reap_use {
 
 static inline void reap_use_end(struct reap_use *use)
 {
-    if (use->shard)
-        shard_leave(use->shard);
+    if (use->part)
+        reap_part_leave(use->part);
     else
         reap_let_go(&use->reap);
 }
 
-/* Begins to use the reap of a face, for an allocation or a free. */
+/* Begins to use a part in which this thread may make objects. */
 struct reap_use reap_use_face(struct reap_face *face);
 
-/* Checks the handle that `call` was given, and begins to use its reap. */
+/* Begins to use the part of a shared reap that has an object. Aborts when it is none of the reap's. */
+struct reap_use reap_use_object(struct reap_face *face, const void *object, const char *call);
+
+/* Checks the handle that `call` was given, and begins to use its reap for a new object. */
 static inline struct reap_use reap_use(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
@@ -41,15 +45,16 @@ static inline struct reap_use reap_use(void **handle, const char *call)
     return reap_use_face(reap_shared_face(reap, call));
 }
 
-/* An object of size bytes. NULL: no memory, in the whole reap. */
+/* After an allocation that failed: returns true if a limit may have refused it, because other parts have
+ * drawn room on it, or because its function has yet to be called. Then the thread has taken the whole reap,
+ * and uses the reap itself. */
+bool reap_use_whole(struct reap_use *use);
+
+/* An object of size bytes. NULL: no memory. */
 void *reap_use_malloc(struct reap_use *use, size_t size);
 
 /* The same at an alignment, a power of two. */
 void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size);
-
-/* After an allocation that found no memory: if it was in a shard, holds the whole reap instead, which has the
- * free memory of all shards, and returns true. */
-bool reap_use_whole(struct reap_use *use);
 
 /* reapMalloc and reapFree of a shared reap, whose handle's memory was read before. They abort when the
  * handle is none, or the object. */
@@ -60,7 +65,7 @@ void shared_free(void *handle, void *object);
 void *shared_malloc_any(void *handle, size_t size, const char *call);
 void shared_free_any(void *handle, void *object, const char *call);
 
-/* The chunk of a live object of the shared reap that an entered shard belongs to; NULL: it may be none. */
-struct reap_chunk *shared_chunk_of(const struct reap_shard *shard, const void *object);
+/* Resizes an object of a shared reap. NULL: no memory, and it stays as it was. */
+void *shared_realloc(struct reap_face *face, void *object, size_t size, const char *call);
 
 #endif

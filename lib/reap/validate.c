@@ -51,7 +51,7 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
 {
     HOLDS(sums, reap_chunk_is_live(chunk));
     HOLDS(sums, chunk->owner == reap);
-    HOLDS(sums, chunk->shared == reap_is_shared(reap));
+    HOLDS(sums, chunk->shared == reap_is_part(reap));
     HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
     HOLDS(sums, chunk->first <= chunk->end_unit);
     HOLDS(sums, chunk->end_unit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
@@ -163,11 +163,18 @@ static void check_children(const struct reap *reap, struct sums *sums)
     }
 }
 
+/* As reap_tree_after, with the hidden children of shared reaps. */
+static const struct reap *after(const struct reap *top, const struct reap *reap)
+{
+    const struct reap *part = reap_next_part(reap);
+    return part ? part : reap_tree_after(top, reap_known(reap));
+}
+
 /* Checks the accounts of a limiter against all reaps of its tree, itself included. */
 static void check_accounts(const struct reap *top, struct sums *sums)
 {
     size_t drawn = 0, extra = 0;
-    for (const struct reap *reap = top; reap; reap = reap_tree_after(top, reap)) {
+    for (const struct reap *reap = top; reap; reap = after(top, reap)) {
         const struct reap *limiter = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
         while (limiter && limiter != top) limiter = limiter->share.above;
         HOLDS(sums, limiter == top);
@@ -197,46 +204,40 @@ static void check_share(const struct reap *reap, struct sums *sums)
 static void check_face(const struct reap *reap, struct sums *sums)
 {
     const struct reap_face *face = reap_face(reap);
-    HOLDS(sums, face->self == face && face->reap == reap && list_holds(&face->node));
+    HOLDS(sums, face->self == face && face->reap == reap);
+    HOLDS(sums, reap->part == &face->part && face->part.reap == reap && list_holds(&face->node));
     HOLDS(sums, !face->bump && !face->end && !face->freelists_used);
     HOLDS(sums, face->owner != &lock_depth || face->depth > 0);
     HOLDS(sums,
           (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->end_unit));
 }
 
-/* Checks the reap of a shard, which no thread is in. A fork by another thread may stop it for a moment,
- * though that thread does not use this reap. */
-static void check_shard(const struct reap_shard *shard, const struct reap *whole, bool gathered,
-                        struct sums *all)
+static void check_hidden(const struct reap *reap, struct sums *sums)
 {
-    struct sums sums = {0};
-    const struct reap *reap = shard->reap;
-    HOLDS(&sums, shard->holder == (gathered ? (uint64_t)SHARD_TAKEN : 0));
-    HOLDS(&sums, !shard->stopped || shard->forks || !shard->stopped);
-    HOLDS(&sums, !gathered || !reap->remote);
-    for (unsigned i = 0; i < BOXES; i++) {
-        const struct outbox *box = &shard->boxes[i];
-        HOLDS(&sums, (box->count == 0) == (box->head == 0) && (box->count == 0 || !gathered));
-        HOLDS(&sums, box->count == 0 || (box->to != reap && reap_whole(box->to) == whole));
-    }
-    if (reap != whole) {
-        HOLDS(&sums, reap->self == reap && reap_is_shared(reap) && !reap->children && !reap->parent);
-        HOLDS(&sums, !gathered || (!reap->chunks && !reap->held));
-        if (!sums.wrong) check_hole(reap, &sums);
-        if (!sums.wrong) check_chunks(reap, &sums);
-        if (!sums.wrong) check_freelists(reap, &sums);
-        if (!sums.wrong) check_cache(reap, &sums);
-    }
-    if (!all->wrong) all->wrong = sums.wrong;
+    const struct reap_face *face = reap_face(reap);
+    HOLDS(sums, reap->self == reap && reap->part->reap == reap && reap->tag == reap_hidden_tag(reap));
+    HOLDS(sums, reap->parent == face->reap && !reap->children && !reap->cleanups);
+    HOLDS(sums, !(reap->flags & REAP_MARKED) && !face->alone);
+    HOLDS(sums, (reap->flags & REAP_LIMITED) == (face->reap->flags & REAP_LIMITED));
 }
 
-static void check_shards(const struct reap *reap, struct sums *sums)
+/* Of the parts of a shared reap that no other thread uses. A fork by another thread may be in one. */
+static void check_holder(const struct reap_part *part, struct sums *sums)
 {
-    const struct shard_table *table = reap_face_table(reap_face(reap));
-    for (const struct reap_shard *shard = shard_first(table); shard && !sums->wrong; shard = shard->next) {
-        HOLDS(sums, table->of[shard->id] == shard && reap_whole(shard->reap) == reap);
-        check_shard(shard, reap, table->home->gathered, sums);
-    }
+    const struct reap_face *face = part->face;
+    uint64_t holder = part->holder;
+    HOLDS(sums, holder == (face->taken || face->alone ? PART_TAKEN : 0) || holder == PART_FORKS);
+    bool closed = part != &face->part && face->reap->flags & REAP_MARKED;
+    HOLDS(sums, face->taken || part->closed == closed);
+}
+
+static void check_reap(const struct reap *reap, struct sums *sums)
+{
+    if (reap_is_shared(reap)) check_face(reap, sums);
+    if (!sums->wrong) check_hole(reap, sums);
+    if (!sums->wrong) check_chunks(reap, sums);
+    if (!sums->wrong) check_freelists(reap, sums);
+    if (!sums->wrong) check_cache(reap, sums);
 }
 
 bool reap_is_valid(const struct reap *reap, const char **why)
@@ -244,15 +245,17 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     struct sums sums = {0};
     HOLDS(&sums, reap->self == reap);
     HOLDS(&sums, reap->tag == reap_tag(reap) || reap_is_shared(reap));
-    if (!sums.wrong && reap_is_shared(reap)) check_face(reap, &sums);
-    if (!sums.wrong) check_hole(reap, &sums);
-    if (!sums.wrong) check_chunks(reap, &sums);
-    if (!sums.wrong) check_freelists(reap, &sums);
-    if (!sums.wrong) check_cache(reap, &sums);
+    const struct reap *part = sums.wrong ? NULL : reap;
+    for (; part && !sums.wrong; part = reap_next_part(part)) {
+        struct sums of_part = {0};
+        check_reap(part, &of_part);
+        if (!of_part.wrong && reap_is_shared(reap)) check_holder(part->part, &of_part);
+        if (!of_part.wrong && part != reap) check_hidden(part, &of_part);
+        if (!of_part.wrong && part->flags & REAP_LIMITED) check_share(part, &of_part);
+        sums.wrong = of_part.wrong;
+    }
     if (!sums.wrong) check_children(reap, &sums);
     HOLDS(&sums, reap->flags & REAP_LIMITED || !reap->parent || !(reap->parent->flags & REAP_LIMITED));
-    if (!sums.wrong && reap->flags & REAP_LIMITED) check_share(reap, &sums);
-    if (!sums.wrong && reap_is_shared(reap)) check_shards(reap, &sums);
     if (why) *why = sums.wrong;
     return !sums.wrong;
 }
@@ -262,11 +265,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
 bool reap_is_sound(const struct reap *reap)
 {
     struct sums sums = {0};
-    if (reap_is_shared(reap) && reap_first_chunk(reap)->size > 0) check_face(reap, &sums);
-    if (!sums.wrong) check_hole(reap, &sums);
-    if (!sums.wrong) check_chunks(reap, &sums);
-    if (!sums.wrong) check_freelists(reap, &sums);
-    if (!sums.wrong) check_cache(reap, &sums);
+    check_reap(reap, &sums);
     if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
     bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;
     if (!sums.wrong && reap->flags & REAP_LIMITED && !is_limiter) check_share(reap, &sums);

@@ -100,7 +100,8 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
     return units * REAP_UNIT;
 }
 
-void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk)
+/* Takes a chunk out of the chunk cache. */
+static void forget(struct reap *reap, const struct reap_chunk *chunk)
 {
     if (reap->tables == &reap_no_tables || chunk->kind != REAP_REGULAR) return;
     const uintptr_t step = (uintptr_t)1 << REAP_CHUNK_CACHE_SHIFT;
@@ -179,7 +180,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
         reap->current = NULL;
         reap->bump = reap->end = reap->bump_max = NULL;
     }
-    reap_chunk_forget(reap, chunk);
+    forget(reap, chunk);
     unlink_chunk(reap, chunk);
     reap->draining -= chunk->draining;
     reap->held -= chunk->size;
@@ -269,7 +270,7 @@ void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed)
     bool lent = chunk->is_users;
     reap_lay_out(chunk, reap, chunk->size, REAP_HEADER);
     chunk->is_users = lent;
-    chunk->shared = reap_is_shared(reap);
+    chunk->shared = reap_is_part(reap);
     if (!zeroed) reap_zero_starts(chunk, chunk->size);
     link_chunk(reap, chunk);
     ASSERT_WALK(reap_bitmap_size(chunk->size) / 8,
@@ -301,7 +302,7 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     struct reap_chunk *chunk = guarded_alloc(alignment, units * REAP_UNIT, &object, &size);
     if (!chunk) return NULL;
     *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .is_users = true, .apart = true};
-    chunk->shared = reap_is_shared(reap);
+    chunk->shared = reap_is_part(reap);
     chunk->size = size;
     chunk->first = reap_unit(chunk, object);
     chunk->end_unit = chunk->first + units;
@@ -322,7 +323,7 @@ static ALWAYS_INLINE struct reap_chunk *begin_whole(struct reap *reap, struct re
     chunk->first = first / REAP_UNIT;
     chunk->kind = REAP_WHOLE;
     chunk->is_users = lent;
-    chunk->shared = reap_is_shared(reap);
+    chunk->shared = reap_is_part(reap);
     chunk->end_unit = first / REAP_UNIT + units;
     chunk->live_above = (ptrdiff_t)units;
     chunk->size = size;
@@ -373,15 +374,11 @@ void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == from && from != to && from->held >= chunk->size && chunk != from->current);
-    ASSERT(chunk->kind == REAP_WHOLE || chunk->draining || !chunk->frees);
-    ASSERT(!list_holds(&chunk->to_sweep));
-    reap_chunk_forget(from, chunk);
+    ASSERT(chunk->kind == REAP_WHOLE && !chunk->draining);
     unlink_chunk(from, chunk);
     from->held -= chunk->size;
-    from->draining -= chunk->draining;
-    to->draining += chunk->draining;
     chunk->owner = to;
-    chunk->shared = reap_is_shared(to);
+    chunk->shared = reap_is_part(to);
     chunk->tag = reap_chunk_tag(chunk);
     reap_chunk_hold(to, chunk);
 }

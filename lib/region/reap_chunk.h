@@ -31,11 +31,8 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 /* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
-/* Moves a chunk to another reap. It has a large object, or no free blocks in free lists. */
+/* Moves the chunk of a large object to another reap. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
-
-/* Takes a chunk out of the chunk cache, so that its frees take the slow path. */
-void reap_chunk_forget(struct reap *reap, const struct reap_chunk *chunk);
 
 /* Gives back a chunk that is on no list, and whose tag is not that of a live chunk. */
 void reap_chunk_give_back(struct reap_chunk *chunk);

@@ -120,7 +120,7 @@ struct reap_chunk {
     uint8_t kind;     /* enum reap_kind */
     bool is_users : 1; /* in user memory, or of a guarded object */
     bool apart : 1;   /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
-    bool shared : 1;  /* the owner is a shared reap: see reap_shared.h */
+    bool shared : 1;  /* the owner is a shared reap, or a hidden child of one: see reap_shared.h */
     uint16_t depth;   /* marks that were open when it was made, and still are */
     uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
 
@@ -223,8 +223,7 @@ struct reap {
     /* for other threads, on cache lines to which the reap's own thread does not write */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
-    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD; in a shared
-                                                   reap the units that have come onto the remote list */
+    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD */
     uint32_t made_at;                           /* reap_seconds when it was made */
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
@@ -238,7 +237,10 @@ struct reap {
         struct chunk_source source; /* undefined without REAP_SOURCED */
         char short_name[sizeof(struct chunk_source)]; /* see reap_short_name */
     };
-    struct reap *outer;                  /* the reap entered before; undefined without REAP_ENTERED, as: */
+    union {
+        struct reap *outer;     /* the reap entered before; undefined without REAP_ENTERED, as: */
+        struct reap_part *part; /* of a shared reap or a hidden child, always: see reap_shared.h */
+    };
     uint32_t entered;                    /* how often it is entered; a shared reap: by how many threads */
     uint32_t entered_in;                 /* see reap_enter.h */
     uint64_t made;                       /* time of its creation; undefined unless traced */
@@ -300,21 +302,18 @@ static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
     return (struct reap_chunk *)((char *)reap - REAP_HEADER);
 }
 
-/* The reap for which a shard's reap allocates; any other reap itself: see merge.h. */
-static inline struct reap *reap_whole(struct reap *reap)
-{
-    struct reap_chunk *first = reap_first_chunk(reap);
-    return UNLIKELY(first->size == 0) ? (struct reap *)(void *)first->prev : reap;
-}
-
 static inline uintptr_t reap_tag(const struct reap *reap)
 {
     return (uintptr_t)reap + 0x5e3779b9; /* one instruction, and no pointer that a program has */
 }
 
-/* The tag of a shared reap, whose handle does not point to it: see reap_shared.h. */
+/* The tags of a shared reap and of a hidden child, to which no handle points: see reap_shared.h. */
 static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
+static inline uintptr_t reap_hidden_tag(const struct reap *reap) { return -reap_tag(reap); }
 static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
+
+/* Returns true if a live reap is a shared one or a hidden child. */
+static inline bool reap_is_part(const struct reap *reap) { return reap->tag != reap_tag(reap); }
 
 static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
 {
@@ -453,14 +452,15 @@ static inline bool reap_is_pending(const void *object)
     return __atomic_load_n((const uintptr_t *)object + 1, __ATOMIC_RELAXED) == reap_pending(object);
 }
 
-/* Pushes a pending object onto the remote list. */
-static inline void reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
+/* Pushes a pending object onto the remote list. Returns the link to the object pushed before, or 0. */
+static inline uintptr_t reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
 {
     ASSERT(words[1] == reap_pending(words) && reap_link_object(link) == words);
     uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
     do words[0] = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
                                                   memory_order_relaxed));
+    return head;
 }
 
 /* The chunk of a pointer into this reap's memory. NULL: the chunk cache does not have it. A dead reap's cache

@@ -165,7 +165,7 @@ static NOINLINE void end_rest(struct reap *reap)
 
 ALIGNED void reap_region_destroy(struct reap *reap)
 {
-    ASSERT(reap->tag == reap_tag(reap) || reap_is_shared(reap));
+    ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
     ASSERT(!reap->children && !reap->cleanups);
     uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
@@ -315,7 +315,7 @@ void reap_region_clear(struct reap *reap)
     bool lent = first->is_users;
     lay_out_first(reap, first, first->size);
     first->is_users = lent;
-    first->shared = reap_is_shared(reap);
+    first->shared = reap_is_part(reap);
     reap->to_sweep.first = NULL;
     reap->draining = 0;
     reap->reuse_any = reap->walked = false;

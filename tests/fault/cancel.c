@@ -58,7 +58,7 @@ static void reaps(void)
     reapDestroy(&reap);
 }
 
-/* --- a thread that gathers, and waits for one that stands still in a shard --------------------- */
+/* --- a thread that waits for one that stands still in a part ----------------------------------- */
 
 static void *between;
 static _Atomic int other; /* 1: the other thread runs; 2: it is to end; 3: it does */
@@ -82,7 +82,7 @@ static void *come_and_go(void *unused)
 
 static int nothing(void *object, size_t size, void *arg) { return (void)object, (void)size, (void)arg, 0; }
 
-static void gather(void)
+static void take(void)
 {
     struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
     pthread_t thread;
@@ -101,7 +101,7 @@ static void gather(void)
 }
 
 /* Each in a thread of its own: first uses are where files are read. */
-static void (*const works[])(void) = {reaps, storm, gather, storm, reaps};
+static void (*const works[])(void) = {reaps, storm, take, storm, reaps};
 static pthread_barrier_t barrier;
 
 static void *cancelled(void *arg)

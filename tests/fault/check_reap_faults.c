@@ -122,7 +122,7 @@ static void scenario(void)
     reapDestroy(&reap);
 }
 
-/* Ordinary reaps, shared ones, and shared ones whose objects come from several shards in turn. */
+/* Ordinary reaps, shared ones, and shared ones whose objects come from several parts in turn. */
 START_TEST(every_request_may_fail)
 {
     long n = 0;
@@ -137,37 +137,10 @@ START_TEST(every_request_may_fail)
 }
 END_TEST
 
-/* What other shards have free serves an allocation that would fail. */
-START_TEST(other_shards_have_memory)
-{
-    enum { OBJECTS = 1600 };
-    static void *objects[OBJECTS];
-    void *shared;
-    use_path(PATHS - 1, "heaps=roundrobin");
-    until_failure = -1;
-    shared = new_shared(NULL, 0);
-    for (size_t i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&shared, 400);
-    until_failure = 0;
-    while (reapMalloc(&shared, 400)) continue;
-    for (size_t i = 0; i < OBJECTS; i++) /* no chunk goes back */
-        if (i % 4 == 1 || i % 8 == 2) reapFree(&shared, objects[i]);
-    size_t got = 0;
-    for (; got < OBJECTS * 3 / 8; got += 4) {
-        void *some[] = {reapMalloc(&shared, 400), reapAlignedAlloc(&shared, 16, 400),
-                        reapRealloc(&shared, NULL, 400), reapPrintf(&shared, "%399d", 0)};
-        for (int i = 0; i < 4; i++)
-            if (!some[i]) ck_abort_msg("way %d: no memory after %zu", i, got);
-    }
-    until_failure = -1;
-    reapDestroy(&shared);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = tcase_create("faults");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, every_request_may_fail, 0, 3);
-    tcase_add_test(tests, other_shards_have_memory);
     return run("reap_faults", tests);
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each program in tests/misuse says on standard output what it expects on standard error: exactly
 # that one line must come, and then SIGABRT. Those that take any reap (new_reap) run three times: with an
-# ordinary one, with a shared one, and with one whose objects come from several shards in turn.
+# ordinary one, with a shared one, and with one whose objects come from several parts in turn.
 srcdir=${srcdir:-.}
 programs=${top_builddir:-.}/tests/misuse
 tmp=$(mktemp -d) || exit 99
@@ -35,7 +35,7 @@ for source in "$srcdir"/tests/misuse/*.c; do
     try "$name" ordinary
     grep -q 'new_reap()' "$source" || continue
     try "$name" shared MISUSE_SHARED=1
-    try "$name" "in shards" MISUSE_SHARED=1 REAP_OPTIONS=path=locked,heaps=roundrobin
+    try "$name" "in parts" MISUSE_SHARED=1 REAP_OPTIONS=path=locked,heaps=roundrobin
 done
 echo "$count times"
 [ $count -gt 0 ] || exit 99

@@ -42,15 +42,15 @@ static inline void *new_shared(void **parent, size_t limit)
 }
 
 /* What reapCreate makes in a test: an ordinary reap; a shared one; or a shared one whose objects come from
- * several shards in turn, as if many threads made them. */
-enum reap_mode { MODE_ORDINARY, MODE_SHARED, MODE_SHARDS, MODES };
+ * several parts in turn, as if many threads made them. */
+enum reap_mode { MODE_ORDINARY, MODE_SHARED, MODE_PARTS, MODES };
 static enum reap_mode reap_mode;
 
 static inline void be_shared(void) { reap_mode = MODE_SHARED; }
-static inline void be_in_shards(void)
+static inline void be_in_parts(void)
 {
     use_path(PATHS - 1, "heaps=roundrobin");
-    reap_mode = MODE_SHARDS;
+    reap_mode = MODE_PARTS;
 }
 
 /* For options of the mode's. */
@@ -69,7 +69,7 @@ static inline void create_in_mode(void **handle, void **parent)
 /* A case whose tests run in a mode. */
 static inline TCase *case_of_mode(const char *name, enum reap_mode mode)
 {
-    static void (*const begins[MODES])(void) = {NULL, be_shared, be_in_shards};
+    static void (*const begins[MODES])(void) = {NULL, be_shared, be_in_parts};
     TCase *tests = tcase_create(name);
     if (begins[mode]) tcase_add_checked_fixture(tests, begins[mode], NULL);
     return tests;
@@ -80,7 +80,7 @@ static inline TCase *case_of_mode(const char *name, enum reap_mode mode)
 static inline void cases_of_modes(TCase *cases[MODES], double seconds, void (*begin)(void), void (*end)(void),
                                   void (*add)(TCase *tests, enum reap_mode mode))
 {
-    static const char *const names[MODES] = {"ordinary", "shared", "in shards"};
+    static const char *const names[MODES] = {"ordinary", "shared", "in parts"};
     for (unsigned mode = 0; mode < MODES; mode++) {
         cases[mode] = case_of_mode(names[mode], (enum reap_mode)mode);
         if (begin || end) tcase_add_checked_fixture(cases[mode], begin, end);
@@ -95,7 +95,7 @@ static inline int run_modes(const char *name, double seconds, void (*begin)(void
 {
     TCase *cases[MODES];
     cases_of_modes(cases, seconds, begin, end, add);
-    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], (TCase *)NULL);
+    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], (TCase *)NULL);
 }
 
 /* Several threads at once, 16 at most, to their end. */

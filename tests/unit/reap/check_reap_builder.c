@@ -107,7 +107,7 @@ START_TEST(the_last_object_grows_in_its_place)
     ck_assert_uint_eq(stats_of(reap).live_objects, 1);
     data = reapFinish(&reap, &builder);
     char *next = reapMalloc(&reap, 10);
-    if (!reap_instrumented) ck_assert_ptr_eq(next, data + 1008);
+    if (!reap_instrumented && reap_mode != MODE_PARTS) ck_assert_ptr_eq(next, data + 1008);
     reapDestroy(&reap);
 }
 END_TEST
@@ -307,5 +307,5 @@ static TCase *case_with(enum reap_mode mode)
 /* Its kinds of reaps have shared ones among them: the mode says where their objects come from. */
 int main(void)
 {
-    return run_cases("reap_builder", case_with(MODE_ORDINARY), case_with(MODE_SHARDS), (TCase *)NULL);
+    return run_cases("reap_builder", case_with(MODE_ORDINARY), case_with(MODE_PARTS), (TCase *)NULL);
 }

@@ -116,10 +116,7 @@ static void *allocate_and_free(void *unused)
 }
 
 /* Whatever they do just then, with zones around objects too. */
-START_TEST(others_allocate)
-{
-    fork_beside(allocate_and_free, clear_and_destroy);
-}
+START_TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
 END_TEST
 
 /* --- at each instruction --------------------------------------------------------------------- */
@@ -457,7 +454,7 @@ START_TEST(a_fork_in_a_function)
 }
 END_TEST
 
-/* --- in shards ------------------------------------------------------------------------------- */
+/* --- parts of shared reaps ------------------------------------------------------------------- */
 
 static int destroy_parent(void)
 {
@@ -475,11 +472,8 @@ static void *make_and_end_shared(void *unused)
     return unused;
 }
 
-/* A fork looks at the shards of all shared reaps, and others end some. */
-START_TEST(others_end_shards)
-{
-    fork_beside(make_and_end_shared, destroy_parent);
-}
+/* A fork enters the parts of all shared reaps, and others end some. */
+START_TEST(others_end_parts) { fork_beside(make_and_end_shared, destroy_parent); }
 END_TEST
 
 static void *fork_often(void *unused)
@@ -493,7 +487,7 @@ static void *fork_often(void *unused)
     return unused;
 }
 
-/* A fork stops the shards of all shared reaps for a moment. That makes none invalid, and no count stays. */
+/* A fork enters the parts of all shared reaps for a moment. That makes none invalid, and all are left. */
 START_TEST(others_fork)
 {
     pthread_t thread;
@@ -506,32 +500,29 @@ START_TEST(others_fork)
         reapFree(&shared_one, object);
     }
     pthread_join(thread, NULL);
-    struct shard_table *table = reap_face_table(shared_one);
-    ck_assert((table == NULL) == guarded_on); /* these have no shards */
-    for (const struct reap_shard *shard = table ? shard_first(table) : NULL; shard; shard = shard->next)
-        ck_assert(!shard->stopped && !shard->forks);
+    FOR_EACH_PART(part, ((struct reap_face *)shared_one)->reap)
+    ck_assert_uint_eq(part->part->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
 }
 END_TEST
 
-static atomic_bool stands, stands_in_shard;
+static atomic_bool stands, stands_in_part;
 static atomic_uint stops; /* how often the thread was stopped: a busy machine may not let us see it stand */
 
-static bool is_in_shard(const struct shard_table *table)
+static bool is_in_part(const struct reap_face *face)
 {
-    for (const struct reap_shard *shard = shard_first(table); shard; shard = shard->next)
-        if (shard->holder == shard_me()) return true;
+    FOR_EACH_PART(part, face->reap) if (part->part->holder == reap_part_me()) return true;
     return false;
 }
 
 static void stand_for_long(int signal)
 {
     (void)signal;
-    stands_in_shard = is_in_shard(reap_face_table(both[1]));
+    stands_in_part = is_in_part(both[1]);
     stands = true;
     stops++;
     usleep(10000);
-    stands_in_shard = stands = false;
+    stands_in_part = stands = false;
 }
 
 static void *come_and_go(void *unused)
@@ -540,7 +531,7 @@ static void *come_and_go(void *unused)
     return unused;
 }
 
-static int nobody_stands_there(void) { return stands_in_shard; }
+static int nobody_stands_there(void) { return stands_in_part; }
 
 static int forks_without_anybody(void *object, size_t size, void *arg)
 {
@@ -548,13 +539,13 @@ static int forks_without_anybody(void *object, size_t size, void *arg)
     return in_child(nobody_stands_there);
 }
 
-/* A function of one shared reap forks, while the kernel does not run a thread that is in a shard of another.
+/* A function of one shared reap forks, while the kernel does not run a thread that is in a part of another.
  * The fork waits for it, since such a thread waits for nobody's reap. */
-START_TEST(a_fork_in_a_function_waits_for_shards)
+START_TEST(a_fork_in_a_function_waits_for_parts)
 {
     pthread_t thread;
     unsigned stood = 0;
-    if (guarded_on) skip_test("guarded objects have no shards");
+    if (guarded_on) skip_test("with guarded objects there are no parts");
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[0], 100);
     over = false;
@@ -567,13 +558,13 @@ START_TEST(a_fork_in_a_function_waits_for_shards)
         unsigned before = stops;
         pthread_kill(thread, SIGUSR1);
         while (stops == before) sched_yield();
-        if (!stands_in_shard) continue;
+        if (!stands_in_part) continue;
         stood++;
         ck_assert_int_eq(reapWalk(&both[0], forks_without_anybody, NULL), 0);
     }
     over = true;
     pthread_join(thread, NULL);
-    if (stood == 0) skip_test("the thread was never stopped in a shard");
+    if (stood == 0) skip_test("the thread was never stopped in a part");
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
 END_TEST
@@ -597,10 +588,10 @@ int main(void)
     TCase *tests = case_in(MODE_ORDINARY);
     tcase_add_loop_test(tests, a_fork_finds_them_whole, 0, 2);
     tcase_add_test(tests, a_fork_in_a_function);
-    tcase_add_test(tests, others_end_shards);
+    tcase_add_test(tests, others_end_parts);
     tcase_add_test(tests, others_fork);
-    tcase_add_test(tests, a_fork_in_a_function_waits_for_shards);
+    tcase_add_test(tests, a_fork_in_a_function_waits_for_parts);
     TCase *steps = new_case("reap_fork_stepped", 60);
     tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
-    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_SHARDS), steps, (TCase *)NULL);
+    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_PARTS), steps, (TCase *)NULL);
 }

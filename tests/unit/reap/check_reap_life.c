@@ -651,6 +651,6 @@ int main(void)
     cases_of_modes(cases, 30, setup, teardown, add);
     TCase *apart = new_case("reap_life_apart", 30);
     tcase_add_loop_test(apart, a_handle_apart, 0, 3);
-    return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS], apart,
+    return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], apart,
                      (TCase *)NULL);
 }

@@ -506,7 +506,7 @@ static struct reap *owner_of(const void *object)
     return chunk->owner;
 }
 
-/* Objects of several shards, if that is the mode: on one CPU no two shards are found in turn. */
+/* Objects of several parts, if that is the mode: on one CPU no two parts are found in turn. */
 static void make_pieces(void **of, void **pieces)
 {
     bool differ = false;
@@ -515,20 +515,20 @@ static void make_pieces(void **of, void **pieces)
         pieces[i] = memset(reapMalloc(of, 100), 1, 100);
         differ = differ || owner_of(pieces[i]) != owner_of(pieces[0]);
     }
-    ck_assert_int_eq(differ, reap_mode == MODE_SHARDS && !reap_instrumented);
+    ck_assert_int_eq(differ, reap_mode == MODE_PARTS && !reap_instrumented);
 }
 
-/* The mistakes are made in another shard than the one that has the object, and in its own; some of the freed
+/* The mistakes are made in another part than the one that has the object, and in its own; some of the freed
  * objects wait in an outbox. */
-START_TEST(what_is_no_object_in_any_shard)
+START_TEST(what_is_no_object_in_any_part)
 {
     void *pieces[PIECES], *others[PIECES], *another;
-    if (reap_mode == MODE_SHARDS) needs_cpus(2);
+    if (reap_mode == MODE_PARTS) needs_cpus(2);
     make_pieces(&reap, pieces);
     make_pieces(&another, others);
     for (int i = EACH; i < 2 * EACH; i++) {
         reapFree(&reap, pieces[i]);
-        if (i % 2) reapMalloc(&reap, 16); /* so that the turns of shards differ */
+        if (i % 2) reapMalloc(&reap, 16); /* so that the turns of parts differ */
     }
     for (int i = EACH; i < 2 * EACH; i++) assert_no_object(pieces[i], "freed twice");
     for (int i = 0; i < EACH; i++) {
@@ -548,10 +548,10 @@ END_TEST
 START_TEST(the_reaps_behind_a_face)
 {
     void *pieces[PIECES];
-    if (reap_mode == MODE_SHARDS) needs_cpus(2);
+    if (reap_mode == MODE_PARTS) needs_cpus(2);
     make_pieces(&reap, pieces);
     assert_no_reap((void *)(uintptr_t)reap_behind(reap), BELIEVES | READS);
-    for (int i = 0; i < EACH; i++) assert_no_reap(owner_of(pieces[i]), BELIEVES | READS); /* a shard's */
+    for (int i = 0; i < EACH; i++) assert_no_reap(owner_of(pieces[i]), BELIEVES | READS); /* a part's */
 }
 END_TEST
 
@@ -622,7 +622,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, what_is_no_object_of_it);
     tcase_add_test(tests, what_is_no_large_object);
     tcase_add_test(tests, large_objects_that_are_freed);
-    tcase_add_test(tests, what_is_no_object_in_any_shard);
+    tcase_add_test(tests, what_is_no_object_in_any_part);
     tcase_add_test(tests, a_line_with_more);
     if (mode != MODE_ORDINARY) tcase_add_test(tests, the_reaps_behind_a_face);
     if (mode != MODE_ORDINARY) return;

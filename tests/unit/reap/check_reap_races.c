@@ -285,10 +285,19 @@ static size_t ended_size;
 
 static unsigned locks_of_freezing;
 
+static void *its_handle;
+
+/* Returns true if this thread is in the part of the shared reap, which another thread would wait for. */
+static bool is_in_part(void)
+{
+    const struct reap_face *face = its_handle;
+    return look_number != 0 && face->part.holder == reap_part_me();
+}
+
 /* While all chunks are frozen, and this thread has no other lock. */
 static void act_while_frozen(void)
 {
-    if (lock_held() == locks_of_freezing) act_once();
+    if (lock_held() == locks_of_freezing && !is_in_part()) act_once();
     step_is_last = look_number == 0;
 }
 
@@ -313,7 +322,6 @@ static int see_nothing(const struct reap_view *view, void *arg) { return (void)v
 
 static void look_at_tree(void) { ck_assert_int_eq(reapSurvey(&reap, see_nothing, NULL), 0); }
 
-static void *its_handle;
 static char *its_object;
 
 static void look_for_owner(void)

@@ -372,15 +372,15 @@ END_TEST
 
 static void measure(void *object) { reapUsableSize(object); }
 
-/* What another shard has freed is pending. To measure it gathers the shards, and then its chunk is gone. */
+/* What another part has freed is pending. To measure it takes the parts, and then its chunk is gone. */
 START_TEST(a_large_object_that_was_sent)
 {
-    use_path(1, NULL); /* a shard for each CPU */
+    use_path(1, NULL); /* a part for each CPU */
     needs_cpus(2);
     needs_rseq();
     pin_to(0);
     void *shared = new_shared(NULL, 0);
-    if (reap_instrumented) return; /* it has no shards */
+    if (reap_instrumented) return; /* it has no parts */
     reapMalloc(&shared, 100);
     void *large = reapMalloc(&shared, 100000);
     pin_to(1);
@@ -430,7 +430,7 @@ END_TEST
 
 static _Atomic bool is_over;
 
-/* Most of the time a thread is in a shard. It asserts nothing: a child would find Check's own lock held. */
+/* Most of the time a thread is in a part. It asserts nothing: a child would find Check's own lock held. */
 static void *come_and_go(void *shared)
 {
     unsigned char *mine[16] = {NULL};
@@ -446,7 +446,7 @@ static void *come_and_go(void *shared)
     return NULL;
 }
 
-/* The child has none of the threads, and the reap is whole: no shard is entered, and all go on. */
+/* The child has none of the threads, and the reap is whole: no part is entered, and all go on. */
 static void use_in_child(void *shared)
 {
     struct reap_stats stats;
@@ -465,7 +465,7 @@ static void use_in_child(void *shared)
     _exit(0);
 }
 
-START_TEST(forks_find_no_thread_in_a_shard)
+START_TEST(forks_find_no_thread_in_a_part)
 {
     pthread_t threads[THREADS];
     void *shared = new_shared(NULL, 0);
@@ -552,6 +552,6 @@ int main(void)
     tcase_add_test(tests, limits_of_a_tree_that_threads_use);
     tcase_add_test(tests, a_large_object_that_was_sent);
     tcase_add_test(tests, objects_go_both_ways);
-    tcase_add_test(tests, forks_find_no_thread_in_a_shard);
+    tcase_add_test(tests, forks_find_no_thread_in_a_part);
     return run("reap_shared", tests);
 }

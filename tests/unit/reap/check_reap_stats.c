@@ -42,7 +42,7 @@ START_TEST(a_walk_sees_each_object_once)
     ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
     ck_assert_int_eq(seen, 500);
     ck_assert_uint_eq(stats().live_objects, 0);
-    ck_assert_uint_eq(stats().chunks, 1);
+    ck_assert_uint_le(stats().chunks, reap_mode == MODE_PARTS ? 4 : 1); /* the first ones */
     ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
     ck_assert_int_eq(seen, 500);
 }

@@ -401,7 +401,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, walks_while_others_adopt);
     tcase_add_test(tests, a_survey_beside_shared_reaps_that_end);
     tcase_add_test(tests, reapOf_beside_shared_reaps_that_end);
-    if (mode == MODE_SHARDS) return;
+    if (mode == MODE_PARTS) return;
     tcase_add_test(tests, a_survey_has_parents_first_and_newest_children_first);
     tcase_add_test(tests, held_bytes_are_the_sum_of_a_tree);
 }

@@ -398,6 +398,6 @@ int main(void)
         tcase_set_timeout(cases[mode], 60);
         add(cases[mode], (enum reap_mode)mode);
     }
-    return run_cases("reap_threads", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_SHARDS],
+    return run_cases("reap_threads", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS],
                      (TCase *)NULL);
 }

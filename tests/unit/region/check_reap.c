@@ -135,7 +135,7 @@ START_TEST(realloc_grows_in_place)
     ck_assert_ptr_eq(reapRealloc(&reap, object, 1050), object); /* into a free block */
     ck_assert_uint_eq(reapUsableSize(object), 1056);
     char *moved = reapRealloc(&reap, object, 2000);
-    ck_assert_ptr_ne(moved, object);
+    if (reap_mode != MODE_PARTS) ck_assert_ptr_ne(moved, object); /* there nothing need be behind it */
     ck_assert_str_eq(moved, "123456789");
     ck_assert_uint_eq(reapUsableSize(last), 16);
     ck_assert_uint_eq(stats().live_objects, 2);
@@ -250,7 +250,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, realloc_grows_in_place);
     tcase_add_test(tests, realloc_shrinks_in_place);
     tcase_add_test(tests, strings);
-    if (mode == MODE_SHARDS) return;
+    if (mode == MODE_PARTS) return;
     tcase_add_test(tests, the_bigger_hole_stays);
     if (mode != MODE_ORDINARY) return;
     tcase_add_test(tests, no_size_is_too_big_to_refuse);

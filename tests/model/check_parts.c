@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_shards.c: one thread as many processors in a shared reap, with and without sections: what each of
+/* check_parts.c: one thread as many processors in a shared reap, with and without sections: what each of
  * them makes and frees, beside a model; misuse; and what goes back when no thread has an id any more.
  * (check_reap_shared has several threads, check_visits counts atomic instructions.) */
 #include "support/check_reap.h"
@@ -32,13 +32,21 @@ static void end(void)
     reapDestroy(&other);
 }
 
-static struct shard_table *table_of(void *handle) { return reap_face_table(handle); }
-
-static unsigned count_shards(void *handle)
+static unsigned count_parts(void *handle)
 {
     unsigned n = 0;
-    for (const struct reap_shard *shard = shard_first(table_of(handle)); shard; shard = shard->next) n++;
+    FOR_EACH_PART(part, (struct reap *)(uintptr_t)reap_behind(handle)) n++;
     return n;
+}
+
+/* Each processor of some makes an object, and so its part. */
+static void make_parts(unsigned processors)
+{
+    for (unsigned id = 0; id < processors; id++) {
+        vcpu_be(id);
+        ck_assert_ptr_nonnull(reapMalloc(&reap, 16));
+    }
+    ck_assert_uint_eq(count_parts(reap), processors);
 }
 
 /* --- a model --------------------------------------------------------------------------------- */
@@ -284,99 +292,60 @@ START_TEST(random_calls)
             step();
         if (n % 500 == 0) assert_valid(reap);
     }
-    ck_assert_uint_gt(count_shards(reap), 1);
-    end();
-}
-END_TEST
-
-/* --- fences ---------------------------------------------------------------------------------- */
-
-static unsigned fences;
-
-void __real_rseq_fence(void);
-void __wrap_rseq_fence(void);
-void __wrap_rseq_fence(void)
-{
-    fences++;
-    __real_rseq_fence();
-}
-
-static void *shared_by_two(void **parent)
-{
-    void *shared = new_shared(parent, 0);
-    for (unsigned id = 0; id < 2; id++) {
-        vcpu_be(id);
-        ck_assert_ptr_nonnull(reapMalloc(&shared, 100));
-    }
-    ck_assert_uint_eq(count_shards(shared), 2);
-    return shared;
-}
-
-/* Who ends a reap, or one above it, knows that no other thread is in a call on it. Who clears it does not. */
-START_TEST(an_end_interrupts_no_thread)
-{
-    needs(begin(VCPU_FAST), vcpu_lacks);
-    void *top = NULL, *shared;
-    unsigned before = fences;
-    shared = shared_by_two(NULL);
-    reapDestroy(&shared);
-    reapCreate(&top, NULL);
-    shared_by_two(&top);
-    shared_by_two(&top);
-    reapDestroy(&top);
-    ck_assert_uint_eq(fences, before);
-    shared = shared_by_two(NULL);
-    reapFreeAll(&shared);
-    ck_assert_uint_eq(fences, before + 1);
-    reapDestroy(&shared);
+    ck_assert_uint_gt(count_parts(reap), 1);
     end();
 }
 END_TEST
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* One processor costs what it did without shards, and a few hundred bytes; a second one makes a shard when it
- * comes, and not before. */
-START_TEST(a_shard_comes_with_its_processor)
+/* One processor costs what an ordinary reap does, and a table; a second one makes a part when it allocates,
+ * and not before. */
+START_TEST(a_part_comes_with_its_processor)
 {
     needs(begin(_i), vcpu_lacks);
     void *object = reapMalloc(&reap, 100);
-    ck_assert_uint_eq(count_shards(reap), 1);
-    ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 512);
+    ck_assert_uint_eq(count_parts(reap), 1);
+    ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 80);
     vcpu_be(200);
     reapFree(&reap, object);
-    ck_assert_uint_eq(count_shards(reap), 2);
-    ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 6 * 1024);
+    ck_assert_uint_eq(count_parts(reap), 1);
     ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
-    ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 6 * 1024);
+    ck_assert_uint_eq(count_parts(reap), 2);
+    ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 2400);
     end();
 }
 END_TEST
 
-/* What other processors free goes back, although the one that allocated never comes again. */
+/* What other processors free goes back, although the one that allocated never comes again: by way of the
+ * parts' lists, and where the one that frees has no part. */
 START_TEST(memory_goes_back_without_its_processor)
 {
     enum { OBJECTS = 60000, SIZE = 200 };
     static void *objects[OBJECTS];
     needs(begin(_i), vcpu_lacks);
-    for (unsigned i = 0; i < OBJECTS; i++) {
-        vcpu_be(i % 2 ? 3 : 0);
-        objects[i] = reapMalloc(&reap, SIZE);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < OBJECTS; i++) {
+            vcpu_be(i % 2 ? 3 : 0);
+            objects[i] = reapMalloc(&reap, SIZE);
+        }
+        ck_assert_uint_gt(reapHeldBytes(&reap), (size_t)OBJECTS * SIZE);
+        vcpu_be(1);
+        if (round > 0) reapFree(&reap, reapMalloc(&reap, SIZE));
+        ck_assert_uint_eq(count_parts(reap), 2 + round);
+        for (unsigned i = 0; i < OBJECTS; i++) reapFree(&reap, objects[i]);
+        /* of each: a chunk with the hole, and one with the objects that wait */
+        ck_assert_uint_le(reapHeldBytes(&reap), 2 * (REAP_PART_PENDING + 32 * 1024 + 2 * (size_t)CHUNKS));
+        ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+        ck_assert_uint_le(reapHeldBytes(&reap), 2 * (size_t)CHUNKS);
     }
-    ck_assert_uint_gt(reapHeldBytes(&reap), (size_t)OBJECTS * SIZE);
-    vcpu_be(1);
-    for (unsigned i = 0; i < OBJECTS; i++) reapFree(&reap, objects[i]);
-    /* of each: a chunk with the hole, and one with the objects that wait */
-    ck_assert_uint_le(reapHeldBytes(&reap), 2 * (SHARD_PENDING + 32 * 1024 + 2 * (size_t)CHUNKS));
-    ck_assert_uint_eq(stats_of(reap).live_objects, 0);
-    ck_assert_uint_le(reapHeldBytes(&reap), 2 * (size_t)CHUNKS);
     end();
 }
 END_TEST
 
-/* Objects are replaced at random, by four processors, and now and then a call needs the whole reap. What it
- * has gathered is used before the shards take new chunks. */
-START_TEST(gathered_memory_is_used)
+/* Objects are replaced at random, by four processors. Each part then is as an ordinary reap with a quarter of
+ * the objects. */
+START_TEST(parts_are_no_multiple_of_what_lives)
 {
     enum { OBJECTS = 5000, ROUNDS = 100, EACH = 1000 };
     static void *objects[OBJECTS];
@@ -396,49 +365,195 @@ START_TEST(gathered_memory_is_used)
         parts += part;
         if (part > most) most = part;
     }
-    ck_assert_uint_le(parts / (ROUNDS - ROUNDS / 4), 230);
-    ck_assert_uint_le(most, 300);
+    ck_assert_uint_le(parts / (ROUNDS - ROUNDS / 4), 180);
+    ck_assert_uint_le(most, 200);
     end();
 }
 END_TEST
 
-/* The whole reap has freed nothing, and so has no free lists yet, when chunks with free blocks come to it. */
-START_TEST(free_blocks_come_to_a_reap_without_lists)
-{
-    enum { OBJECTS = 1000 };
-    static char *objects[OBJECTS];
-    needs(begin(_i), vcpu_lacks);
-    memset((void *)(uintptr_t)&reap_behind(reap)->own, 0xa5, sizeof reap_behind(reap)->own);
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 16));
-    vcpu_be(1);
-    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&reap, 64);
-    for (unsigned i = 0; i < OBJECTS; i += 2) reapFree(&reap, objects[i]);
-    ck_assert_uint_eq(stats_of(reap).live_objects, OBJECTS / 2 + 1);
-    vcpu_be(0);
-    for (unsigned i = 0; i < OBJECTS * 3; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 48));
-    ck_assert_uint_eq(stats_of(reap).live_objects, OBJECTS / 2 + 1 + OBJECTS * 3);
-    end();
-}
-END_TEST
-
-/* A look from outside may find a shard in the midst of a change, and then leaves it out. */
-START_TEST(a_look_at_a_shard_that_changes)
+/* A look from outside may find a part in the midst of a change, and then leaves the rest of it out. */
+START_TEST(a_look_at_a_part_that_changes)
 {
     struct reap_stats stats;
     needs(begin(_i), vcpu_lacks);
-    reapMalloc(&reap, 100);
-    vcpu_be(1);
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
-    const struct reap *whole = reap_behind(reap);
-    struct reap *bare = shard_first(table_of(reap))->reap;
-    reap_stats_of_others(whole, &stats);
+    make_parts(2);
+    const struct reap *known = reap_behind(reap);
+    struct reap *hidden = reap_next_part(known);
+    reap_stats_of_others(known, &stats);
     ck_assert_uint_eq(stats.chunks, 2);
     ck_assert_uint_eq(stats.live_objects, 2);
-    bare->chunks->owner = NULL;
-    reap_stats_of_others(whole, &stats);
+    reap_first_chunk(hidden)->owner = NULL;
+    reap_stats_of_others(known, &stats);
     ck_assert_uint_eq(stats.chunks, 1);
     ck_assert_uint_eq(stats.live_objects, 1);
-    bare->chunks->owner = bare;
+    reap_first_chunk(hidden)->owner = hidden;
+    end();
+}
+END_TEST
+
+/* --- the program sees one reap ----------------------------------------------------------------- */
+
+static int count_views(const struct reap_view *view, void *count)
+{
+    ck_assert_uint_eq(view->stats.live_objects, 3);
+    ck_assert_uint_eq(view->stats.children, 0);
+    ++*(unsigned *)count;
+    return 0;
+}
+
+/* Hidden children are no children, and their objects are the reap's. */
+START_TEST(nobody_sees_parts)
+{
+    void *objects[3], *owner, *child;
+    unsigned views = 0;
+    needs(begin(_i), vcpu_lacks);
+    for (unsigned id = 0; id < 3; id++) {
+        vcpu_be(id);
+        objects[id] = reapMalloc(&reap, 100);
+    }
+    ck_assert_uint_eq(count_parts(reap), 3);
+    for (unsigned id = 0; id < 3; id++) {
+        ck_assert_int_eq(reapOf(objects[id], &owner), 0);
+        ck_assert_ptr_eq(owner, reap);
+    }
+    ck_assert_uint_eq(stats_of(reap).children, 0);
+    ck_assert_int_eq(reapSurvey(&reap, count_views, &views), 0);
+    ck_assert_uint_eq(views, 1);
+    reapCreate(&child, &reap);
+    ck_assert_uint_eq(stats_of(reap).children, 1);
+    ck_assert_ptr_eq(reapParent(&child), reap);
+    ck_assert_ptr_null(reapParent(&reap));
+    end();
+}
+END_TEST
+
+/* --- marks ------------------------------------------------------------------------------------- */
+
+static char *filled(unsigned id, size_t size, char with)
+{
+    vcpu_be(id);
+    return memset(reapMalloc(&reap, size), with, size);
+}
+
+/* Older objects of hidden children stay, where they do not move; what is made or moved since goes, with what
+ * processors made that came since. */
+START_TEST(a_mark_holds_for_all_parts)
+{
+    reap_mark outer, inner;
+    needs(begin(_i), vcpu_lacks);
+    char *old[4], *freed = filled(1, 50, 9);
+    for (unsigned id = 0; id < 4; id++) old[id] = filled(id, 100, (char)id);
+    reapMark(&reap, &outer);
+    vcpu_be(2);
+    reapFree(&reap, freed);
+    for (unsigned id = 0; id < 8; id++) filled(id, 200, 1);
+    ck_assert_uint_eq(count_parts(reap), 4);
+    reapMark(&reap, &inner);
+    vcpu_be(3);
+    char *moved = reapRealloc(&reap, old[1], 5000); /* younger than both marks from now on */
+    ck_assert_ptr_ne(moved, old[1]);
+    ck_assert_int_eq(moved[99], 1);
+    ck_assert_ptr_eq(reapRealloc(&reap, old[2], 50), old[2]);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 12);
+    reapRewind(&reap, &inner);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 11);
+    reapRewind(&reap, &outer);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 3);
+    ck_assert_uint_eq(stats_of(reap).live_bytes, 112 + 64 + 112);
+    reapUnmark(&reap, &outer);
+    for (unsigned id = 4; id < 8; id++) filled(id, 200, 1);
+    ck_assert_uint_eq(count_parts(reap), 8);
+    for (unsigned id = 0; id < 4; id++)
+        if (id != 1) ck_assert_int_eq(old[id][49], (char)id);
+    reapFreeAll(&reap);
+    reapMark(&reap, &outer);
+    reapFreeAll(&reap); /* which closes it */
+    filled(5, 100, 1);
+    ck_assert_uint_eq(reap_next_part(reap_behind(reap))->part->closed, false);
+    end();
+}
+END_TEST
+
+/* --- limits ------------------------------------------------------------------------------------ */
+
+enum { LIMIT = 100000, OBJECT = 112 };
+
+/* Fills the reap to its limit, by four processors in turn. Returns the objects. */
+static unsigned fill_to_limit(void **objects)
+{
+    unsigned n = 0;
+    do vcpu_be(n % 4);
+    while ((objects[n] = reapMalloc(&reap, OBJECT)) && ++n);
+    for (unsigned id = 0; id < 4; id++) {
+        vcpu_be(id);
+        ck_assert_ptr_null(reapMalloc(&reap, OBJECT));
+        ck_assert_int_eq(errno, ENOMEM);
+    }
+    return n;
+}
+
+/* All of a limit can be used, from whichever parts; the room that a part has drawn is the others' when they
+ * need it. The limit may be the reap's own, or that of the reap above. */
+START_TEST(a_limit_is_exact_for_all_parts)
+{
+    void *objects[LIMIT / OBJECT + 1], *parent;
+    needs(begin(_i), vcpu_lacks);
+    reapCreate(&parent, NULL);
+    bool own = _i / VCPU_PATHS;
+    if (_i / VCPU_PATHS > 1) make_parts(3), reapFreeAll(&reap);
+    if (!own) ck_assert_int_eq(reapAdopt(&reap, &parent), 0);
+    ck_assert_int_eq(reapSetLimit(own ? &reap : &parent, LIMIT), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        ck_assert_uint_eq(fill_to_limit(objects), LIMIT / OBJECT);
+        assert_valid(own ? reap : parent);
+        if (round == 1) {
+            reapFreeAll(&reap);
+            continue;
+        }
+        for (unsigned i = 0; i < LIMIT / OBJECT; i++) {
+            vcpu_be(i % 5);
+            reapFree(&reap, objects[i]);
+        }
+    }
+    ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    assert_valid(own ? reap : parent);
+    if (!own) ck_assert_int_eq(reapAdopt(&reap, NULL), 0);
+    reapDestroy(&parent);
+    end();
+}
+END_TEST
+
+static unsigned called;
+static void *sacrifice;
+
+static void make_room(void **met, size_t size, void *arg)
+{
+    ck_assert_ptr_eq(*met, reap);
+    ck_assert_uint_eq(size, OBJECT);
+    ck_assert_ptr_eq(arg, &called);
+    called++;
+    reapFree(&reap, sacrifice);
+    sacrifice = NULL;
+}
+
+/* The function runs once for an allocation, in whichever part that is, and may use objects of others. */
+START_TEST(functions_of_limits_know_no_parts)
+{
+    void *objects[LIMIT / OBJECT + 1];
+    needs(begin(_i), vcpu_lacks);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    ck_assert_uint_eq(fill_to_limit(objects), LIMIT / OBJECT);
+    reapOnLimit(&reap, make_room, &called);
+    for (unsigned id = 0; id < 4; id++) {
+        vcpu_be(id);
+        called = 0;
+        sacrifice = objects[40 + (id + 1) % 4];
+        ck_assert_ptr_nonnull(reapMalloc(&reap, OBJECT));
+        ck_assert_uint_eq(called, 1);
+        ck_assert_ptr_null(reapMalloc(&reap, OBJECT));
+        ck_assert_uint_eq(called, 2);
+    }
+    reapOnLimit(&reap, NULL, NULL);
     end();
 }
 END_TEST
@@ -479,13 +594,15 @@ static void assert_is_freed(void *object)
     }
 }
 
-/* At once: while the freed object waits in an outbox, on the list of its shard, and later. */
+/* At once: while the freed object waits on the list of its part, and later. */
 START_TEST(freed_by_another_processor)
 {
     static const size_t sizes[] = {16, 40, 1000, 3000};
     void *objects[4], *more[100], *owner;
     needs(begin(_i), vcpu_lacks);
     handle = reap;
+    make_parts(3);
+    vcpu_be(0);
     for (unsigned i = 0; i < 4; i++) objects[i] = reapMalloc(&reap, sizes[i]);
     for (unsigned i = 0; i < 100; i++) {
         more[i] = reapMalloc(&reap, 100);
@@ -501,7 +618,7 @@ START_TEST(freed_by_another_processor)
     for (unsigned i = 0; i < 100; i++) reapFree(&reap, more[i]);
     assert_is_freed(more[0]);
     assert_is_freed(more[99]);
-    ck_assert_uint_eq(stats_of(reap).live_objects, 10);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 3 + 10);
     assert_is_freed(more[50]);
     end();
 }
@@ -532,13 +649,15 @@ int main(void)
 {
     TCase *models = new_case("models", 120), *tests = new_case("tests", 60);
     tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
-    tcase_add_test(tests, an_end_interrupts_no_thread);
-    tcase_add_loop_test(tests, a_shard_comes_with_its_processor, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_part_comes_with_its_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, gathered_memory_is_used, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, free_blocks_come_to_a_reap_without_lists, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_look_at_a_shard_that_changes, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, parts_are_no_multiple_of_what_lives, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_look_at_a_part_that_changes, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, nobody_sees_parts, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_mark_holds_for_all_parts, 0, VCPU_PATHS);
+    tcase_add_loop_test(tests, a_limit_is_exact_for_all_parts, 0, 3 * VCPU_PATHS);
+    tcase_add_loop_test(tests, functions_of_limits_know_no_parts, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
     tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
-    return run_cases("shards", models, tests, (TCase *)NULL);
+    return run_cases("parts", models, tests, (TCase *)NULL);
 }
