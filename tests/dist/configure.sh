@@ -6,6 +6,8 @@ srcdir=$(cd "${srcdir:-.}" && pwd)
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
+CONFIG_SHELL=/bin/sh # dash runs it faster than bash does
+export CONFIG_SHELL
 bad=0
 wrong() { echo "wrong: $*"; bad=1; }
 

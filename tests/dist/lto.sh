@@ -9,6 +9,8 @@ trap 'rm -rf "$tmp"' EXIT
 bad=0
 wrong() { echo "wrong: $*"; bad=1; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
+CONFIG_SHELL=/bin/sh # libtool runs in it, which takes half the time in dash of what it takes in bash
+export CONFIG_SHELL
 
 cat >"$tmp/program.c" <<'C'
 #include <reap.h>

@@ -221,6 +221,7 @@ httpd_stop() {
     done
     kill -TERM "$httpd_pid" 2>/dev/null
     wait "$httpd_pid" 2>/dev/null
+    httpd_pid= # soon it may be another program's, and httpd_end would end that
     for child in $children; do
         n=0
         while kill -0 "$child" 2>/dev/null; do
