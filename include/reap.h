@@ -147,7 +147,7 @@ struct reap_source {
 struct reap_options {
     size_t size;               /* sizeof(struct reap_options) */
     size_t first_chunk;        /* bytes of the first chunk, at least; 0: 8 KiB */
-    size_t max_chunk;          /* largest chunk; a power of two, at least 8 KiB; 0: 1 MiB */
+    size_t max_chunk;          /* largest chunk; a power of two, at least 8 KiB; 0: 64 KiB */
     size_t limit;              /* as reapSetLimit; 0: none */
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */
@@ -238,13 +238,11 @@ int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTR
  * thesis's reaps leave out (6.2). Only the library uses the fields. */
 typedef struct reap_mark {
     void *reap;
-    void *chunk;
-    size_t unit;
+    void *place;
+    void *outer_place;
     uint64_t number;
     uint64_t outer;
-    uint32_t floor;
-    uint16_t depth;
-    uint16_t pinned;
+    uint32_t depth;
 } reap_mark;
 
 /* Opens a mark. It stays open until reapUnmark, or until the reap is cleared. While a mark is open, objects
@@ -526,14 +524,10 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 #if defined(__GNUC__)
     if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
 #endif
-    typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
-    *(reap_half *)(front->starts + (uintptr_t)object / 512 * 4) |= (uint32_t)1 << (uintptr_t)object / 16 % 32;
     char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: bump waits for one addition */
-#if defined(__GNUC__)
-    __atomic_store_n(&front->bump, next, __ATOMIC_RELEASE); /* after the bit, for threads that measure it */
-#else
+    typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
+    *(reap_half *)(front->starts + (uintptr_t)next / 512 * 4) |= (uint32_t)1 << (uintptr_t)next / 16 % 32;
     front->bump = next;
-#endif
     return object;
 }
 

@@ -85,11 +85,39 @@ def listed(item, link):
         item = item[link]
 
 
-def top_of(reap, chunk):
-    """Where blocks end in a chunk."""
-    if number(chunk) == number(reap['current']):
-        return (number(reap['bump']) - number(chunk)) // UNIT
-    return int(chunk['end_unit'])
+def bits_of(chunk, bitmap):
+    """A bitmap of a regular chunk, as one number; bit 0 is for the chunk's first 16 bytes. The pointer is biased: the bit
+    of address a is in word a / 1024."""
+    return bits(number(chunk[bitmap]) + number(chunk) // 1024 * 8 & MASK, int(chunk['size']) // UNIT)
+
+
+def unit_in(chunk, unit):
+    """Units count from address 0. This one counts from the chunk."""
+    return int(unit) - number(chunk) // UNIT
+
+
+def hole_of(reap, chunk):
+    """The units of the hole, if it lies in this chunk."""
+    if number(chunk) != number(reap['current']):
+        return 0, 0
+    return tuple((number(reap[end]) - number(chunk)) // UNIT for end in ('bump', 'bump_max'))
+
+
+def ends_of(reap, chunk):
+    """The units between which a regular chunk has blocks."""
+    first, end = unit_in(chunk, chunk['first']), unit_in(chunk, chunk['end_unit'])
+    if not number(chunk['lives']):  # region state: what lies behind the last object is no block of its own
+        bump, bump_max = hole_of(reap, chunk)
+        end = bump if bump_max else unit_in(chunk, chunk['top'])
+    return first, end
+
+
+def blocks_of(reap, chunk):
+    """The start bits of a regular chunk's blocks and of their end, and of these those of live objects."""
+    first, end = ends_of(reap, chunk)
+    starts = bits_of(chunk, 'starts') & (1 << end) - 1 | 1 << end
+    lives = bits_of(chunk, 'lives') if number(chunk['lives']) else starts >> first << first
+    return starts, lives & (1 << end) - 1
 
 
 def is_shared(reap):
@@ -146,15 +174,14 @@ class Held:
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):
-        limit, top = int(chunk['end_unit']), top_of(reap, chunk)
-        self.bytes += (int(chunk['live_above']) + int(chunk['sweep_below']) - (limit - top)) * UNIT
         if int(chunk['kind']) == WHOLE:
             self.objects += 1
+            self.bytes += (int(chunk['end_unit']) - int(chunk['first'])) * UNIT
             return
-        live = bits(chunk['starts'], top)
-        if number(chunk['frees']):
-            live &= ~bits(chunk['frees'], top)
-        self.objects += bin(live).count('1')
+        starts, lives = blocks_of(reap, chunk)
+        self.objects += bin(lives).count('1')
+        ends = (~starts & (1 << starts.bit_length()) - 1) + (lives << 1) & starts  # as join() in reap_free.c
+        self.bytes += bin(ends - lives).count('1') * UNIT
 
 
 def name_of(reap):
@@ -284,18 +311,18 @@ class ReapOfCommand(gdb.Command):
     @staticmethod
     def tell(reap, part, chunk, pointer):
         first, limit = int(chunk['first']), int(chunk['end_unit'])
-        unit = (pointer - number(chunk) & MASK) // UNIT
-        if not first <= unit < limit:
+        if not first <= pointer // UNIT < limit:
             return False
-        start = first
+        at = first * UNIT
         what = 'object'
         if int(chunk['kind']) == REGULAR:
-            top = top_of(part, chunk)
-            starts = bits(chunk['starts'], top)
+            unit = unit_in(chunk, pointer // UNIT)
+            starts, lives = blocks_of(part, chunk)
+            bump, bump_max = hole_of(part, chunk)
+            is_unused = bump <= unit < bump_max or unit >= ends_of(part, chunk)[1]
             start = (starts & (1 << unit + 1) - 1).bit_length() - 1
-            free = number(chunk['frees']) and bits(chunk['frees'], top) >> start & 1
-            what = 'not yet used' if unit >= top else 'freed' if free else 'object'
-        at = number(chunk) + start * UNIT & MASK
+            what = 'not yet used' if is_unused else 'object' if lives >> start & 1 else 'freed'
+            at = number(chunk) + start * UNIT
         inside = ', %d bytes into it' % (pointer - at) if what != 'not yet used' and pointer != at else ''
         print('%#x: %s%s, in %s' % (pointer, what + ' ' + hex(at) if what != 'not yet used' else what, inside,
                                     line(reap)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/arena_internal.h"
 
+#include "arena/chunk_map.h"
 #include "base/probe.h"
 #include "os/metadata.h"
 #include "os/pages.h"
@@ -103,6 +104,7 @@ void arena_destroy(struct arena *arena, size_t size)
 {
     ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
     PROBE(arena_unmap, arena->base, size);
+    if (arena->mapping == 0) chunk_map_forget(arena->base);
     pagemap_clear(arena->base, size); /* before another thread may map the addresses */
     pages_unmap(arena->base, size);
     arena_count_mapped(0, size);
@@ -112,6 +114,7 @@ void arena_destroy(struct arena *arena, size_t size)
 bool arena_destroy_dirty(struct arena *arena)
 {
     ASSERT(pagemap_find(arena->base) == arena && arena->mapping == 0);
+    chunk_map_forget(arena->base);
     pagemap_clear(arena->base, ARENA);
     if (!pages_try_unmap(arena->base, ARENA)) {
         pagemap_enter(arena->base, ARENA, arena); /* does not fail: the leaf is there */

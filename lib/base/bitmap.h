@@ -72,38 +72,15 @@ static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t be
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bit i of a map is bit i % 32 of half i / 32");
 typedef uint32_t bitmap_half __attribute__((may_alias));
 
-static inline bitmap_half *bitmap_half_of(uint64_t *map, size_t i) { return (bitmap_half *)map + i / 32; }
-static inline uint32_t bitmap_half_clear(uint32_t half, size_t i)
-{
-    uint32_t others = ~(uint32_t)1; /* rotated: one instruction less than a shifted bit's complement */
-    return half & (others << i % 32 | others >> (32 - i % 32) % 32);
-}
-
-/* Returns bit i and at least the 32 bits behind it, lowest first. May read up to 8 bytes behind bit i. */
-static inline uint64_t bitmap_window(const uint64_t *map, size_t i)
-{
-    uint64_t window;
-    memcpy(&window, (const unsigned char *)map + i / 32 * 4, sizeof window);
-    return window >> (i % 32);
-}
-
-/* Three steps of a free. Each is one instruction on x86-64, where compilers take two or three: for the carry
+/* Two steps of a free. Each is one instruction on x86-64, where compilers take two or three: for the carry
  * flag has the bit to be tested, and no sign is to be extended. */
 #if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
 
-/* Shifts the lowest bit out of a window, and returns it. */
-static inline bool bitmap_shift_out(uint64_t *window)
+/* Clears bit i of a half, and returns what it was. */
+static inline bool bitmap_half_test_and_clear(uint32_t *half, size_t i)
 {
     bool bit;
-    __asm__("shrq %0" : "+r"(*window), "=@ccc"(bit));
-    return bit;
-}
-
-/* Sets bit i of a half, and returns what it was. */
-static inline bool bitmap_half_test_and_set(uint32_t *half, size_t i)
-{
-    bool bit;
-    __asm__("btsl %k2, %0" : "+r"(*half), "=@ccc"(bit) : "r"(i));
+    __asm__("btrl %k2, %0" : "+r"(*half), "=@ccc"(bit) : "r"(i));
     return bit;
 }
 
@@ -117,17 +94,10 @@ static inline size_t bitmap_first(uint32_t bits)
 
 #else
 
-static inline bool bitmap_shift_out(uint64_t *window)
-{
-    bool bit = *window & 1;
-    *window >>= 1;
-    return bit;
-}
-
-static inline bool bitmap_half_test_and_set(uint32_t *half, size_t i)
+static inline bool bitmap_half_test_and_clear(uint32_t *half, size_t i)
 {
     bool bit = *half >> i % 32 & 1;
-    *half |= (uint32_t)1 << i % 32;
+    *half &= ~((uint32_t)1 << i % 32);
     return bit;
 }
 

@@ -130,6 +130,19 @@ void *pages_map(size_t size, size_t alignment)
     return start;
 }
 
+void *pages_reserve(size_t size)
+{
+    ASSERT(size != 0 && size % PAGE == 0);
+    void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+bool pages_commit(void *start, size_t size)
+{
+    uintptr_t from = (uintptr_t)start & -(uintptr_t)PAGE, end = align_up((uintptr_t)start + size, PAGE);
+    return mprotect((void *)from, end - from, PROT_READ | PROT_WRITE) == 0;
+}
+
 void pages_huge(void *start, size_t size, bool may)
 {
     int saved = errno; /* a kernel without huge pages sets EINVAL */

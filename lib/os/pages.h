@@ -21,6 +21,12 @@ enum { PAGE = 4096 };
  * NULL with ENOMEM when the kernel refuses. */
 void *pages_map(size_t size, size_t alignment);
 
+/* Reserves addresses, which must not be touched; pages_commit makes a range of them zero bytes, readable and
+ * writable, and does nothing where it has done so before. NULL and false with ENOMEM when the kernel refuses.
+ */
+void *pages_reserve(size_t size);
+bool pages_commit(void *start, size_t size);
+
 /* Says whether the kernel may put huge pages behind the range, whatever its own setting is. */
 void pages_huge(void *start, size_t size, bool may);
 

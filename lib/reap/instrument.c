@@ -69,7 +69,7 @@ void reap_instrument_check(struct reap *reap, const char *call)
 {
     for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next) {
         if (!reap_chunk_is_apart(chunk)) continue;
-        if (!guarded_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk, chunk->first));
+        if (!guarded_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk->first));
         guarded_note(chunk, reap_handle(reap), reap_name_text(reap));
     }
 }

@@ -18,7 +18,7 @@ struct reap_face *reap_shared_face(void *handle, const char *call)
     bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
     bool is_face = may_be && reap_is_readable(face) && face->tag == reap_face_tag(face);
     if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
-    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end && !face->freelists_used);
+    ASSERT(reap_face(face->reap) == face && !face->bump && !face->end);
     return face;
 }
 
@@ -50,15 +50,16 @@ bool reap_is_whole(const struct reap_chunk *chunk)
 /* The words for a pointer into a regular chunk. */
 static const char *in_regular(const struct reap_chunk *chunk, const void *object, const char *call)
 {
-    const struct reap *reap = chunk->owner;
-    size_t unit = reap_unit(chunk, object);
+    size_t unit = reap_unit(object), top = reap_chunk_top(chunk);
     if ((uintptr_t)object % REAP_UNIT || unit < chunk->first || unit >= chunk->end_unit)
         return "not the start of an object";
-    if (unit >= reap_chunk_top(reap, chunk))
-        return unit < chunk->high_water ? freed(call) : "not a live object";
+    const struct reap *reap = chunk->owner;
+    bool in_hole = chunk == reap->current && unit >= top && unit < reap_unit(reap->bump_max);
+    if (in_hole || (!chunk->lives && unit >= top))
+        return unit < chunk->high ? freed(call) : "not a live object";
     size_t start = bitmap_previous(chunk->starts, unit, chunk->first);
-    bool in_free = start != SIZE_MAX && reap_is_free(chunk, start);
-    return in_free ? freed(call) : "not the start of an object";
+    bool in_gap = start != SIZE_MAX && !reap_is_live_at(chunk, start);
+    return in_gap ? freed(call) : "not the start of an object";
 }
 
 static const char *in_live_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
@@ -67,7 +68,7 @@ static const char *in_live_chunk(const struct reap_chunk *chunk, const void *obj
     case REAP_REGULAR:
         return in_regular(chunk, object, call);
     case REAP_WHOLE:
-        if ((uintptr_t)object % REAP_UNIT == 0 && reap_unit(chunk, object) == chunk->first)
+        if ((uintptr_t)object % REAP_UNIT == 0 && reap_unit(object) == chunk->first)
             return "memory around it was written to";
         return "not the start of an object";
     default:
@@ -79,7 +80,7 @@ static const char *in_live_chunk(const struct reap_chunk *chunk, const void *obj
  * objects were freed, until its memory is used again. */
 static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
 {
-    size_t unit = reap_unit(chunk, object);
+    size_t unit = reap_unit(object);
     bool whole = chunk->kind == REAP_WHOLE;
     if (!reap_chunk_was_freed(chunk) || (uintptr_t)object % REAP_UNIT) return "not a live object";
     return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";

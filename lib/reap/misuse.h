@@ -54,14 +54,13 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
 /* Returns true if it is the chunk of a large object, without writes around that object. */
 bool reap_is_whole(const struct reap_chunk *chunk);
 
-/* Returns true if the address is the start of a live object in this chunk. */
+/* Returns true if the address is the start of a live object in this chunk. Any thread may ask. */
 static inline bool reap_is_object(const struct reap_chunk *chunk, const void *object)
 {
-    size_t unit = reap_unit(chunk, object);
+    size_t unit = reap_unit(object);
     if ((uintptr_t)object % REAP_UNIT) return false;
     if (UNLIKELY(chunk->kind != REAP_REGULAR)) return unit == chunk->first && reap_is_whole(chunk);
-    if (!bitmap_get(chunk->starts, unit)) return false;
-    return !reap_is_free(chunk, unit);
+    return unit < chunk->end_unit && bitmap_get(chunk->starts, unit) && reap_is_live_at(chunk, unit);
 }
 
 /* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
@@ -106,7 +105,7 @@ static inline struct arena *reap_arena_of_large(const struct reap *reap, const v
     if (!arena || arena->mapping != 0 || arena_slot(arena, chunk)->kind != SLOT_SPAN_CHUNK) return NULL;
     ASSERT(slot_start(arena_slot(arena, chunk)) == (const char *)chunk);
     if (chunk->tag != reap_chunk_tag_of(chunk, reap)) return NULL; /* dead, or another reap's */
-    if (chunk->kind != REAP_WHOLE || chunk->first != REAP_HEADER / REAP_UNIT) return NULL;
+    if (chunk->kind != REAP_WHOLE || chunk->first != reap_unit(object)) return NULL;
     return LIKELY(!(reap->flags & REAP_SPECIAL)) ? arena : NULL;
 }
 

@@ -184,7 +184,7 @@ static bool watch_frees(struct reap *reap)
 {
     if (reap->flags & REAP_SPECIAL) return false;
     reap->flags |= REAP_WATCHED;
-    reap_chunk_forget_all(reap);
+    reap_free_close(reap);
     return true;
 }
 
@@ -195,7 +195,10 @@ static bool notify_passing(struct reap *from, const void *object, struct reap *t
     if (!met->share.fn) return false;
     bool watches = watch_frees(from);
     bool called = notify(to, met, bytes, object, from);
-    if (watches) from->flags &= (uint8_t)~REAP_WATCHED;
+    if (watches) {
+        from->flags &= (uint8_t)~REAP_WATCHED;
+        reap_free_reopen(from);
+    }
     return called;
 }
 
@@ -357,6 +360,7 @@ static void leave(struct reap *reap)
     ASSERT(!reap->share.limiter && !reap->share.bytes);
     reap_quota_open(reap);
     reap->flags &= (uint8_t)~REAP_LIMITED;
+    reap_free_reopen(reap);
 }
 
 /* Puts those reaps of a held tree that were directly below one limiter directly below another one. NULL:
@@ -371,7 +375,7 @@ static void relink(struct reap *top, struct reap *from, struct reap *to)
         if (!limited) {
             join(reap, to);
             share->drawn = reap_chunk_live_bytes(reap);
-            reap_chunk_forget_all(reap);
+            reap_free_close(reap);
             reap_choose_mode(reap);
         }
         share->limiter = to;

@@ -23,9 +23,9 @@
  *     - left + the sum of drawn over all reaps below = the limit, in whole units
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
- * Frees and free blocks count too. So on a limited reap all calls but bumping take the slow paths. These run
+ * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths. These run
  * between reap_quota_open and reap_quota_close, and the code in between knows nothing of limits. An object in
- * a free block costs its bytes, as one in the hole does; records do not count.
+ * a gap costs its bytes, as one in the hole does; records do not count.
  *
  * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
  * only one in that reap and below it. A reap draws upwards, by one atomic step for each limiter, without a

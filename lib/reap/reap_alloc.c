@@ -3,13 +3,13 @@
 #include "reap/reap_alloc.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "reap/instrument.h"
 #include "reap/misuse.h"
 #include "reap/quota.h"
 #include "reap/validate.h"
-#include "region/drain.h"
 #include "region/reap_free.h"
 
 /* --- pending objects ------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
         }
         words[1] = 0; /* not reap_pending() any more */
         ASSERT((uintptr_t)words % REAP_UNIT == 0);
-        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words))
+        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words) && !reap_free_closed(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
 }
@@ -58,54 +58,29 @@ void reap_alloc_take_remote(struct reap *reap)
     take_some_remote(reap);
 }
 
-/* --- the hole -------------------------------------------------------------------------------- */
+/* --- records --------------------------------------------------------------------------------- */
 
-static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - reap->bump) / REAP_UNIT; }
+enum { RECORD_LOOKS = 8 /* chunks in which a record is tried before the reap grows */ };
 
-static void *bump(struct reap *reap, size_t units)
+static void *record_in_chunks(struct reap *reap, size_t size, unsigned looks)
 {
-    ASSERT(reap->current && units != 0 && units <= hole(reap));
-    char *object = reap->bump;
-    ASSERT(!bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
-    reap_mark_start(reap, object);
-    char *end = object + units * REAP_UNIT;
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
-    reap_region_mode(reap);
-    return object;
-}
-
-/* Makes a new chunk for an object. The greater of the two holes becomes the reap's hole. The other one
- * becomes a free block, which is tried when the hole is used up. */
-static NOINLINE void *grow(struct reap *reap, size_t units)
-{
-    void *object = reap_free_take_last(reap, units);
-    if (object) return object;
-    struct reap_chunk *chunk = reap_chunk_new(reap, units);
-    ASSERT(!chunk || chunk != reap->current);
-    if (!chunk) return NULL;
-    if (chunk->end_unit - chunk->first - units >= hole(reap)) {
-        reap_free_leave_hole(reap);
-        reap_chunk_bump_in(reap, chunk, chunk->first);
-        return bump(reap, units);
-    }
-    bitmap_set(chunk->starts, chunk->first);
-    if (chunk->first + units < chunk->end_unit)
-        reap_free_block(reap, chunk, chunk->first + units, chunk->end_unit);
-    reap_region_mode(reap);
-    return reap_address(chunk, chunk->first);
+    void *record = NULL;
+    struct reap_chunk *chunk = reap_chunk_begin(reap);
+    for (; chunk && looks > 0 && !record; chunk = reap_chunk_after(reap, chunk), looks--)
+        record = reap_chunk_record(reap, chunk, size);
+    return record;
 }
 
 static void *record(struct reap *reap, size_t size)
 {
     ASSERT(size != 0 && size <= REAP_LARGE);
-    void *record = reap_chunk_record(reap, size);
-    if (record) return record;
-    struct reap_chunk *chunk = reap_chunk_new(reap, reap_units(size));
-    if (!chunk) return NULL;
-    reap_free_leave_hole(reap);
-    reap_chunk_bump_in(reap, chunk, chunk->first);
-    reap_region_mode(reap);
-    return reap_chunk_record(reap, size);
+    void *record = reap->current ? reap_chunk_record(reap, reap->current, size) : NULL;
+    if (!record) record = record_in_chunks(reap, size, RECORD_LOOKS);
+    if (!record && reap_free_grow_hole(reap, reap_units(size)))
+        record = reap_chunk_record(reap, reap->current, size);
+    if (record || !reap->heap || reap->flags & REAP_MARKED) return record;
+    reap_free_flush(reap);
+    return record_in_chunks(reap, size, UINT_MAX);
 }
 
 void *reap_alloc_record(struct reap *reap, size_t size)
@@ -125,27 +100,16 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
     if (!chunk) return NULL;
     ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
     reap_chunk_hold(reap, chunk);
-    return reap_address(chunk, chunk->first);
+    return reap_address(chunk->first);
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
-
-static ALWAYS_INLINE void *allocate_small(struct reap *reap, size_t size)
-{
-    size_t units = reap_units(size);
-    bool free_first = reap->freelists_used && reap_free_is_better(reap, units, hole(reap));
-    if (free_first && LIKELY(!(reap->flags & REAP_MARKED))) {
-        void *object = reap_free_take(reap, units);
-        if (object) return object;
-    }
-    return units <= hole(reap) ? bump(reap, units) : grow(reap, units);
-}
 
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
 {
     *zeroed = false;
     if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
-    return allocate_small(reap, size);
+    return reap_free_take(reap, reap_units(size));
 }
 
 /* Allocates an object that is guarded, if guarded.h is on. */
@@ -214,24 +178,19 @@ void *reap_alloc(struct reap *reap, size_t size)
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size);
     if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, NULL);
-    return allocate_small(reap, size);
+    return reap_free_take(reap, reap_units(size));
 }
 
-/* Makes an aligned object in a block that is big enough for it at any place, and frees the block's rest
+/* Makes an aligned object of one of `have` units that is big enough for it at any place, and frees the rest
  * before and behind it. */
 static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
-    size_t unit = reap_unit(chunk, object), step = alignment / REAP_UNIT;
-    size_t base = (uintptr_t)chunk / REAP_UNIT;
-    size_t aligned = (base + unit + step - 1) / step * step - base;
-    ASSERT(aligned >= unit && aligned + units <= unit + have);
-    if (aligned + units < unit + have) reap_free_block(reap, chunk, aligned + units, unit + have);
-    if (aligned > unit) {
-        bitmap_set(chunk->starts, aligned);
-        reap_free_block(reap, chunk, unit, aligned);
-    }
-    return reap_address(chunk, aligned);
+    size_t unit = reap_unit(object), step = alignment / REAP_UNIT, aligned = (unit + step - 1) / step * step;
+    ASSERT(chunk && aligned + units <= unit + have);
+    if (aligned + units < unit + have) reap_free_end(reap, chunk, aligned + units, unit + have);
+    if (aligned > unit) reap_free_begin(reap, chunk, unit, aligned);
+    return reap_address(aligned);
 }
 
 static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
@@ -264,26 +223,24 @@ static void release_whole(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE);
     reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
     reap_chunk_release(reap, chunk);
-    reap_free_settle(reap);
 }
 
-static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
-    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first &&
-           end <= chunk->end_unit);
+    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first);
     if (UNLIKELY(chunk->kind == REAP_WHOLE))
         release_whole(reap, chunk);
     else
-        reap_free_block(reap, chunk, unit, end);
+        reap_free_object(reap, chunk, unit);
 }
 
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
-    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit);
+    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
     reap_quota_touch(object);
     if (reap_instrumented) reap_instrument_free(reap, object, (end - unit) * REAP_UNIT);
     reap_open(reap);
-    release(reap, chunk, unit, end);
+    release(reap, chunk, unit);
     end_more(reap, (end - unit) * REAP_UNIT);
 }
 
@@ -291,11 +248,10 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     ASSERT_SOUND(reap);
     ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
-    size_t unit = reap_unit(chunk, object);
     if (UNLIKELY(reap->flags & REAP_SPECIAL))
         free_special(reap, chunk, object);
     else
-        release(reap, chunk, unit, reap_block_end(reap, chunk, unit));
+        release(reap, chunk, reap_unit(object));
 }
 
 void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
@@ -304,7 +260,6 @@ void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct a
     ASSERT(chunk->kind == REAP_WHOLE && !(reap->flags & REAP_SPECIAL));
     reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
     reap_chunk_release_span(reap, chunk, arena);
-    reap_free_settle(reap);
 }
 
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
@@ -316,8 +271,7 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
     watched(reap, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
-    size_t unit = reap_unit(chunk, object);
-    release(reap, chunk, unit, unit + have);
+    release(reap, chunk, reap_unit(object));
     return copy;
 }
 
@@ -332,9 +286,9 @@ static void resized(struct reap *reap, void *object, size_t units, size_t size)
  * memory at once, and must not find it hidden, nor may it be hidden later. */
 static void show_end(const struct reap_chunk *chunk, size_t size)
 {
-    size_t from = align_up(chunk->first * REAP_UNIT + size, CHUNK_MIN);
-    if (!chunk->is_users && !reap_chunk_is_apart(chunk) && from < chunk->size)
-        sanitizer_show((char *)chunk + from, chunk->size - from);
+    size_t from = align_up(chunk->first * REAP_UNIT + size, CHUNK_MIN), end = (uintptr_t)chunk + chunk->size;
+    if (!chunk->is_users && !reap_chunk_is_apart(chunk) && from < end)
+        sanitizer_show((void *)from, end - from);
 }
 
 /* Reports the new size of a large object, whose chunk may have lost memory at its end. Hides what is left
@@ -342,17 +296,17 @@ static void show_end(const struct reap_chunk *chunk, size_t size)
 static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size)
 {
     bool is_apart = reap_chunk_is_apart(chunk);
-    size_t left = is_apart ? units : chunk->size / REAP_UNIT - chunk->first;
-    resized(reap, reap_address(chunk, chunk->first), units < left ? units : left, size);
+    size_t end = (uintptr_t)chunk + chunk->size, left = is_apart ? units : end / REAP_UNIT - chunk->first;
+    resized(reap, reap_address(chunk->first), units < left ? units : left, size);
     if (UNLIKELY(reap_instrumented) && !is_apart && !chunk->is_users)
-        sanitizer_hide(reap_address(chunk, chunk->end_unit), chunk->size - chunk->end_unit * REAP_UNIT);
+        sanitizer_hide(reap_address(chunk->end_unit), end - chunk->end_unit * REAP_UNIT);
 }
 
 /* Resizes a large object in place where that works. An object that has become small, or whose chunk is more
  * than twice as big as needed, then moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
-    ASSERT(reap_address(chunk, chunk->first) == object);
+    ASSERT(reap_address(chunk->first) == object);
     size_t have = chunk->end_unit - chunk->first;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
@@ -367,23 +321,24 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
 static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
-    size_t unit = reap_unit(chunk, object), end = reap_block_end(reap, chunk, unit), have = end - unit;
+    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit), have = end - unit;
     if (size > have * REAP_UNIT) {
-        bool grown = !reap_is_large(reap, size) && reap_free_grow(reap, chunk, end, reap_units(size) - have);
+        bool grown =
+            !reap_is_large(reap, size) && reap_free_grow(reap, chunk, unit, end, reap_units(size) - have);
         if (!grown) return move(reap, chunk, object, have, size);
         resized(reap, object, have, size);
         return object;
     }
     resized(reap, object, have, size);
-    if (reap_units(size) < have) reap_free_block(reap, chunk, unit + reap_units(size), end);
+    if (reap_units(size) < have) reap_free_end(reap, chunk, unit + reap_units(size), end);
     return object;
 }
 
 /* Only the bytes that live afterwards count, not those that a move needs for a moment. */
 static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
-    size_t unit = reap_unit(chunk, object), want = cost(size);
-    size_t have = (reap_block_end(reap, chunk, unit) - unit) * REAP_UNIT;
+    size_t unit = reap_unit(object), want = cost(size);
+    size_t have = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
     reap_quota_touch(object);
     if (!begin_more(reap, more, size, object)) return NULL;
@@ -412,7 +367,6 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);
     ASSERT(chunk->owner == to && reap_chunk_is_live(chunk));
-    reap_free_settle(from);
     if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, object, bytes, true);
     return object;
 }
@@ -420,13 +374,13 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
 static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     bool zeroed;
-    size_t unit = reap_unit(chunk, object), end = reap_block_end(from, chunk, unit);
+    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
     size_t bytes = (end - unit) * REAP_UNIT;
     void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
     if (!copy) return NULL;
     memcpy(copy, object, bytes);
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
-    release(from, chunk, unit, end);
+    release(from, chunk, unit);
     return copy;
 }
 
@@ -440,7 +394,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     ASSERT(from != to && chunk->owner == from && reap_is_object(chunk, object));
     ASSERT_SOUND(from);
     ASSERT_SOUND(to);
-    size_t unit = reap_unit(chunk, object), bytes = (reap_block_end(from, chunk, unit) - unit) * REAP_UNIT;
+    size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_take_remote(to);
     reap_quota_touch(object);
     if (!reap_quota_pass(from, object, to, bytes)) return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_alloc.h: the slow path of allocation, and freeing and resizing.
  *
- * The slow path first frees the pending objects of other threads. Then it tries a free block, the hole, and a
- * new chunk, in this order. An object above REAP_LARGE bytes has a chunk of its own, which is resized in
+ * The slow path first frees the pending objects of other threads. Then it tries gaps, the hole, and a new
+ * chunk (reap_free_take). An object above REAP_LARGE bytes has a chunk of its own, which is resized in
  * place where that is possible, and goes back as soon as the object is freed.
  *
  * Threads: the reap's own. Nothing here checks its arguments; see misuse.h.
@@ -17,7 +17,7 @@ void *reap_alloc(struct reap *reap, size_t size);
 static inline void *reap_alloc_slow(void *reap, size_t size) { return reap_alloc(reap, size); }
 
 /* Allocates by a fast path, or else by slow(with, size). Where reapMalloc is inline it has tried to bump
- * before. So this begins with heap mode, and a free block of exactly this size: programs ask for most sizes
+ * before. So this begins with heap mode, and a gap of exactly this size: programs ask for most sizes
  * again. The next call waits for the new bump, so only one addition leads to it from the old one. */
 static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(*slow)(void *, size_t),
                                          void *with)
@@ -27,14 +27,17 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
         void *object = reap_free_take_exact(reap, size);
         if (object) return object;
     }
-    if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) return slow(with, size);
+    if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) {
+        bool takes_hole = reap->tables == &reap->own && last < REAP_EXACT_LISTS * REAP_UNIT;
+        if (takes_hole && last < (size_t)(reap->bump_max - reap->bump)) return reap_free_bump(reap, size);
+        return slow(with, size);
+    }
     char *object = reap->bump;
-    ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap);
-    reap_mark_start(reap, object);
-    ASSERT(bitmap_get(reap->current->starts, reap_unit(reap->current, object)));
-    char *end = object + (last | (REAP_UNIT - 1)) + 1;
-    ASSERT(end <= reap->end);
-    __atomic_store_n(&reap->bump, end, __ATOMIC_RELEASE); /* after the start bit: see remote_free.c */
+    ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap && !reap->heap);
+    char *next = object + (last | (REAP_UNIT - 1)) + 1;
+    ASSERT(next <= reap->end && bitmap_get(reap->current->starts, reap_unit(object)));
+    reap_mark_start(reap, next);
+    reap->bump = next;
     return object;
 }
 

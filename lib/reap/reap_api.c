@@ -91,13 +91,12 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return shared_realloc(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
-/* Frees an object when the fast path cannot: in a chunk that the chunk cache does not have (afterwards it
- * does), the first one in its chunk, or a large one. Aborts on misuse. */
+/* Frees an object when no fast path can: in a chunk in region state (afterwards it is open), in one that is
+ * not in the map, or a large one. Aborts on misuse. */
 static NOINLINE void free_checked(struct reap *reap, void *object)
 {
     if (!object) return;
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
-    if (chunk && reap_free_fast(reap, object)) return;
     if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object("reapFree", reap, object);
     reap_alloc_free(reap, chunk, object);
 }
@@ -117,7 +116,7 @@ static NOINLINE void free_slow(void **handle, void *object)
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
         shared_free(reap, object);
-    else if (!reap_free_last(reap, object))
+    else if (!reap_free_last(reap, object) && !reap_free_closed(reap, object))
         free_unknown(reap, object);
 }
 
@@ -152,16 +151,14 @@ static bool was_sent(const struct reap_chunk *copy, const void *object)
  * word is checked before it is used. */
 static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
-    size_t unit = reap_unit(chunk, pointer), units = copy->size / REAP_UNIT;
-    if (unit < copy->first || copy->kind == REAP_SPARE) return false;
-    if (copy->kind == REAP_WHOLE)
-        return unit < copy->end_unit && !was_sent(copy, reap_address(chunk, copy->first));
-    if (unit >= reap_chunk_top(copy->owner, chunk) || unit >= units) return false;
-    size_t bytes = (unit / 64 + 1) * sizeof(uint64_t);
-    if (!chunk_is_readable(copy->starts, bytes)) return false;
-    size_t start = bitmap_previous(copy->starts, unit, copy->first);
-    if (start == SIZE_MAX || was_sent(copy, reap_address(chunk, start))) return false;
-    return !copy->frees || !chunk_is_readable(copy->frees, bytes) || !bitmap_get(copy->frees, start);
+    size_t unit = reap_unit(pointer);
+    if (unit < copy->first || copy->kind == REAP_SPARE || unit >= copy->end_unit) return false;
+    if (copy->kind == REAP_WHOLE) return !was_sent(copy, reap_address(copy->first));
+    size_t begin = (uintptr_t)chunk / REAP_UNIT;
+    if (!reap_bits_are_readable(chunk, copy)) return false;
+    size_t start = bitmap_previous(copy->starts, unit, begin);
+    if (start == SIZE_MAX || was_sent(copy, reap_address(start))) return false;
+    return copy->lives ? bitmap_get(copy->lives, start) : unit < reap_chunk_top_by(chunk, copy);
 }
 
 /* The same for a chunk of a shared reap: sets *handle under the lock of its part. False: another thread is in
@@ -214,7 +211,7 @@ static size_t trim(struct reap *reap, size_t keep)
     reap_chunk_adopt(reap);
     size_t before = reap->held;
     reap_alloc_take_remote(reap);
-    size_t given = before > reap->held ? before - reap->held : 0; /* the chunk cache may have grown */
+    size_t given = before - reap->held;
     reap_open(reap);
     given += reap_region_trim(reap, keep);
     reap_close(reap);

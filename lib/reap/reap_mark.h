@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_mark.h: marks, moments in a reap's life to which it can go back.
  *
- * A mark is a place of the bump pointer. While a mark is open the reap allocates only by bumping. So all
- * younger objects lie behind the mark: in its chunk from its unit on, and in chunks made since.
+ * A mark is a place of the bump pointer. While a mark is open the reap uses no gap: it allocates by bumping,
+ * in a hole that reaches to the end of its chunk. So all younger objects lie behind the mark: in its chunk,
+ * and in chunks made since.
  *
- *     mark's chunk    | older objects ... |mark| younger ... | hole or free block |
+ *     mark's chunk    | older objects ... |mark| younger ... |
  *     newer chunks    | younger ...
  *
  * Depth is the number of open marks. Chunks, children and functions keep the depth at which they were made.
@@ -12,8 +13,8 @@
  * their depth is at least the mark's. Closing a mark lowers the depth of these entries by a walk. The walk
  * costs no more than making the entries did, once for each mark around them.
  *
- * A mark's chunk is pinned, and keeps the unit of its last mark as its floor. The bump pointer does not come
- * back below the floor: so a free block may lie before the hole there until the mark is closed.
+ * The reap knows the place of its last mark: the bump pointer does not come back over it, and no older object
+ * grows across it. Chunks without live objects stay until the last mark is closed, for a mark may be in them.
  *
  * All of a mark is in user memory, so that opening one cannot fail. The reap has the number of its last mark,
  * by which it recognizes this mark exactly. It recognizes an outer mark by depth and place, and checks that

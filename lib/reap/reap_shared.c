@@ -325,7 +325,8 @@ static void delist(struct reap_face *face)
 
 void reap_shared_begin(struct reap *reap)
 {
-    struct reap_face *face = reap_chunk_record(reap, REAP_FACE); /* more than it needs, for its address */
+    struct reap_face *face =
+        reap_chunk_record(reap, reap_first_chunk(reap), REAP_FACE); /* more than it needs, for its address */
     ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
            reap->tag == reap_tag(reap));
     *face = (struct reap_face){.self = face,

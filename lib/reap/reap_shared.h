@@ -104,7 +104,7 @@ struct reap_face {
     char *end;
     uintptr_t starts;
     _Atomic(struct part_table *) table; /* NULL: no object was made yet */
-    uint64_t freelists_used;
+    char *mark_at;
     struct reap_tables *tables;
     struct reap *reap;
 
@@ -254,7 +254,7 @@ static inline void reap_let_go(struct reap **reap)
 
 /* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
  * reap. */
-#define HELD __attribute__((cleanup(reap_let_go)))
+#define HELD __attribute__((cleanup(reap_let_go), unused))
 
 /* Checks the handle that `call` was given; holds and returns its reap. */
 static inline struct reap *reap_hold(void **handle, const char *call)

@@ -17,17 +17,15 @@
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
-/* Counts the blocks below a unit that are not free. */
-static size_t count_objects(const struct reap_chunk *chunk, size_t top)
+static void count_objects(const struct reap_chunk *chunk, size_t top, struct reap_stats *stats)
 {
-    size_t count = 0;
-    if (chunk->kind == REAP_WHOLE) return 1;
-    for (size_t i = 0; i * 64 < top; i++) {
-        uint64_t word = chunk->starts[i];
-        if (chunk->frees) word &= ~chunk->frees[i];
-        count += (size_t)__builtin_popcountll(word);
-    }
-    return count;
+    stats->live_bytes += reap_chunk_count(chunk, top, &stats->live_objects) * REAP_UNIT;
+}
+
+static void count_whole(const struct reap_chunk *chunk, struct reap_stats *stats)
+{
+    stats->live_objects++;
+    stats->live_bytes += (chunk->end_unit - chunk->first) * REAP_UNIT;
 }
 
 /* Counts the cached child chunk. Another thread may set or take it at any time, so held and peak are
@@ -46,8 +44,10 @@ typedef bool count_chunk(const struct reap *reap, const struct reap_chunk *chunk
 static bool count_mine(const struct reap *reap, const struct reap_chunk *chunk, struct reap_stats *stats)
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk));
-    stats->live_bytes += reap_chunk_live_units(reap, chunk) * REAP_UNIT;
-    stats->live_objects += count_objects(chunk, reap_chunk_top(reap, chunk));
+    if (chunk->kind == REAP_WHOLE)
+        count_whole(chunk, stats);
+    else
+        count_objects(chunk, reap_chunk_top(chunk), stats);
     stats->chunks++;
     return true;
 }
@@ -60,16 +60,13 @@ static bool count_others(const struct reap *reap, const struct reap_chunk *chunk
     struct reap_chunk copy;
     if (!chunk_is_readable(chunk, sizeof copy)) return false;
     memcpy(&copy, chunk, sizeof copy);
-    size_t top = copy.kind == REAP_WHOLE ? 0 : reap_chunk_top(reap, chunk), live = reap_chunk_live(&copy);
     if (copy.owner != reap) return false;
-    if (copy.kind != REAP_WHOLE) {
-        size_t bytes = (top / 64 + 1) * sizeof(uint64_t);
-        live -= copy.end_unit - top;
-        if (live > top || top > copy.size / REAP_UNIT || !chunk_is_readable(copy.starts, bytes)) return false;
-        if (copy.frees && !chunk_is_readable(copy.frees, bytes)) return false;
+    if (copy.kind == REAP_WHOLE) {
+        count_whole(&copy, stats);
+    } else {
+        if (!reap_bits_are_readable(chunk, &copy)) return false;
+        count_objects(&copy, reap_chunk_top_by(chunk, &copy), stats);
     }
-    stats->live_bytes += live * REAP_UNIT;
-    stats->live_objects += count_objects(&copy, top);
     stats->chunks++;
     return true;
 }
@@ -179,16 +176,16 @@ static bool find_in_part(struct place *place)
     const struct reap *reap = place->reap;
     for (; place->chunk; place->chunk = reap_chunk_after(reap, place->chunk), place->unit = 0) {
         struct reap_chunk *chunk = place->chunk;
-        size_t top = reap_chunk_top(reap, chunk);
         if (chunk->kind == REAP_WHOLE) {
             if (place->unit > chunk->first) continue;
             place->unit = chunk->first;
             return true;
         }
-        place->unit = bitmap_next(chunk->starts, place->unit, top);
-        while (place->unit < top && reap_is_free(chunk, place->unit))
-            place->unit = bitmap_next(chunk->starts, place->unit + 1, top);
-        if (place->unit < top) return true;
+        const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
+        size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
+        if (place->unit < chunk->first) place->unit = chunk->first;
+        place->unit = bitmap_next(bits, place->unit, end);
+        if (place->unit < end) return true;
     }
     return false;
 }
@@ -209,7 +206,7 @@ static void check_place(const struct place *place)
 {
     const struct reap *reap = place->reap;
     const struct reap_chunk *chunk = place->chunk;
-    const void *object = reap_address(chunk, place->unit);
+    const void *object = reap_address(place->unit);
     bool is_there = chunk_of(object, NULL) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap;
     if (UNLIKELY(!is_there || !reap_is_object(chunk, object))) reap_misuse_object("reapWalk", reap, object);
 }
@@ -227,14 +224,14 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     int result = 0;
     while (more && result == 0) {
         struct place here = next;
-        size_t end = reap_block_end(here.reap, here.chunk, here.unit);
-        ASSERT(reap_is_object(here.chunk, reap_address(here.chunk, here.unit)) && end > here.unit);
+        size_t end = reap_block_end(here.chunk, here.unit);
+        ASSERT(reap_is_object(here.chunk, reap_address(here.unit)) && end > here.unit);
         next.unit = end;
         more = find_object(&next);
-        void *object = reap_address(here.chunk, here.unit);
+        void *object = reap_address(here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
         if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
-        reap->coming = more ? reap_address(next.chunk, next.unit) : NULL;
+        reap->coming = more ? reap_address(next.unit) : NULL;
         reap->walked = true;
         result = fn(object, size, arg);
         if (more && result == 0) check_place(&next);

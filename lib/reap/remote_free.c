@@ -20,17 +20,12 @@
 #include "reap/shared_use.h"
 #include "region/reap_chunk.h"
 
-enum { LEFT_BEHIND = 100000 /* tries before a waiter gives up, in the child of a fork */ };
-
-/* Returns true if the object has room for three words. Reads one word of the bitmap, once. Whatever comes or
- * goes behind the object, that word never has a later start bit without the one at the object's end. If the
- * word has no later bit, nothing lasting tells the size, and the answer is no. So this reads nothing to which
- * the reap's thread often writes. */
+/* Returns true if the object has room for three words. Reads one word of the bitmap: if it has no later bit,
+ * the answer is no. */
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
-    size_t unit = reap_unit(chunk, object);
-    ASSERT(unit >= chunk->first && unit < chunk->end_unit);
+    size_t unit = reap_unit(object);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
     return behind != 0 && !(behind & 1);
 }
@@ -69,47 +64,12 @@ static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
                                                   memory_order_relaxed));
 }
 
-/* --- the size of an object, while its reap's thread goes on ---------------------------------- */
+/* --- the size of an object ------------------------------------------------------------------- */
 
-/* The unit where a chunk's blocks end: at the bump pointer, if that is in it. The reads of `current` and
- * `bump` may come before and after a change. Then shrink_seq has changed too, and measure() tries again. */
-static size_t top_of(const struct reap_chunk *chunk)
-{
-    const struct reap *reap = chunk->owner;
-    const struct reap_chunk *current = __atomic_load_n(&reap->current, __ATOMIC_ACQUIRE);
-    const char *bump = __atomic_load_n(&reap->bump, __ATOMIC_ACQUIRE);
-    size_t end = __atomic_load_n(&chunk->end_unit, __ATOMIC_RELAXED);
-    size_t offset = (size_t)(bump - (const char *)chunk);
-    return current == chunk && offset <= end * REAP_UNIT ? offset / REAP_UNIT : end;
-}
-
-/* A block that is made behind an object meanwhile starts at its end, and its start bit is set before the bump
- * pointer moves. Only a change between reap_shrink_begin and reap_shrink_end takes such a bit away. */
-bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units)
-{
-    uint32_t before = atomic_load_explicit(&chunk->shrink_seq, memory_order_acquire);
-    size_t top = top_of(chunk);
-    *units = bitmap_next(chunk->starts, unit + 1, top) - unit;
-    atomic_thread_fence(memory_order_acquire);
-    return before % 2 == 0 && before == atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
-}
-
-/* Measures until it succeeds. In the child of a fork the thread that would end a shrink may be missing. Then
- * no thread uses the memory behind the object either, so the last answer is good. */
-static size_t measure(const struct reap_chunk *chunk, size_t unit)
-{
-    size_t units;
-    for (unsigned tries = 0; !reap_remote_measure(chunk, unit, &units); tries++) {
-        if (tries > LEFT_BEHIND && reap_tree_generation > 1) break;
-        lock_pause_or_yield(tries);
-    }
-    return units;
-}
-
+/* While an object lives, no bit between its start and its end is set, and that at its end stays. */
 size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 {
-    size_t bytes = chunk->kind == REAP_WHOLE ? (chunk->end_unit - chunk->first) * REAP_UNIT
-                                             : measure(chunk, reap_unit(chunk, object)) * REAP_UNIT;
+    size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
     return bytes;
 }
@@ -211,7 +171,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;
     ASSERT(whole->owner == reap && (whole->end_unit - whole->first) * REAP_UNIT >= size);
-    void *copy = reap_address(whole, whole->first);
+    void *copy = reap_address(whole->first);
     if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     push_chunk(reap, whole);

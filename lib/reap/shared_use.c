@@ -58,7 +58,7 @@ static NOINLINE void *malloc_slow(void *handle, size_t size)
     return shared_malloc_any(handle, size, "reapMalloc");
 }
 
-/* Takes a free block in an entered part, or the slow path. */
+/* Takes a gap in an entered part, or the slow path. */
 static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part *part)
 {
     void *object = part->closed ? NULL : reap_alloc_any(part->reap, size);
@@ -78,8 +78,9 @@ void *shared_malloc(void *handle, size_t size)
     size_t last = size - 1;
     if (UNLIKELY(part->closed || last >= (size_t)(reap->end - object)))
         return malloc_entered(handle, size, part);
-    reap_mark_start(reap, object);
-    __atomic_store_n(&reap->bump, object + (last | (REAP_UNIT - 1)) + 1, __ATOMIC_RELEASE);
+    char *next = object + (last | (REAP_UNIT - 1)) + 1;
+    reap_mark_start(reap, next);
+    reap->bump = next;
     reap_part_leave(part);
     return object;
 }
@@ -107,13 +108,12 @@ struct reap_use reap_use_object(struct reap_face *face, const void *object, cons
     return (struct reap_use){part->reap, reap_part_enter(part) ? part : NULL};
 }
 
-/* Frees an object in a chunk that the part's chunk cache has. The first test is that of reap_free_fast: such
- * an address is aligned, and in the chunk. */
-static ALWAYS_INLINE bool free_cached(struct reap *reap, void *object)
+/* Frees an object in an open chunk of the part. The first tests are those of reap_free_fast: such an address
+ * is aligned, and in the chunk. */
+static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
 {
-    struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, object);
-    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->fast_free_end || reap_is_pending(object))) return false;
+    if (UNLIKELY(!chunk_map_is_near(object, reap) || (uintptr_t)object % REAP_UNIT)) return false;
+    if (UNLIKELY(*chunk_map_entry(object) != (uintptr_t)reap || reap_is_pending(object))) return false;
     return reap_free_fast(reap, object);
 }
 
@@ -128,7 +128,8 @@ static bool free_last(struct reap *reap, void *object)
 
 static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
-    if (chunk->kind != REAP_REGULAR || !reap_free_known(reap, object)) reap_alloc_free(reap, chunk, object);
+    if (!reap_free_fast(reap, object) && !reap_free_closed(reap, object))
+        reap_alloc_free(reap, chunk, object);
 }
 
 /* The units of an object of another part, if one word of the bitmap tells them; other objects count as
@@ -136,7 +137,7 @@ static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
 static size_t units_of(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
-    size_t unit = reap_unit(chunk, object);
+    size_t unit = reap_unit(object);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
     return behind ? (size_t)__builtin_ctzll(behind) + 1 : REAP_EXACT_LISTS;
 }
@@ -183,7 +184,7 @@ static NOINLINE void free_pending(struct reap_part *part)
 static ALWAYS_INLINE bool free_by(struct reap_part *own, void *object)
 {
     struct reap_part *due = NULL;
-    bool done = free_cached(own->reap, object) || free_any(own, object, &due);
+    bool done = free_open(own->reap, object) || free_any(own, object, &due);
     reap_part_leave(own);
     if (UNLIKELY(due != NULL)) free_pending(due);
     return done;
@@ -223,7 +224,7 @@ void shared_free(void *handle, void *object)
 static void *move_to(struct reap *known, struct reap *part, void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
-    size_t unit = reap_unit(chunk, object), have = (reap_block_end(part, chunk, unit) - unit) * REAP_UNIT;
+    size_t unit = reap_unit(object), have = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     void *copy = reap_alloc_any(known, size);
     if (!copy) return NULL;
     memcpy(copy, object, have < size ? have : size);
@@ -238,8 +239,8 @@ static bool has_to_move(struct reap *part, const void *object, size_t size, cons
     const struct reap *known = reap_known(part);
     if (LIKELY(!(known->flags & REAP_MARKED)) || part == known) return false;
     const struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
-    size_t unit = reap_unit(chunk, object);
-    return chunk->kind == REAP_WHOLE || size > (reap_block_end(part, chunk, unit) - unit) * REAP_UNIT;
+    size_t unit = reap_unit(object);
+    return chunk->kind == REAP_WHOLE || size > (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
 }
 
 static void *resize(struct reap *part, void *object, size_t size, const char *call)

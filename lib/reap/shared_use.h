@@ -20,7 +20,7 @@ struct reap_use {
 };
 
 /* Stands before the variable of a reap_use. Where the variable's scope ends, its use ends. */
-#define USED __attribute__((cleanup(reap_use_end)))
+#define USED __attribute__((cleanup(reap_use_end), unused))
 
 static inline void reap_use_end(struct reap_use *use)
 {

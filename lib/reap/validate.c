@@ -10,10 +10,9 @@
 /* The sums that the walks add up. */
 struct sums {
     size_t held;
+    size_t carved;
     size_t spare_bytes;
-    size_t free_blocks;
-    size_t to_sweep;
-    size_t draining;
+    size_t quiet;
     const char *wrong; /* the first equation that does not hold */
 };
 
@@ -23,28 +22,23 @@ struct sums {
         if (!(equation) && !(sums)->wrong) (sums)->wrong = #equation;                                        \
     while (0)
 
-static void check_blocks(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
+static void check_bits(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
 {
-    size_t top = reap_chunk_top(reap, chunk), end, units = chunk->size / REAP_UNIT, free_units = 0;
-    bool last_is_free = false;
-    HOLDS(sums, bitmap_next(chunk->starts, 0, units + 64) >= chunk->first);
-    HOLDS(sums, bitmap_next(chunk->starts, top, units + 64) == units + 64);
-    HOLDS(sums, top == chunk->first || bitmap_get(chunk->starts, chunk->first));
-    if (sums->wrong) return;
-    for (size_t unit = chunk->first; unit < top; unit = end) {
-        end = reap_block_end(reap, chunk, unit);
-        last_is_free = reap_is_free(chunk, unit);
-        if (!last_is_free) continue;
-        free_units += end - unit;
-        sums->free_blocks += !chunk->draining;
+    size_t begin = (uintptr_t)chunk / REAP_UNIT, end = begin + chunk->size / REAP_UNIT, live = 0;
+    HOLDS(sums, bitmap_next(chunk->starts, begin, end) == chunk->first);
+    HOLDS(sums, bitmap_next(chunk->starts, chunk->end_unit, end) == chunk->end_unit);
+    HOLDS(sums, bitmap_next(chunk->starts, chunk->end_unit + 1, end) == end);
+    if (!chunk->lives) {
+        size_t top = reap_chunk_top(chunk);
+        HOLDS(sums, top >= chunk->first && top <= chunk->end_unit && bitmap_get(chunk->starts, top));
+        HOLDS(sums, sums->wrong || reap_block_end(chunk, top) == chunk->end_unit || top == chunk->end_unit);
+        return;
     }
-    for (size_t unit = 0; chunk->frees && (unit = bitmap_next(chunk->frees, unit, units)) < units; unit++)
-        HOLDS(sums, unit < top && bitmap_get(chunk->starts, unit));
-    HOLDS(sums, reap_chunk_live(chunk) == chunk->end_unit - chunk->first - free_units);
-    HOLDS(sums, chunk != reap->current || !last_is_free || top == reap_chunk_floor(chunk));
-    HOLDS(sums, reap_chunk_floor(chunk) >= chunk->first && reap_chunk_floor(chunk) <= top);
-    HOLDS(sums, reap_chunk_live(chunk) > 0 || chunk == reap->current || chunk->pinned ||
-                    chunk == reap_first_chunk(reap));
+    for (size_t unit = begin; (unit = bitmap_next(chunk->lives, unit, end)) < end; unit++, live++)
+        HOLDS(sums, bitmap_get(chunk->starts, unit) && unit < chunk->end_unit);
+    if (chunk->state != REAP_CHUNK_QUIET || chunk == reap->current) return;
+    bool stays = chunk == reap_first_chunk(reap) || chunk->has_records || reap->flags & REAP_MARKED;
+    HOLDS(sums, live > 0 || stays);
 }
 
 static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
@@ -54,15 +48,24 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->shared == reap_is_part(reap));
     HOLDS(sums, chunk->kind == REAP_REGULAR || chunk->kind == REAP_WHOLE);
     HOLDS(sums, chunk->first <= chunk->end_unit);
-    HOLDS(sums, chunk->end_unit - (reap_chunk_is_apart(chunk) ? chunk->first : 0) <= chunk->size / REAP_UNIT);
+    bool ends_within =
+        reap_chunk_is_apart(chunk) || chunk->end_unit * REAP_UNIT <= (uintptr_t)chunk + chunk->size;
+    HOLDS(sums, ends_within);
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
-    sums->to_sweep += reap_chunk_is_to_sweep(chunk);
-    sums->draining += chunk->draining;
-    HOLDS(sums, !chunk->draining || (!reap_chunk_is_to_sweep(chunk) && chunk != reap->current));
-    HOLDS(sums, chunk->frees || !reap_chunk_is_to_sweep(chunk));
-    HOLDS(sums, chunk->fast_free_end == (chunk->frees ? chunk->size / REAP_UNIT : 0));
-    check_blocks(reap, chunk, sums);
+    sums->carved += chunk->size;
+    sums->quiet += chunk->state == REAP_CHUNK_QUIET;
+    HOLDS(sums, (chunk->lives != NULL) == (chunk->state != REAP_CHUNK_REGION));
+    HOLDS(sums, chunk->state != REAP_CHUNK_QUIET || list_holds(&chunk->quiet));
+    HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
+    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->own.swept == chunk));
+    HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
+    if (chunk->is_mapped) {
+        uintptr_t entry = *chunk_map_entry(chunk);
+        bool is_open = chunk->state == REAP_CHUNK_OPEN && reap->tables != &reap_no_tables;
+        HOLDS(sums, entry == (is_open ? (uintptr_t)reap : chunk->lives ? (uintptr_t)chunk + 1 : 0));
+    }
+    if (!sums->wrong) check_bits(reap, chunk, sums);
 }
 
 static void check_chunks(const struct reap *reap, struct sums *sums)
@@ -79,58 +82,41 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         HOLDS(sums, chunk->kind == REAP_SPARE);
         sums->spare_bytes += chunk->size;
     }
-    size_t to_sweep = 0;
-    for (const struct list_node *node = reap->to_sweep.first; node; node = node->next) to_sweep++;
-    HOLDS(sums, to_sweep == sums->to_sweep);
-    HOLDS(sums, reap->draining == sums->draining);
+    size_t quiet = 0;
+    for (const struct list_node *node = reap->heap ? reap->own.quiet.first : NULL; node; node = node->next)
+        quiet++;
+    HOLDS(sums, quiet == sums->quiet);
+    HOLDS(sums, reap->carved == sums->carved);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
-    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + reap_wide_size(reap));
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes);
     HOLDS(sums, reap->peak >= reap->held);
 }
 
-static struct reap_block **lists_of(const struct reap *reap)
+static size_t check_freelist(const struct reap *reap, size_t list, struct sums *sums)
 {
-    return reap_tables_of((struct reap *)(uintptr_t)reap)->freelists;
-}
-
-static void check_freelist(const struct reap *reap, size_t list, struct sums *sums)
-{
-    const struct reap_block *prev = NULL;
-    for (struct reap_block *block = lists_of(reap)[list]; block && !sums->wrong; block = block->next) {
-        struct reap_chunk *chunk = chunk_of(block, NULL);
-        HOLDS(sums, chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
-        HOLDS(sums, sums->wrong || (chunk->frees && !chunk->draining));
-        if (sums->wrong) return;
-        size_t unit = reap_unit(chunk, block), units = reap_block_end(reap, chunk, unit) - unit;
-        HOLDS(sums, bitmap_get(chunk->frees, unit));
-        HOLDS(sums, reap_freelist(units) == list);
+    size_t sum = 0;
+    for (struct reap_block *block = reap->own.freelists[list]; block && !sums->wrong; block = block->next) {
+        const struct reap_chunk *chunk = reap_chunk_find(reap, block);
+        size_t unit = reap_unit(block);
+        HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT));
+        HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, unit) && !bitmap_get(chunk->lives, unit)));
+        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->own.cursor);
+        if (sums->wrong) return 0;
+        size_t units = reap_block_end(chunk, unit) - unit;
+        HOLDS(sums, reap_free_list(units) == list);
         HOLDS(sums, units <= REAP_EXACT_LISTS || block->units == units);
-        HOLDS(sums, !prev || block->prev == prev);
-        HOLDS(sums, sums->free_blocks-- > 0);
-        prev = block;
+        HOLDS(sums, (sum += units) <= reap->carved / REAP_UNIT); /* a list that is a ring */
     }
-}
-
-static void check_cache(const struct reap *reap, struct sums *sums)
-{
-    if (reap->tables == &reap_no_tables) return;
-    HOLDS(sums, reap->tables->freelists == lists_of(reap));
-    for (size_t i = 0; !sums->wrong && i <= reap->tables->cache_last; i++) {
-        const struct reap_chunk *chunk =
-            *reap_cached_chunk(reap->tables, (void *)(i << REAP_CHUNK_CACHE_SHIFT));
-        HOLDS(sums, chunk->size == 0 || (chunk_of(chunk, NULL) == chunk && reap_chunk_is_live(chunk)));
-        HOLDS(sums, sums->wrong || chunk->size == 0 || (chunk->owner == reap && chunk->kind == REAP_REGULAR));
-    }
+    return sum;
 }
 
 static void check_freelists(const struct reap *reap, struct sums *sums)
 {
-    for (size_t list = 0; list < REAP_FREELISTS && !sums->wrong; list++) {
-        if (!(reap->freelists_used >> list & 1)) continue;
-        HOLDS(sums, lists_of(reap)[list]);
-        check_freelist(reap, list, sums);
-    }
-    HOLDS(sums, sums->free_blocks == 0);
+    size_t sum = 0;
+    HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? &reap->own : &reap_no_tables));
+    for (size_t list = 0; reap->heap && list < REAP_FREELISTS && !sums->wrong; list++)
+        sum += check_freelist(reap, list, sums);
+    HOLDS(sums, !reap->heap || sum == reap->own.most - (size_t)reap->own.room);
 }
 
 static void check_hole(const struct reap *reap, struct sums *sums)
@@ -138,15 +124,20 @@ static void check_hole(const struct reap *reap, struct sums *sums)
     const struct reap_chunk *chunk = reap->current;
     bool limited = reap->flags & REAP_LIMITED;
     HOLDS(sums, reap->end == reap->bump || reap->end == reap->bump_max || limited);
-    HOLDS(sums, reap->end == reap->bump_max || reap->freelists_used || reap_instrumented || limited);
+    HOLDS(sums, reap->end == (reap->heap || reap_instrumented ? reap->bump : reap->bump_max) || limited);
     if (!chunk) {
         HOLDS(sums, !reap->bump && !reap->bump_max);
         return;
     }
-    HOLDS(sums, reap->bump_max == (char *)reap_address(chunk, chunk->end_unit));
     HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->bump_max);
-    HOLDS(sums, reap->bump >= (char *)reap_address(chunk, chunk->first));
-    HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0);
+    HOLDS(sums, (uintptr_t)reap->bump % REAP_UNIT == 0 && (uintptr_t)reap->bump_max % REAP_UNIT == 0);
+    size_t from = reap_unit(reap->bump), end = reap_unit(reap->bump_max);
+    HOLDS(sums, from >= chunk->first && end <= chunk->end_unit);
+    HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, from) && bitmap_get(chunk->starts, end)));
+    HOLDS(sums, sums->wrong || from == end || reap_block_end(chunk, from) == end);
+    HOLDS(sums, !chunk->lives || !bitmap_get(chunk->lives, from) || from == end);
+    HOLDS(sums, reap->heap || end == chunk->end_unit);
+    HOLDS(sums, !(reap->flags & REAP_MARKED) || end == chunk->end_unit);
 }
 
 static void check_children(const struct reap *reap, struct sums *sums)
@@ -206,10 +197,9 @@ static void check_face(const struct reap *reap, struct sums *sums)
     const struct reap_face *face = reap_face(reap);
     HOLDS(sums, face->self == face && face->reap == reap);
     HOLDS(sums, reap->part == &face->part && face->part.reap == reap && list_holds(&face->node));
-    HOLDS(sums, !face->bump && !face->end && !face->freelists_used);
+    HOLDS(sums, !face->bump && !face->end);
     HOLDS(sums, face->owner != &lock_depth || face->depth > 0);
-    HOLDS(sums,
-          (char *)face >= (char *)reap_address(reap_first_chunk(reap), reap_first_chunk(reap)->end_unit));
+    HOLDS(sums, (char *)face >= (char *)reap_address(reap_first_chunk(reap)->end_unit));
 }
 
 static void check_hidden(const struct reap *reap, struct sums *sums)
@@ -237,7 +227,6 @@ static void check_reap(const struct reap *reap, struct sums *sums)
     if (!sums->wrong) check_hole(reap, sums);
     if (!sums->wrong) check_chunks(reap, sums);
     if (!sums->wrong) check_freelists(reap, sums);
-    if (!sums->wrong) check_cache(reap, sums);
 }
 
 bool reap_is_valid(const struct reap *reap, const char **why)

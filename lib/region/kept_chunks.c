@@ -25,8 +25,9 @@ static void give(struct reap_chunk *chunk)
 /* Hides all of a chunk but its header (with the reap itself in a first chunk) and a face. */
 static void hide(struct reap_chunk *chunk)
 {
-    size_t first = chunk->first * REAP_UNIT, face = chunk->shared ? REAP_FACE : 0;
-    if (first + face < chunk->size) sanitizer_hide((char *)chunk + first, chunk->size - face - first);
+    uintptr_t first = chunk->first * REAP_UNIT, end = (uintptr_t)chunk + chunk->size;
+    if (chunk->shared) end -= REAP_FACE;
+    if (first < end) sanitizer_hide((void *)first, end - first);
 }
 
 void kept_chunks_add(struct reap_chunk *chunk)

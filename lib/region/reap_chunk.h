@@ -6,6 +6,7 @@
 #ifndef REAP_CHUNK_H
 #define REAP_CHUNK_H
 
+#include "arena/chunk_map.h"
 #include "base/sanitizer.h"
 #include "hoard/guarded.h"
 #include "region/reap_types.h"
@@ -18,11 +19,38 @@ static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
     return chunk->kind == REAP_WHOLE && chunk->apart;
 }
 
+/* Returns true if the bits of a chunk, of whose header this is a copy, can be read. All chunks are frozen,
+ * and another thread may change or end the reap meanwhile: so the copy's words may be from different times.
+ */
+bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_chunk *copy);
+
 /* Makes a chunk with room for units and links it; it is not the current one. NULL: no memory. */
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 
+/* Where a regular chunk's live bits are, also while it does not use them. */
+static inline uint64_t *reap_chunk_lives(const struct reap_chunk *chunk)
+{
+    return chunk->starts + (chunk->is_mapped ? CHUNK_MAP_BITS / 8 : chunk->size / REAP_UNIT / 64);
+}
+
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
-void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk, bool zeroed);
+void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk);
+
+/* Opens a regular chunk for fast paths of a reap; closes it, so that a free knows its chunk; or forgets it.
+ */
+void reap_chunk_set_entry(const struct reap_chunk *chunk, uintptr_t entry);
+static inline void reap_chunk_open(const struct reap_chunk *chunk, const struct reap *reap)
+{
+    reap_chunk_set_entry(chunk, (uintptr_t)reap);
+}
+static inline void reap_chunk_close(const struct reap_chunk *chunk)
+{
+    reap_chunk_set_entry(chunk, (uintptr_t)chunk + 1);
+}
+static inline void reap_chunk_forget(const struct reap_chunk *chunk)
+{
+    if (chunk->lives) reap_chunk_set_entry(chunk, 0);
+}
 
 /* Makes a chunk for one object of `units` units at an alignment. Any thread may call this: the chunk is
  * neither linked nor counted. Sets *zeroed (may be NULL) when the object is known to be zero. */
@@ -31,7 +59,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 /* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
-/* Moves the chunk of a large object to another reap. */
+/* Moves a chunk with a large object to another reap. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
 
 /* Gives back a chunk that is on no list, and whose tag is not that of a live chunk. */
@@ -53,39 +81,26 @@ static inline void reap_chunk_adopt(struct reap *reap)
         reap_chunk_adopt_all(reap);
 }
 
-/* Empty tables, shared by all reaps in which nothing was freed. */
+/* Empty tables, shared by all reaps in region mode. */
 extern HIDDEN struct reap_tables reap_no_tables;
 
-/* Gives a reap tables of its own. */
-void reap_tables_begin(struct reap *reap);
+/* Carves a record of size bytes from the gap at a chunk's end: the hole, or one on no list. NULL: there is
+ * none, or it is too small. */
+void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size);
 
-/* The bytes of the reap's big tables, which do not lie in it but count as held; 0 without them. */
-static inline size_t reap_wide_size(const struct reap *reap)
-{
-    return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap_tables_size(reap->big->cache_last + 1) : 0;
-}
-
-/* Gives back the big tables. */
-void reap_tables_give_back(struct reap *reap);
-static inline void reap_tables_end(struct reap *reap)
-{
-    if (UNLIKELY(reap->flags & REAP_BIG_TABLES)) reap_tables_give_back(reap);
-}
-
-/* Makes the second bitmap of a chunk. */
-void reap_chunk_make_frees(struct reap *reap, struct reap_chunk *chunk);
-
-/* Carves a record of size bytes from the hole's end. NULL: the hole is too small. */
-void *reap_chunk_record(struct reap *reap, size_t size);
-
-/* Empties the chunk cache, so that all frees take the slow path. */
-void reap_chunk_forget_all(struct reap *reap);
+/* Counts the live objects of a regular chunk, or of a copy of its header, and returns their units. `top` is
+ * where its objects end, in region state. */
+size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects);
 
 /* The bytes of all live objects. */
 size_t reap_chunk_live_bytes(const struct reap *reap);
 
 /* The chunk of a pointer into this reap's memory; NULL for any other pointer. */
-struct reap_chunk *reap_chunk_find(struct reap *reap, const void *pointer);
+static inline struct reap_chunk *reap_chunk_find(const struct reap *reap, const void *pointer)
+{
+    struct reap_chunk *chunk = chunk_of(pointer, NULL);
+    return chunk && reap_chunk_is_live(chunk) && chunk->owner == reap ? chunk : NULL;
+}
 
 /* The chunk with objects that comes after this one: newest first, and the first chunk last. NULL after it. */
 static inline struct reap_chunk *reap_chunk_after(const struct reap *reap, const struct reap_chunk *chunk)

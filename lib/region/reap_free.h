@@ -1,168 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_free.h: heap mode: allocation from free blocks, and freeing.
+/* reap_free.h: heap mode: freeing, and allocation from what was freed.
  *
- * Free blocks are on free lists by size (freelist.h). freelists_used has a bit for each list that is not
- * empty, so one count of zeros finds the smallest fit.
+ * The free lists are a cache of what the bitmaps say. A free clears the object's live bit, which is the whole
+ * check, and puts the gap onto the list of its exact size; an allocation takes it from there and sets the bit
+ * again. No chunk is looked at, and nothing is unlinked, split or joined one by one.
  *
- * A free puts the block on its list, and that is all: a program asks for most blocks again at the same size.
- * Free neighbours are joined when no block fits. Until then their chunk waits on the sweep list: from the
- * first free on, and after a sweep when a 64th of a small chunk was freed, or a sixteenth of a big one
- * (reap_sweep_step). The bitmaps tell which blocks are neighbours, so a sweep does not read them. Two things
- * happen at once: a freed block that ends at the bump pointer moves the pointer back, and a chunk without
- * live objects goes back to the backend.
+ *     free lists   by units:  1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
  *
- * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of
- * 10,000 objects of 16 to 512 bytes, against 130 this way (73 and 21 ns).
+ * A *flush* drops all lists, when half of the reap is on them, or before the reap grows. Chunks without live
+ * objects go back; the others are quiet: a free there clears a bit and touches no object, and the last one
+ * gives the chunk back. When the hole is used up, the next quiet chunk is *swept*: a few operations on each
+ * word of its bitmaps give its gaps, already joined, and each gap is the next hole. After the last one the
+ * chunk is open again.
  *
- * A block that is cut for an object is cut for the next ones of that size too, up to 4 KiB.
+ *     region ──> open ──flush──> quiet ──sweep──> swept ──last gap──> open
+ *                                  └──last free──> given back
  *
- * A small object takes a free block of its own size; if there is none, it takes the hole's next bytes. When
- * the hole is used up, the object is cut from a free block of 1.5 KiB or more, which has room for many. It is
- * cut from a smaller block only after free neighbours were joined, and if the reap is small, half of it is
- * free, or chunks are draining: to look for such a block for each object costs more than it saves in a big
- * reap. After bumping, the reap is in region mode until the next free.
+ * While a mark is open, gaps are not used: each chunk in which something is freed is quiet.
+ *
+ * Joining at each free was measured first: 390 instructions for a free and a malloc in a churn of 10,000
+ * objects of 16 to 512 bytes; lists that a sweep kept joined took 98, and these take 87.
  *
  * Threads: the reap's own.
  */
 #ifndef REAP_FREE_H
 #define REAP_FREE_H
 
-#include "region/freelist.h"
+#include "arena/chunk_map.h"
+#include "region/reap_chunk.h"
+
+/* Returns true if fast paths may see the tables of heap mode. */
+static inline bool reap_free_shows_tables(const struct reap *reap)
+{
+    return reap->heap && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
+}
+
+/* The free list for a gap of this number of units. */
+static inline size_t reap_free_list(size_t units)
+{
+    ASSERT(units != 0);
+    if (LIKELY(units <= REAP_EXACT_LISTS)) return units - 1;
+    size_t log = 63 - (size_t)__builtin_clzll(units);
+    size_t list = REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
+    return list < REAP_FREELISTS ? list : REAP_FREELISTS - 1;
+}
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-/* Returns true if an object of that number of units looks for a free block first, and takes the hole only if
- * there is none. */
-static inline bool reap_free_is_better(const struct reap *reap, size_t units, size_t hole)
-{
-    return hole < units || units > REAP_EXACT_LISTS || reap->freelists_used >> (units - 1) & 1;
-}
-
-/* Makes an object of `units` units from a free block. NULL: no free block is big enough. */
-void *reap_free_take(struct reap *reap, size_t units);
-
-/* The last try before the reap grows. Takes any block that fits if the reap is small or half of the memory in
- * use is free, and takes draining chunks into use again. */
-void *reap_free_take_last(struct reap *reap, size_t units);
-
-/* Takes the first block of an exact list. NULL: the list is empty, or the chunk cache does not have the
- * block's chunk. Nothing here waits for the block's own words: their cache line may be far away. */
+/* Takes the first gap of an exact list. NULL: the list is empty. */
 static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
 {
-    struct reap_tables *tables = reap->tables;
-    size_t list = (size - 1) / REAP_UNIT;
-    struct reap_block *block = tables->freelists[list];
-    struct reap_chunk *chunk = *reap_cached_chunk(tables, block);
-    size_t unit = reap_unit(chunk, block);
-    if (unit >= chunk->fast_free_end) return NULL;
-    ASSERT(chunk->owner == reap && reap_is_free(chunk, unit) && bitmap_get(chunk->starts, unit));
-    struct reap_block *next = block->next;
-    tables->freelists[list] = next;
-    chunk->live_above += (ptrdiff_t)list + 1;
-    ASSERT(reap_chunk_live(chunk) <= chunk->end_unit - chunk->first);
-    bitmap_half *frees = bitmap_half_of(chunk->frees, unit);
-    *frees = bitmap_half_clear(*frees, unit);
-    return LIKELY(next != NULL) ? block : reap_freelist_emptied(reap, block, list + 1);
+    struct reap_block **list = &reap->tables->freelists[(size - 1) / REAP_UNIT], *block = *list;
+    if (!block) return NULL;
+    *list = block->next;
+    reap->tables->room += (ptrdiff_t)((size - 1) / REAP_UNIT) + 1;
+    *chunk_map_lives(block) |= (uint32_t)1 << (uintptr_t)block / REAP_UNIT % 32;
+    return block;
 }
 
-/* Grows the object that ends at `end` by extra units, into the hole or the free blocks behind it. False:
- * there is too little room. */
-bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t end, size_t extra);
+/* Takes an object of at most the hole's bytes from the hole, in heap mode. */
+static inline void *reap_free_bump(struct reap *reap, size_t size)
+{
+    char *object = reap->bump, *next = object + ((size - 1) | (REAP_UNIT - 1)) + 1;
+    ASSERT(reap->heap && next <= reap->bump_max && reap->current->lives);
+    reap_mark_start(reap, next);
+    bitmap_half *lives = (bitmap_half *)reap->current->lives + (uintptr_t)object / 512;
+    *lives |= (bitmap_half)1 << (uintptr_t)object / REAP_UNIT % 32;
+    reap->bump = reap->end = next;
+    return object;
+}
+
+/* Makes an object of `units` units: the slow path of both modes. NULL: no memory (ENOMEM). */
+void *reap_free_take(struct reap *reap, size_t units);
+
+/* Takes a new chunk with room for units, and makes it the hole. False: no memory (ENOMEM). */
+bool reap_free_grow_hole(struct reap *reap, size_t units);
+
+/* Grows the object [unit, end) by extra units, into the hole behind it. False: there is none, or too
+ * little. */
+bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end, size_t extra);
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-/* Frees units [unit, end) of a regular chunk: a whole block, or the end of one. */
-void reap_free_block(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
+/* Frees the live object at a unit of a regular chunk. */
+void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 
-/* The rare work after a free: puts the chunk on the sweep list, drains it, or gives it back when nothing
- * lives in it. */
-void reap_free_rest(struct reap *reap, struct reap_chunk *chunk);
+/* Makes a gap of units [unit, end) of a regular chunk: the end of a live object. */
+void reap_free_end(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end);
 
-/* Subtracts units from a chunk's live ones. In the current chunk the last object lies always at the bump
- * pointer, and its free does not come here: so this empties other chunks only. */
-static inline void reap_free_count(struct reap *reap, struct reap_chunk *chunk, size_t units)
+/* Makes a gap of the beginning of a live object, which then begins at `to`. */
+void reap_free_begin(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t to);
+
+/* Drops all free lists, and the hole; gives back chunks without live objects. */
+void reap_free_flush(struct reap *reap);
+
+/* After a free in a quiet chunk, near a unit: gives the chunk back if it was the last object. */
+void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit);
+
+/* The free list for a live object of a mapped chunk; REAP_EXACT_LISTS: it is too big for
+ * one. */
+static ALWAYS_INLINE size_t reap_free_list_at(const void *object)
 {
-    ASSERT(reap_chunk_live(chunk) >= units && units != 0);
-    if (UNLIKELY((chunk->live_above -= (ptrdiff_t)units) < 0)) reap_free_rest(reap, chunk);
+    uint64_t window;
+    memcpy(&window, chunk_map_starts(object), sizeof window);
+    uint32_t behind = (uint32_t)(window >> (uintptr_t)object / REAP_UNIT % 32 >> 1);
+    return LIKELY(behind != 0) ? bitmap_first(behind) : (size_t)REAP_EXACT_LISTS;
 }
 
-/* Checks and frees most objects in one go: a small block in a chunk that the chunk cache has, and with
- * another block behind it, so that it does not end at the bump pointer. The rotated offset puts addresses
- * that are not aligned beyond any chunk. False: it is no such object, or no object at all, and nothing has
- * changed. */
-static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
+/* Puts a gap onto an exact list. */
+static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t list)
 {
     struct reap_tables *tables = reap->tables;
-    struct reap_chunk *chunk = *reap_cached_chunk(tables, object);
-    size_t offset = (size_t)((char *)object - (char *)chunk), unit = offset / 16 | offset << 60;
-    if (UNLIKELY(unit >= chunk->fast_free_end)) return false;
-    uint64_t window = bitmap_window(chunk->starts, unit);
-    bitmap_half *half = bitmap_half_of(chunk->frees, unit), frees = *half;
-    if (UNLIKELY(!bitmap_shift_out(&window) || !(uint32_t)window)) return false;
-    if (UNLIKELY(bitmap_half_test_and_set(&frees, unit))) return false;
-    ASSERT(chunk->owner == reap && unit >= chunk->first && chunk->kind == REAP_REGULAR);
-    *half = frees;
-    size_t list = bitmap_first((uint32_t)window);
-    ASSERT(unit + list + 1 <= reap_chunk_top(reap, chunk));
-    if (LIKELY(!chunk->draining)) reap_freelist_link(reap, tables, object, list); /* else it is on no list */
-    reap_free_count(reap, chunk, list + 1);
+    struct reap_block *block = object;
+    block->next = tables->freelists[list];
+    tables->freelists[list] = block;
+    if (UNLIKELY((tables->room -= (ptrdiff_t)list + 1) < 0)) reap_free_flush(reap);
+}
+
+/* Checks and frees most objects in one go: a small one, in an open chunk. False: it is no such object, or no
+ * object at all, and nothing has changed. */
+static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
+{
+    if (UNLIKELY(!chunk_map_is_near(object, reap))) return false;
+    if (UNLIKELY(*chunk_map_entry(object) != (uintptr_t)reap)) return false;
+    uint32_t *lives = chunk_map_lives(object), half = *lives;
+    if (UNLIKELY(!bitmap_half_test_and_clear(&half, (uintptr_t)object / REAP_UNIT))) return false;
+    size_t list = reap_free_list_at(object);
+    if (UNLIKELY(list == REAP_EXACT_LISTS || (uintptr_t)object % REAP_UNIT)) return false;
+    *lives = half;
+    reap_free_push(reap, object, list);
     return true;
 }
 
-/* Checks and frees a small object that is the last one before the hole, which then begins at the object. It
- * needs neither the chunk cache nor the second bitmap. An address shortly before the hole need not lie in the
- * chunk, and there may be no chunk: so units are signed here. False, and nothing has changed: it is no such
- * object, or there is more to do, because a free block comes before it, or no block. */
+/* Checks and frees an object of a chunk with live bits that is not open. False: it is no such object, and
+ * nothing has changed. */
+static inline bool reap_free_closed(struct reap *reap, void *object)
+{
+    uintptr_t entry = chunk_map_is_near(object, reap) ? *chunk_map_entry(object) : 0;
+    struct reap_chunk *chunk = (struct reap_chunk *)(entry - 1);
+    size_t unit = reap_unit(object);
+    if (!(entry & 1) || chunk->owner != reap || reap->flags & REAP_SPECIAL) return false;
+    uint32_t *lives = chunk_map_lives(object), half = *lives;
+    if (!bitmap_half_test_and_clear(&half, unit) || (uintptr_t)object % REAP_UNIT) return false;
+    if (chunk->state == REAP_CHUNK_QUIET) {
+        *lives = half;
+        if (UNLIKELY(half == 0)) reap_free_quiet(reap, chunk, unit);
+        return true;
+    }
+    size_t list = reap_free_list_at(object);
+    bool is_behind = chunk->state == REAP_CHUNK_SWEPT && unit < reap->own.cursor;
+    if (is_behind && list < REAP_EXACT_LISTS && reap->tables == &reap->own) {
+        *lives = half;
+        reap_free_push(reap, object, list);
+        return true;
+    }
+    reap_free_object(reap, chunk, unit);
+    return true;
+}
+
+/* Returns true if the hole may begin at an object that ends where the hole begins: an open mark must not lie
+ * between. */
+static inline bool reap_free_may_bump_back(const struct reap *reap, const char *object)
+{
+    return !(object < reap->mark_at && reap->mark_at <= reap->bump);
+}
+
+/* Checks and frees the last object before the hole, in region mode: the hole then begins at the object.
+ * False, and nothing has changed: it is no such object. */
 static inline bool reap_free_last(struct reap *reap, void *object)
 {
-    struct reap_chunk *chunk = reap->current;
     size_t before = (uintptr_t)reap->bump - (uintptr_t)object, units = before / REAP_UNIT | before << 60;
-    ptrdiff_t unit = (ptrdiff_t)((uintptr_t)object - (uintptr_t)chunk) >> 4;
-    if (units - 1 >= REAP_EXACT_LISTS || !chunk) return false;
-    if (reap->flags & REAP_SPECIAL || unit <= (ptrdiff_t)chunk->first) return false;
-    if ((bitmap_window(chunk->starts, (size_t)unit) & UINT32_MAX) != 1) return false;
-    if (reap_is_free(chunk, bitmap_previous(chunk->starts, (size_t)unit - 1, chunk->first))) return false;
-    ASSERT(chunk->owner == reap && (size_t)unit + units == reap_chunk_top(reap, chunk));
-    reap_chunk_note_high(chunk, (size_t)unit + units);
-    reap_shrink_begin(chunk);
-    bitmap_clear(chunk->starts, (size_t)unit);
+    struct reap_chunk *chunk = reap->current;
+    if (units - 1 >= REAP_EXACT_LISTS || !chunk || reap->heap || reap->flags & (REAP_LIMITED | REAP_WATCHED))
+        return false;
+    size_t unit = reap_unit(object), top = reap_unit(reap->bump);
+    if (unit < chunk->first || !bitmap_get(chunk->starts, unit)) return false;
+    if (reap_instrumented || bitmap_next(chunk->starts, unit + 1, top) != top) return false;
+    if (UNLIKELY(reap->mark_at != NULL) && !reap_free_may_bump_back(reap, object)) return false;
+    if (top != chunk->end_unit) bitmap_clear(chunk->starts, top);
+    if (top > chunk->high) chunk->high = top;
     reap->bump = object;
-    reap_shrink_end(chunk);
-    reap_choose_mode(reap);
     return true;
 }
 
-/* Adds the object's chunk to the chunk cache, and tries reap_free_fast again. */
-static inline bool reap_free_known(struct reap *reap, void *object)
-{
-    return object && reap_chunk_find(reap, object) && reap_free_fast(reap, object);
-}
-
-/* Gives the current chunk back when it is empty and too big beside the rest of the reap. */
-void reap_free_settle(struct reap *reap);
-
-/* Drains all chunks, so that each loses objects until the reap needs it, and gives back an empty current
- * chunk. */
+/* Drops the lists, so that chunks without live objects go back, and the current chunk if nothing is in it. */
 void reap_free_trim(struct reap *reap);
 
-/* Dissolves all blocks of a regular chunk from a unit on, where a block or the hole starts. It leaves no bit
- * there, and the units count as live, as those of a hole do. */
-void reap_free_unwind(struct reap *reap, struct reap_chunk *chunk, size_t from);
-
-/* The two steps of reap_free_unwind, for when an older object lies before these blocks. The first step takes
- * free blocks off their lists, and returns where blocks end. The second one clears the bits, a whole word at
- * a time: so another thread never sees a later bit without those before it. The hole must move to there
- * before the same reap_shrink_end. */
-size_t reap_free_unlist(struct reap *reap, struct reap_chunk *chunk, size_t from);
-void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t top);
-
-/* Gives back a chunk with all its objects. */
-void reap_free_discard(struct reap *reap, struct reap_chunk *chunk);
-
-/* After a mark is closed: does the work that the mark has put off in its chunk. */
-void reap_free_unmark(struct reap *reap, struct reap_chunk *chunk);
-
-/* Gives up the hole: its rest becomes a free block, or is lost when it is too short. */
+/* Gives up the hole. */
 void reap_free_leave_hole(struct reap *reap);
+
+/* --- marks, limits, other reaps -------------------------------------------------------------- */
+
+/* Before a mark is opened: no gap may be used until it is closed. The hole stays if it reaches to the end of
+ * its chunk. */
+void reap_free_mark(struct reap *reap);
+
+/* After the last mark is closed: does the work that it has put off. */
+void reap_free_unmark(struct reap *reap);
+
+/* Frees all objects of a regular chunk from a unit on, where a block starts: one gap is left. */
+void reap_free_wipe(struct reap_chunk *chunk, size_t from);
+
+/* Frees take slow paths from now on, and allocations too, unless they bump; and back, if the reap is in heap
+ * mode and has none of REAP_SPECIAL. */
+void reap_free_close(struct reap *reap);
+void reap_free_reopen(struct reap *reap);
 
 #endif

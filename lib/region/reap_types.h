@@ -4,47 +4,49 @@
  * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
  * pointer; objects have no headers. The first chunk also holds the reap itself:
  *
- *     first chunk   | chunk header | struct reap | starts | frees | objects ->      <- records |
- *     other chunks  | chunk header |   starts    |     frees      | objects ->      <- records |
- *     large         | chunk header | one object                                                |
+ *     first chunk   | chunk header | struct reap | objects ->      <- records |
+ *     other chunks  | chunk header | objects ->                    <- records |
+ *     large         | chunk header | one object                               |
  *
  * Children of one parent are alike (the requests of a connection). When the first one of them has outgrown
  * its first chunk, or later most of them do, the next child begins with a bigger one, up to 32 KiB; when half
  * of it was enough for most, with a smaller one. Only children of today's size have a vote: of many that live
  * at once, most began before the last step. Roots, and first children, begin with 8 KiB.
  *
+ * Two bitmaps say what the memory of a regular chunk is. They lie apart, with those of its whole arena
+ * (chunk_map.h); those of a chunk in user memory, or of more than 64 KiB, lie in it, before its objects.
+ *
  * Vocabulary
- *     unit      16 bytes; offsets in a chunk are counted in units from its beginning
- *     block     a run of units that is one object, or free
+ *     unit      16 bytes of the address space: unit u has the address 16 u
+ *     block     a run of units that is one object, a gap, or the hole
  *     starts    bit u is set when a block starts at unit u
- *     frees     the second bitmap: bit u is set when the block that starts at unit u is free. A chunk
- *               has it from its first free on (NULL before)
- *     bump      the next object's place. The hole [bump, bump_max) of the current chunk is no block
+ *     lives     bit u is set when an object starts there, and lives. A chunk has these bits from its first
+ *               free on (before, it is in region state, and all blocks but the hole are objects)
+ *     gap       a block that is no object: freed, or never used
+ *     bump      the next object's place. The hole is the block [bump, bump_max) of the current chunk
  *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
  *               are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *     cached child    the first chunk of a destroyed child, kept by its parent for the next child
- *     draining  a chunk whose free blocks are in no free list: it only loses objects (drain.h)
  *
- * An object's size is the distance to the next block's start (or to the bump pointer, or to the chunk's
- * end_unit). reap_tables.h says how a free finds its chunk. In region mode end == bump_max, and the fast path
- * bumps. In heap mode end == bump: so the same test sends every allocation to the free blocks first.
+ * An object's size is the distance to the next block's start: an allocation sets the start bit of what
+ * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap is in region
+ * mode while nothing but its last object was freed: then end == bump_max, and fast paths bump. In heap mode
+ * (reap_free.h) end == bump: so the same test sends every allocation to the free lists first.
  *
- * In an instrumented process (instrument.h) all reaps stay in heap mode and show empty tables. So each object
- * takes a slow path, and the fast paths need no test for this. A guarded object is a large one with a chunk
- * header of its own, which lies elsewhere: its units are counted from the header on, modulo 2^64 bytes.
+ * In an instrumented process (instrument.h) end is always bump, and all reaps show empty tables. So each
+ * object takes a slow path, and the fast paths need no test for this. A guarded object is a large one with a
+ * chunk header of its own, which lies elsewhere.
  *
  * Invariants (reap_is_valid checks them)
- *     - each unit in [first, end_unit) of a chunk lies in exactly one block or in the hole
- *     - each free block is on exactly the free list of its size; a block of a draining chunk is on none
- *     - reap_chunk_live is a chunk's units without those of its free blocks
- *     - the block before the hole is live: freeing it moves the bump pointer over all free blocks before it
- *     - each chunk has a live object, except for the first, the current one, spares and those with records
- *     - the sweep list has chunks of the reap, and exactly those whose node says so
- *     - a chunk's `fast_free_end` is its end once it has the second bitmap
- *     - held is the sum of the chunks' sizes, spares and big tables included; peak >= held
- *     - end is bump or bump_max, and bump_max while no free list holds a block. In a limited reap it may lie
- *       in between
+ *     - each unit in [first, end_unit) of a chunk lies in exactly one block
+ *     - a live bit has a start bit
+ *     - gaps that are on free lists lie in open chunks, or in the swept one before the cursor, and a list has
+ *       gaps of its own sizes
+ *     - each chunk that is quiet has a live object, except for the first, the current one and those with
+ *       records, and while a mark is open
+ *     - held is the sum of the chunks' sizes, spares included; peak >= held
+ *     - end is bump or bump_max. In a limited reap it may lie in between
  *
  * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
  * (any thread pushes to them) and the fields that the parent's lock guards (see reap_tree.h).
@@ -69,7 +71,7 @@ enum {
     REAP_HEADER = 128,               /* bytes of a chunk's header */
     REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
     REAP_FIRST_LOG = 2,              /* the first chunk doubles at most so often, if siblings needed more */
-    REAP_MAX_SIZE = 1024 * 1024,     /* bytes; chunks double up to this */
+    REAP_MAX_SIZE = 64 * 1024,       /* bytes; chunks double up to this */
     REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
     REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
@@ -79,16 +81,18 @@ enum {
     REAP_FACE = 256,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
 
-/* The reasons to keep an empty chunk until a clear. */
-enum reap_pin {
-    REAP_PIN_RECORDS = 1, /* holds records */
-    REAP_PIN_MARK = 2     /* an open mark is in it */
-};
-
 enum reap_kind {
     REAP_REGULAR = 1, /* carved into objects */
     REAP_WHOLE = 2,   /* one large object */
     REAP_SPARE = 3    /* kept by reapFreeAll */
+};
+
+/* What a free does in a regular chunk. */
+enum reap_chunk_state {
+    REAP_CHUNK_REGION, /* nothing was freed in here: there are no live bits */
+    REAP_CHUNK_OPEN,   /* a gap goes onto the free list of its size */
+    REAP_CHUNK_QUIET,  /* a free clears a live bit */
+    REAP_CHUNK_SWEPT   /* the reap takes its gaps, in order; a free clears a live bit */
 };
 
 /* The special states of a reap. */
@@ -100,9 +104,8 @@ enum reap_flag {
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
     REAP_SOURCED = 32,  /* has a chunk source: see chunk_source.h */
-    REAP_BIG_TABLES = 128,   /* its tables have grown and lie elsewhere */
     /* with one of these flags the only fast path is bumping, up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED | REAP_BIG_TABLES)
+    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED)
 };
 
 struct reap;
@@ -114,29 +117,23 @@ struct reap_chunk {
     struct reap *owner;
     uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
                          its complement after the chunk was given back with all its objects freed */
-    uint64_t *starts; /* and a word of zeros behind it */
-    uint64_t *frees;  /* NULL: nothing has been freed in here */
+    uint64_t *starts; /* biased: the bit of unit u is in starts[u / 64] */
+    uint64_t *lives;  /* the same; only with live bits: NULL in region state */
     size_t first;     /* unit of the first object */
     uint8_t kind;     /* enum reap_kind */
-    bool is_users : 1; /* in user memory, or of a guarded object */
-    bool apart : 1;   /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
-    bool shared : 1;  /* the owner is a shared reap, or a hidden child of one: see reap_shared.h */
-    uint16_t depth;   /* marks that were open when it was made, and still are */
-    uint32_t floor;   /* with REAP_PIN_MARK: the unit of its last mark, the low bits */
+    bool is_users : 1;    /* in user memory, or of a guarded object */
+    bool apart : 1;       /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
+    bool shared : 1;      /* the owner is a part of a shared reap: see reap_shared.h */
+    bool has_records : 1; /* stays until a clear */
+    bool is_mapped : 1;   /* its bits lie in the map (chunk_map.h), and not in itself */
+    uint16_t depth;       /* marks that were open when it was made, and still are */
+    uint8_t state;        /* enum reap_chunk_state */
 
-    size_t end_unit;   /* unit past the last object; records lie beyond */
-    ptrdiff_t live_above;  /* the chunk's live units (reap_chunk_live) less sweep_below: so a free counts and
-                              compares at once */
-    ptrdiff_t sweep_below; /* a free calls reap_free_rest when the live units fall below it */
-    size_t fast_free_end; /* fast paths free blocks that start below this unit; 0 without the second bitmap */
-    size_t size;       /* bytes held of the backend */
-    struct list_node to_sweep;  /* on the sweep list */
-    uint32_t draining : 1;      /* its free blocks are on no free list: see drain.h */
-    uint32_t pinned : 2;        /* enum reap_pin */
-    uint32_t floor_high : 7;    /* the high bits of floor: there are marks up to 8 TiB */
-    uint32_t high_water : 22;         /* the furthest unit that the bump pointer came back from, if it fits */
-    _Atomic(uint32_t) shrink_seq; /* odd while the end of its blocks moves back, or its hole becomes a block;
-                                     counts these. Other threads that measure objects read it */
+    size_t end_unit; /* unit past the last object; there is a start bit, and records lie beyond */
+    size_t top;      /* unit past the last object, in region state, if it is not the current chunk */
+    size_t high;     /* the furthest unit that the bump pointer came back from */
+    size_t size;     /* bytes held of the backend */
+    struct list_node quiet; /* on the list of quiet chunks */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
@@ -179,16 +176,16 @@ struct reap {
     void *self; /* this reap: so a program may pass a handle where a call wants a handle's address */
     char *bump;
     char *end;        /* bump_max, or bump in heap mode */
-    uintptr_t starts; /* of the current chunk, biased: the half of address a is at starts + a / 512 * 4 */
+    uintptr_t starts; /* those of the current chunk: the half of address a is at starts + a / 512 * 4 */
     char *bump_max;   /* where the hole ends */
-    uint64_t freelists_used;    /* bit i: freelists[i] is not empty */
-    struct reap_tables *tables; /* own, big, or the empty ones */
+    char *mark_at;              /* where the hole began at the last open mark, or NULL */
+    struct reap_tables *tables; /* own, or the empty ones */
     struct reap_chunk *current; /* NULL: there is no hole */
 
     /* memory */
     uintptr_t tag;             /* reap_tag() while live, or reap_shared_tag() */
     struct reap_chunk *chunks; /* all but the first and the spares, newest first */
-    struct list to_sweep; /* the sweep list: chunks to be swept before the reap grows */
+    size_t carved;            /* bytes in regular chunks */
     size_t held;              /* bytes in all chunks */
     size_t peak;              /* the greatest value of held so far */
     uint32_t spare_bytes;     /* the part of held in spares */
@@ -215,10 +212,9 @@ struct reap {
     struct reap_name *name;
 
     _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
-    uint32_t draining;                   /* number of draining chunks */
-    bool reuse_any;                          /* small objects take any free block before the reap grows */
+    bool heap;                           /* heap mode: `own` is in use */
+    bool has_unmapped;                   /* has a chunk that is not mapped: no fast paths in heap mode */
     bool walked;                         /* a reapWalk runs */
-    uint16_t patience;                   /* the reap grows so often before it joins all free blocks again */
 
     /* for other threads, on cache lines to which the reap's own thread does not write */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
@@ -245,10 +241,8 @@ struct reap {
     uint32_t entered_in;                 /* see reap_enter.h */
     uint64_t made;                       /* time of its creation; undefined unless traced */
     const void *coming;                  /* the walk's next object; undefined unless walked */
-    struct reap_tables *big;              /* undefined without REAP_BIG_TABLES */
 
-    /* heap mode */
-    struct reap_tables own; /* undefined until reap_tables_begin */
+    struct reap_tables own; /* undefined in region mode */
 };
 static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
                   offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
@@ -335,70 +329,28 @@ static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
     return chunk->tag == ~reap_chunk_tag(chunk);
 }
 
-static inline void *reap_address(const struct reap_chunk *chunk, size_t unit)
-{
-    return (char *)chunk + unit * REAP_UNIT;
-}
-
-static inline size_t reap_unit(const struct reap_chunk *chunk, const void *pointer)
-{
-    return (size_t)((const char *)pointer - (const char *)chunk) / REAP_UNIT;
-}
+static inline void *reap_address(size_t unit) { return (void *)(unit * REAP_UNIT); }
+static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer / REAP_UNIT; }
 
 /* Converts bytes to units; at least one, because every object has an address of its own. */
 static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
 
-/* The unit where a chunk's blocks end; in the current chunk that is at the bump pointer. */
-static inline size_t reap_chunk_top(const struct reap *reap, const struct reap_chunk *chunk)
+/* The unit where the objects of a chunk in region state end: the bump pointer, or `top`, which is set before
+ * that leaves the chunk. So any thread may ask, while the reap's own thread goes on. */
+static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
 {
-    return chunk == reap->current ? reap_unit(chunk, reap->bump) : chunk->end_unit;
+    const char *bump = __atomic_load_n(&chunk->owner->bump, __ATOMIC_ACQUIRE);
+    bool is_here = (size_t)(bump - (const char *)chunk) < chunk->size;
+    return is_here ? (uintptr_t)bump / REAP_UNIT : __atomic_load_n(&chunk->top, __ATOMIC_RELAXED);
 }
 
-/* A chunk's units without those in free blocks: the hole counts as live. */
-static inline size_t reap_chunk_live(const struct reap_chunk *chunk)
+/* The same by a copy of the header, whose words may be from different times. The copy's owner is readable. */
+static inline size_t reap_chunk_top_by(const struct reap_chunk *chunk, const struct reap_chunk *copy)
 {
-    return (size_t)(chunk->live_above + chunk->sweep_below);
-}
-
-/* The units of a chunk's live objects, without the hole. */
-static inline size_t reap_chunk_live_units(const struct reap *reap, const struct reap_chunk *chunk)
-{
-    ASSERT(reap_chunk_live(chunk) >= chunk->end_unit - reap_chunk_top(reap, chunk));
-    return reap_chunk_live(chunk) - (chunk->end_unit - reap_chunk_top(reap, chunk));
-}
-
-/* Sets below how many live units a free calls reap_free_rest. With all units of the chunk, each free does. */
-static inline void reap_chunk_sweep_below(struct reap_chunk *chunk, ptrdiff_t units)
-{
-    chunk->live_above += chunk->sweep_below - units;
-    chunk->sweep_below = units;
-}
-
-/* The unit of a chunk's last mark. */
-static inline size_t reap_chunk_mark(const struct reap_chunk *chunk)
-{
-    ASSERT(chunk->pinned & REAP_PIN_MARK);
-    return (size_t)chunk->floor_high << 32 | chunk->floor;
-}
-
-static inline void reap_chunk_set_mark(struct reap_chunk *chunk, size_t unit)
-{
-    chunk->floor = (uint32_t)unit;
-    chunk->floor_high = (unit >> 32) & 0x7f;
-}
-
-/* The unit below which the bump pointer does not come back in a chunk. */
-static inline size_t reap_chunk_floor(const struct reap_chunk *chunk)
-{
-    return chunk->pinned & REAP_PIN_MARK ? reap_chunk_mark(chunk) : chunk->first;
-}
-
-/* Notes that the bump pointer comes back from a unit. */
-static inline void reap_chunk_note_high(struct reap_chunk *chunk, size_t unit)
-{
-    const uint32_t most = ((uint32_t)1 << 22) - 1;
-    if (unit > chunk->high_water) chunk->high_water = (unit < most ? (uint32_t)unit : most) & most;
-    ASSERT(unit > most || chunk->high_water >= unit);
+    const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_RELAXED);
+    bool is_here = (size_t)(bump - (const char *)chunk) < copy->size;
+    size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : copy->top;
+    return top <= copy->end_unit ? top : copy->first;
 }
 
 /* The number of the reap's open marks. */
@@ -417,21 +369,19 @@ static inline size_t reap_child_size(const struct reap *parent)
 }
 
 /* Where the block that starts at unit ends. */
-static inline size_t reap_block_end(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+static inline size_t reap_block_end(const struct reap_chunk *chunk, size_t unit)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->end_unit;
-    return bitmap_next(chunk->starts, unit + 1, reap_chunk_top(reap, chunk));
+    return bitmap_next(chunk->starts, unit + 1, chunk->end_unit);
 }
 
-static inline bool reap_is_free(const struct reap_chunk *chunk, size_t unit)
+/* Returns true if an object lives at a unit where a block of a regular chunk starts. Any thread may ask. It
+ * reads what the reap's thread often writes only if the block may be the hole. */
+static inline bool reap_is_live_at(const struct reap_chunk *chunk, size_t unit)
 {
-    return chunk->frees && bitmap_get(chunk->frees, unit);
-}
-
-/* The reap's own tables, or its big ones. */
-static inline struct reap_tables *reap_tables_of(struct reap *reap)
-{
-    return UNLIKELY(reap->flags & REAP_BIG_TABLES) ? reap->big : &reap->own;
+    const uint64_t *lives = __atomic_load_n(&chunk->lives, __ATOMIC_ACQUIRE);
+    if (lives) return bitmap_get(lives, unit);
+    return reap_block_end(chunk, unit) != chunk->end_unit || unit < reap_chunk_top(chunk);
 }
 
 /* A link of the remote list: an object, and a bit that tells whether its third word points out a later
@@ -463,57 +413,30 @@ static inline uintptr_t reap_push_pending(struct reap *reap, uintptr_t *words, u
     return head;
 }
 
-/* The chunk of a pointer into this reap's memory. NULL: the chunk cache does not have it. A dead reap's cache
- * is empty. */
-static inline struct reap_chunk *reap_chunk_find_cached(const struct reap *reap, const void *pointer)
+/* Sets the start bit of what follows an object, at `next`. The fast path writes nothing else per object. Each
+ * change of a word waits for the one before: so it changes halves, which have half as many objects. */
+static inline void reap_mark_start(const struct reap *reap, const char *next)
 {
-    struct reap_chunk *chunk = *reap_cached_chunk(reap->tables, pointer);
-    return LIKELY((uintptr_t)pointer - (uintptr_t)chunk < chunk->size) ? chunk : NULL;
+    ASSERT((uintptr_t)next % REAP_UNIT == 0);
+    bitmap_half *half = (bitmap_half *)(reap->starts + (uintptr_t)next / 512 * 4);
+    *half |= (bitmap_half)1 << ((uintptr_t)next / REAP_UNIT % 32);
 }
 
-/* Sets the start bit of a block at bump. The fast path writes nothing else per object. Each change of a word
- * waits for the one before: so it changes halves, which have half as many objects. */
-static inline void reap_mark_start(const struct reap *reap, const char *bump)
+/* Makes [from, end) of a chunk the hole; there must be no hole before. A block starts at both. */
+static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from, size_t end)
 {
-    ASSERT((uintptr_t)bump % REAP_UNIT == 0);
-    bitmap_half *half = (bitmap_half *)(reap->starts + (uintptr_t)bump / 512 * 4);
-    *half |= (bitmap_half)1 << ((uintptr_t)bump / REAP_UNIT % 32);
-}
-
-/* reap_shrink_begin and reap_shrink_end enclose each change that moves the end of the block before the hole
- * without a start bit at the new end. Other threads may measure that block: see remote_free.c. */
-static inline void reap_shrink_begin(struct reap_chunk *chunk)
-{
-    uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
-    ASSERT(shrink_seq % 2 == 0);
-    atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-}
-
-static inline void reap_shrink_end(struct reap_chunk *chunk)
-{
-    uint32_t shrink_seq = atomic_load_explicit(&chunk->shrink_seq, memory_order_relaxed);
-    ASSERT(shrink_seq % 2 == 1);
-    atomic_store_explicit(&chunk->shrink_seq, shrink_seq + 1, memory_order_release);
-}
-
-/* Makes a chunk the current one, with its units from `from` on as the hole. There must be no hole before. */
-static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from)
-{
-    ASSERT(chunk->owner == reap && from >= chunk->first && from <= chunk->end_unit);
+    ASSERT(chunk->owner == reap && from >= chunk->first && from <= end && end <= chunk->end_unit);
+    ASSERT(bitmap_get(chunk->starts, from) && bitmap_get(chunk->starts, end));
     reap->current = chunk;
-    reap->bump = reap_address(chunk, from);
-    reap->bump_max = reap_address(chunk, chunk->end_unit);
-    reap->starts = (uintptr_t)chunk->starts - (uintptr_t)chunk / 512 * 4;
+    reap->bump = reap_address(from);
+    reap->bump_max = reap_address(end);
+    reap->starts = (uintptr_t)chunk->starts;
 }
 
-/* Sets region mode: fast paths may bump up to bump_max. */
-static inline void reap_region_mode(struct reap *reap)
+/* Lets fast paths bump up to bump_max in region mode, and not at all in heap mode. */
+static inline void reap_choose_mode(struct reap *reap)
 {
-    reap->end = UNLIKELY(reap_instrumented) ? reap->bump : reap->bump_max;
+    reap->end = UNLIKELY(reap->heap || reap_instrumented) ? reap->bump : reap->bump_max;
 }
-
-/* Sets heap mode: the slow path looks at the free blocks before it bumps. */
-static inline void reap_heap_mode(struct reap *reap) { reap->end = reap->bump; }
 
 #endif

@@ -9,39 +9,36 @@
 #include "region/reap_free.h"
 #include "region/reap_layout.h"
 
-enum {
-    FIRST_STARTS =
-        (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 /* bytes before the first chunk's bitmaps */
-};
-static_assert(FIRST_STARTS + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
+enum { FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 }; /* bytes before the first objects */
+static_assert(FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
               "a first chunk is for objects");
 
 _Atomic(uint32_t) reap_seconds;
 
 /* Lays out an empty first chunk with the hole in it. Inline: most first chunks have one size, and with it
  * much here becomes constant. */
-static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size)
+static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size,
+                                        bool is_users, bool again)
 {
-    reap_lay_out(chunk, reap, size, FIRST_STARTS);
-    reap_zero_starts(chunk, size);
-    reap_chunk_bump_in(reap, chunk, chunk->first);
-    reap_region_mode(reap);
-    ASSERT(bitmap_next(chunk->starts, 0, chunk->end_unit) == chunk->end_unit);
+    reap_lay_out(chunk, reap, size, FIRST_HEAD, is_users, again);
+    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
+    reap->carved = size;
+    reap_choose_mode(reap);
 }
 
 /* Makes a reap in its first chunk. */
-static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
+static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users, bool again)
 {
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_FIRST_SIZE / 4);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     reap_zero_line((char *)reap + 64);
     reap_zero_line((char *)reap + 128);
     if (LIKELY(size == REAP_FIRST_SIZE))
-        lay_out_first(reap, chunk, REAP_FIRST_SIZE);
+        lay_out_first(reap, chunk, REAP_FIRST_SIZE, is_users, again);
     else
-        lay_out_first(reap, chunk, size);
+        lay_out_first(reap, chunk, size, is_users, again);
     reap->self = reap;
-    reap->freelists_used = 0; /* in the first line, which is not zeroed */
+    reap->mark_at = NULL; /* in the first line, which is not zeroed */
     reap->tables = &reap_no_tables;
     reap->tag = reap_tag(reap);
     atomic_init(&reap->remote, 0);
@@ -58,7 +55,7 @@ static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size)
 }
 
 /* Makes the first chunk of a buffer's whole KiBs, from the first multiple of 1 KiB on. */
-static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > FIRST_STARTS + REAP_BUFFER_MIN / 64,
+static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > FIRST_HEAD + REAP_BUFFER_MIN / 64,
               "a reap and objects fit into the smallest buffer");
 static struct reap_chunk *in_buffer(struct chunk_source *backing, size_t *size)
 {
@@ -78,8 +75,7 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     struct reap_chunk *chunk =
         backing.buffer ? in_buffer(&backing, &size) : chunk_source_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
-    struct reap *reap = begin(chunk, size);
-    chunk->is_users = !chunk_source_is_hoard(&backing);
+    struct reap *reap = begin(chunk, size, !chunk_source_is_hoard(&backing), false);
     reap->flags |= REAP_SOURCED;
     reap->source = backing;
     return reap;
@@ -92,9 +88,9 @@ ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_c
         reap_chunk_give_back(chunk);
         chunk = NULL;
     }
-    if (!chunk) chunk = chunk_alloc(size, &size, NULL);
-    if (UNLIKELY(!chunk)) return NULL;
-    return begin(chunk, size);
+    if (LIKELY(chunk != NULL)) return begin(chunk, size, false, true);
+    chunk = chunk_alloc(size, &size, NULL);
+    return LIKELY(chunk != NULL) ? begin(chunk, size, false, false) : NULL;
 }
 
 void reap_region_learn_size(const struct reap *reap)
@@ -107,7 +103,7 @@ void reap_region_learn_size(const struct reap *reap)
     int votes = (int8_t)(state - log) / REAP_VOTE;
     if (first->size != (size_t)REAP_FIRST_SIZE << log) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
-    bool half = reap->current == first && reap_unit(first, reap->bump) < first->size / REAP_UNIT / 2;
+    bool half = reap->current == first && (size_t)(reap->bump - (char *)first) < first->size / 2;
     votes += outgrown || (log > 0 && !half) ? 1 : -1;
     if (votes > 0) {
         if (outgrown && log < REAP_FIRST_LOG) log++;
@@ -126,6 +122,7 @@ void reap_region_learn_size(const struct reap *reap)
 static void give_back(struct reap_chunk *chunk)
 {
     chunk->tag = 0;
+    if (chunk->kind == REAP_REGULAR) reap_chunk_forget(chunk);
     reap_chunk_give_back(chunk);
 }
 
@@ -150,7 +147,7 @@ static void drop_pending(struct reap *reap)
     }
 }
 
-/* Ends all that a small reap does not have: other chunks, the cached child, big tables. */
+/* Ends all that a small reap does not have: other chunks, the cached child. */
 static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
@@ -160,7 +157,6 @@ static NOINLINE void end_rest(struct reap *reap)
     give_back_all(reap_spares(reap));
     struct reap_chunk *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     if (cached_child) give_back(cached_child);
-    reap_tables_end(reap);
 }
 
 ALIGNED void reap_region_destroy(struct reap *reap)
@@ -171,11 +167,11 @@ ALIGNED void reap_region_destroy(struct reap *reap)
     rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
-    if (UNLIKELY(rest != 0 || reap->flags & (REAP_BIG_TABLES | REAP_WATCHED))) end_rest(reap);
+    if (UNLIKELY(rest != 0 || reap->flags & REAP_WATCHED)) end_rest(reap);
+    reap_chunk_forget(reap_first_chunk(reap));
     reap->tag = 0;
     reap->self = reap; /* reapDestroy(reap) has cleared it: a later use of it must be recognized */
     reap->bump = reap->end = reap->bump_max = NULL;
-    reap->freelists_used = 0;
     reap->tables = &reap_no_tables;
     reap_first_chunk(reap)->tag = 0;
 }
@@ -201,7 +197,7 @@ static void update_keep(struct reap *reap)
 static const struct reap_chunk *too_big(const struct reap *reap)
 {
     const struct reap_chunk *chunk = reap->current;
-    bool is = chunk && chunk->size > REAP_MAX_SIZE && reap_unit(chunk, reap->bump) < chunk->end_unit / 2;
+    bool is = chunk && chunk->size > REAP_KEEP_MAX && (size_t)(reap->bump - (char *)chunk) < chunk->size / 2;
     return is ? chunk : NULL;
 }
 
@@ -215,11 +211,11 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
         return;
     }
     if (UNLIKELY(reap_instrumented))
-        sanitizer_hide(reap_address(chunk, chunk->first), chunk->size - chunk->first * REAP_UNIT);
+        sanitizer_hide(reap_address(chunk->first), (uintptr_t)chunk + chunk->size - chunk->first * REAP_UNIT);
+    reap_chunk_forget(chunk);
     chunk->kind = REAP_SPARE;
+    chunk->lives = NULL;
     ASSERT(!chunk->is_users || reap->flags & REAP_SOURCED);
-    chunk->frees = NULL;
-    chunk->fast_free_end = 0;
     chunk->next = reap->spares;
     reap->spares = chunk;
     reap->spare_bytes += (uint32_t)chunk->size;
@@ -259,7 +255,7 @@ static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
             lists[i] = chunk->next;
             bool unused = chunk->kind == REAP_SPARE;
             if (unused) chunk->kind = REAP_REGULAR;
-            keep_or_give_back(reap, chunk, chunk == too_big || (unused && chunk->size > REAP_MAX_SIZE));
+            keep_or_give_back(reap, chunk, chunk == too_big || (unused && chunk->size > REAP_KEEP_MAX));
         }
     }
 }
@@ -285,11 +281,11 @@ static void move_name(struct reap *reap, void *to, size_t size)
  * not ask for another chunk. */
 static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
-    reap_chunk_start(reap, chunk, false);
     reap_free_leave_hole(reap);
-    reap_chunk_bump_in(reap, chunk, chunk->first);
+    reap_chunk_start(reap, chunk);
+    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap_choose_mode(reap);
-    move_name(reap, reap_chunk_record(reap, size), size);
+    move_name(reap, reap_chunk_record(reap, chunk, size), size);
     ASSERT(reap->current == chunk && reap->name);
     if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
@@ -312,22 +308,19 @@ void reap_region_clear(struct reap *reap)
         sanitizer_pool_end(reap);
         sanitizer_pool_begin(reap);
     }
-    bool lent = first->is_users;
-    lay_out_first(reap, first, first->size);
-    first->is_users = lent;
+    reap_chunk_forget(first);
+    reap->heap = reap->walked = reap->has_unmapped = false;
+    if (LIKELY(first->size == REAP_FIRST_SIZE && !first->is_users))
+        lay_out_first(reap, first, REAP_FIRST_SIZE, false, true);
+    else
+        lay_out_first(reap, first, first->size, first->is_users, true);
     first->shared = reap_is_part(reap);
-    reap->to_sweep.first = NULL;
-    reap->draining = 0;
-    reap->reuse_any = reap->walked = false;
-    reap->patience = 0;
-    reap->freelists_used = 0;
     reap->tables = &reap_no_tables;
-    reap_tables_end(reap);
     reap->cleanups = reap->spare_cleanups = NULL;
     if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
-        reap_chunk_record(reap, REAP_FACE); /* at the place where the face is */
+        reap_chunk_record(reap, first, REAP_FACE); /* at the place where the face is */
     size_t size = reap->name && reap->name != reap_short_name(reap) ? size_of_name(reap) : 0;
-    void *place = size ? reap_chunk_record(reap, size) : NULL;
+    void *place = size ? reap_chunk_record(reap, first, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);
     sort_out_chunks(reap, big);

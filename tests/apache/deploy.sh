@@ -66,7 +66,8 @@ add_preload() {
     grep -q LD_PRELOAD "$tmp/lines" || fail "doc/deploying.md has no lines for envvars"
     cat "$tmp/lines" >>"$APACHE_CONFDIR/envvars"
     option=$(sed -n 's/.*`\(export REAP_OPTIONS=ask=[^`]*\)`.*/\1/p' "$srcdir/doc/deploying.md")
-    [ -n "$option" ] && echo "$option" >>"$APACHE_CONFDIR/envvars"
+    # shellcheck disable=SC2016  # a line for envvars
+    [ -n "$option" ] && printf '%s\n' "$option" 'export LD_PRELOAD="$LD_PRELOAD:libreap-ask.so.0"' >>"$APACHE_CONFDIR/envvars"
 }
 
 # --- asking -----------------------------------------------------------------------------------------

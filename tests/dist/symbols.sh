@@ -76,6 +76,7 @@ getpid
 gettid
 madvise
 mmap
+mprotect
 mremap
 munmap
 sched_getcpu

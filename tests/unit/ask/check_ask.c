@@ -63,7 +63,10 @@ static const char *ask(const char *address, pid_t process, const char *question)
     text[0] = '\0';
     if (fd < 0) return "";
     size_t n = (size_t)snprintf(line, sizeof line, "%s\n", question);
-    if (send(fd, line, n, MSG_NOSIGNAL) != (ssize_t)n || read_all(fd, text, sizeof text) < 0) text[0] = '\0';
+    ssize_t sent = send(fd, line, n, MSG_NOSIGNAL);
+    bool refuses = sent < 0 && (errno == EPIPE || errno == ECONNRESET); /* and says why, before it reads */
+    if (read_all(fd, text, sizeof text) < 0 && strncmp(text, "reap: only", 10) != 0) text[0] = '\0';
+    if (sent != (ssize_t)n && !refuses) text[0] = '\0';
     close(fd);
     return text;
 }

@@ -365,6 +365,61 @@ START_TEST(functions_cost_no_objects)
 }
 END_TEST
 
+/* In the chunk before the newest one, the gaps at the end are on free lists. */
+START_TEST(a_record_takes_no_listed_gap)
+{
+    enum { MOST = 200 };
+    static void *objects[MOST];
+    char name[1200];
+    unsigned n = 0;
+    const struct reap *it = reap_behind(reap);
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    while (stats().chunks < 6) objects[n++] = reapMalloc(&reap, 8000);
+    reapFree(&reap, objects[n - 2]); /* the last one in the chunk before */
+    while (it->bump_max - it->bump >= 1000) reapMalloc(&reap, 100);
+    ck_assert_int_eq(reapSetName(&reap, name), 0);
+    assert_valid(reap);
+    ck_assert_str_eq(reapName(&reap), name);
+}
+END_TEST
+
+START_TEST(records_while_objects_come_and_go)
+{
+    enum { MOST = 2000 };
+    static void *objects[MOST];
+    for (uint64_t chance = 1; chance < 40; chance += 2) {
+        uint64_t next = chance;
+        unsigned n = 50 + random_below(&next, MOST - 50);
+        memset(objects, 0, sizeof objects);
+        for (int i = 0; i < 8000; i++) {
+            void **object = &objects[random_below(&next, n)];
+            reapFree(&reap, *object);
+            *object = reapMalloc(&reap, 1 + random_below(&next, 2000));
+            if (random_below(&next, 100) == 0) reapOnDestroy(&reap, nothing, NULL);
+            if (i % 250 == 0) assert_valid(reap);
+        }
+        reapFreeAll(&reap);
+    }
+}
+END_TEST
+
+START_TEST(a_chunk_with_a_record_stays)
+{
+    enum { N = 1000 };
+    static void *objects[N];
+    order[0] = '\0';
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    reapOnDestroy(&reap, note, (void *)"x");
+    for (int i = 0; i < N; i++) reapFree(&reap, objects[i]);
+    reapTrim(&reap, 0);
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().chunks, 2);
+    reapFreeAll(&reap);
+    ck_assert_str_eq(order, "x");
+}
+END_TEST
+
 START_TEST(a_deep_tree_needs_no_stack)
 {
     enum { DEPTH = 20000 };
@@ -637,6 +692,9 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, trim);
     tcase_add_test(tests, trim_of_what_another_thread_freed);
     tcase_add_test(tests, trim_of_an_empty_chunk);
+    tcase_add_test(tests, a_record_takes_no_listed_gap);
+    tcase_add_test(tests, records_while_objects_come_and_go);
+    tcase_add_test(tests, a_chunk_with_a_record_stays);
     tcase_add_test(tests, trim_at_any_moment);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);

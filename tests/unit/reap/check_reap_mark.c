@@ -7,8 +7,6 @@ static char order[100];
 
 static void note(void *arg) { strcat(order, arg); }
 
-static void ignore(void *arg) { (void)arg; }
-
 /* --- one mark -------------------------------------------------------------------------------- */
 
 START_TEST(a_rewind_frees_what_came_after)
@@ -168,26 +166,58 @@ START_TEST(marks_nest)
 }
 END_TEST
 
-/* What a mark holds back, it holds back no longer than it is open. */
-START_TEST(the_mark_outside_has_its_place_again)
+/* What marks hold back, they hold back no longer than they are open. */
+START_TEST(what_marks_held_back_is_used_again)
 {
+    enum { N = 40 };
     reap_mark outer, inner;
-    char *older = reapMalloc(&reap, 64);
+    char *objects[N];
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 64);
     reapMark(&reap, &outer);
     char *object = reapMalloc(&reap, 64);
     reapMark(&reap, &inner);
     reapFree(&reap, object);
-    ck_assert_ptr_eq(reapMalloc(&reap, 64), object + 64);
-    reapFree(&reap, object + 64);
+    char *last = reapMalloc(&reap, 64);
+    ck_assert_ptr_ne(last, object);
+    char *grown = reapRealloc(&reap, objects[N - 1], 80);
+    ck_assert_ptr_ne(grown, objects[N - 1]); /* not across the mark */
+    for (int i = 0; i < N - 1; i++) reapFree(&reap, objects[i]);
     reapUnmark(&reap, &inner);
-    ck_assert_ptr_eq(reapMalloc(&reap, 64), object);
-    reapFree(&reap, object);
-    char *grown = reapRealloc(&reap, older, 80);
-    ck_assert_ptr_eq(grown, object); /* not across the mark */
-    reapRewind(&reap, &outer);
-    ck_assert_uint_eq(stats().live_objects, 0);
+    assert_valid(reap);
     reapUnmark(&reap, &outer);
-    if (reap_mode != MODE_PARTS) ck_assert_ptr_eq(reapMalloc(&reap, 200), older);
+    assert_valid(reap);
+    size_t held = stats().chunk_bytes;
+    for (int i = 0; i < N - 1; i++) reapMalloc(&reap, 64);
+    if (reap_mode != MODE_PARTS) ck_assert_uint_eq(stats().chunk_bytes, held);
+}
+END_TEST
+
+/* With a mark in a reap in heap mode, whose hole lies between objects: no gap is used, and no chunk goes
+ * back, before the mark is closed. */
+START_TEST(gaps_and_empty_chunks_wait)
+{
+    enum { N = 2000 };
+    static char *objects[N];
+    reap_mark mark;
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 100);
+    for (int i = 0; i < N; i += 2) reapFree(&reap, objects[i]);
+    reapTrim(&reap, 0);
+    objects[0] = reapMalloc(&reap, 100); /* in the first of these gaps */
+    struct reap_stats before = stats();
+    reapMark(&reap, &mark);
+    assert_valid(reap);
+    for (int i = 0; i < 10; i++) {
+        char *object = reapMalloc(&reap, 100);
+        for (int k = 2; k < N; k += 2) ck_assert_ptr_ne(object, objects[k]);
+    }
+    for (int i = 1; i < N; i += 2) reapFree(&reap, objects[i]);
+    assert_valid(reap);
+    size_t chunks = stats().chunks;
+    ck_assert_uint_ge(chunks, before.chunks);
+    reapUnmark(&reap, &mark);
+    assert_valid(reap);
+    if (!reap_instrumented) ck_assert_uint_lt(stats().chunks, chunks);
+    ck_assert_uint_eq(stats().live_objects, 11);
 }
 END_TEST
 
@@ -246,54 +276,21 @@ START_TEST(records_outlive_a_rewind)
 }
 END_TEST
 
-/* Functions fill a chunk in which nothing was ever freed. It has no second bitmap, and nothing in it is free.
- */
-START_TEST(a_chunk_of_records_alone)
-{
-    struct reap *it = reap; /* not a shared one */
-    reap_mark outer, inner;
-    reapMark(&reap, &outer);
-    while (it->current == reap_first_chunk(it)) reapMalloc(&reap, 100);
-    void *later = reapMalloc(&reap, 100);
-    reapRewind(&reap, &outer);
-    (void)later;
-    while (it->bump_max - it->bump >= 32) reapMalloc(&reap, 16);
-    ck_assert_int_eq(reapOnDestroy(&reap, ignore, NULL), 0); /* in a chunk of its own */
-    struct reap_chunk *chunk = it->current;
-    ck_assert_ptr_ne(chunk, reap_first_chunk(it));
-    reapMark(&reap, &inner);
-    if ((it->bump_max - it->bump) % 32 != 0) /* with its header, 48 bytes */
-        ck_assert_int_eq(reapSetName(&reap, "a name of forty letters, for which a reap"), 0);
-    while (it->bump_max - it->bump >= 32) reapOnDestroy(&reap, ignore, NULL);
-    ck_assert_ptr_eq(it->bump_max, (char *)reap_address(chunk, chunk->first));
-    while (it->current == chunk) reapOnDestroy(&reap, ignore, NULL);
-    ck_assert(reap_chunk_live(chunk) == 0 && !chunk->frees);
-    reapUnmark(&reap, &inner);
-    reapUnmark(&reap, &outer);
-    assert_valid(reap);
-    void *first = reapMalloc(&reap, 64), *second = reapMalloc(&reap, 64);
-    reapFree(&reap, first);
-    memset(reapMalloc(&reap, 600), 1, 600); /* for which all that is free is joined */
-    reapFree(&reap, second);
-    assert_valid(reap);
-}
-END_TEST
-
 static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, a_rewind_frees_what_came_after);
     tcase_add_test(tests, children_and_functions_go_with_a_rewind);
     tcase_add_test(tests, functions_may_use_the_reap_that_is_rewound);
     tcase_add_test(tests, marks_nest);
-    tcase_add_test(tests, the_mark_outside_has_its_place_again);
+    tcase_add_test(tests, what_marks_held_back_is_used_again);
     tcase_add_test(tests, marks_and_limits);
     tcase_add_test(tests, records_outlive_a_rewind);
     if (mode == MODE_PARTS) return;
     tcase_add_test(tests, objects_come_from_the_bump_pointer_only);
     tcase_add_test(tests, older_objects_stay_freed);
+    tcase_add_test(tests, gaps_and_empty_chunks_wait);
     tcase_add_test(tests, a_clear_closes_all_marks);
     if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, a_chunk_of_records_alone);
 }
 
 int main(void) { return run_in_modes("reap_mark", add); }

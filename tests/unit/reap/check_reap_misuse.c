@@ -448,19 +448,20 @@ START_TEST(what_is_no_large_object)
     char *large = reapMalloc(&reap, SIZE), *aligned = reapAlignedAlloc(&reap, 4096, SIZE), *small = NULL;
     char *block = hoard_malloc(SIZE);
     struct reap_chunk *chunk = chunk_of(large, NULL), *regular = chunk;
-    ck_assert_ptr_eq(reap_address(chunk, REAP_HEADER / REAP_UNIT), large);
+    ck_assert_ptr_eq(reap_address(chunk->first), large);
     ck_assert_uint_eq((uintptr_t)chunk % SUPERBLOCK, 0);
     assert_no_object(forge_chunk(chunk, (char *)chunk + SUPERBLOCK) + REAP_HEADER,
                      "not the start of an object");
     assert_no_object((char *)chunk_of(aligned, NULL) + REAP_HEADER, "not the start of an object");
     ck_assert_uint_eq((uintptr_t)block % SUPERBLOCK, 0);
     assert_no_object(forge_chunk(chunk, block) + REAP_HEADER, "not a reap's object");
-    for (int i = 0; i < 100000 && (regular->kind != REAP_REGULAR || regular->size <= SUPERBLOCK); i++) {
+    for (int i = 0; i < 100000 && (regular->kind != REAP_REGULAR || regular->size < SUPERBLOCK); i++) {
         small = reapMalloc(&reap, 1000);
         regular = chunk_of(small, NULL);
     }
-    ck_assert_uint_gt(regular->size, SUPERBLOCK);
-    assert_no_object((char *)regular + REAP_HEADER, "not the start of an object");
+    ck_assert_uint_eq(regular->size, SUPERBLOCK); /* a span too, with an object where a large one would be */
+    ck_assert_ptr_eq(small, (char *)regular + REAP_HEADER);
+    ck_assert_uint_eq(reapUsableSize(small), 1008);
     reapFree(&reap, large);
     reapFree(&reap, aligned);
     reapFree(&reap, small);
