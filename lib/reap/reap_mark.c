@@ -95,9 +95,7 @@ static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_
         watch_freed_at(reap, chunk, chunk->first);
         return;
     }
-    const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
-    size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
-    for (size_t unit = from; (unit = bitmap_next(bits, unit, end)) < end; unit++)
+    for (size_t unit = from; (unit = reap_chunk_next_object(chunk, unit)) != SIZE_MAX; unit++)
         watch_freed_at(reap, chunk, unit);
 }
 

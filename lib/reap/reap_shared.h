@@ -11,7 +11,7 @@
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
  *                                 └── table, by id ──> | part | ──> | struct reap |, a hidden child
  *
- *     first chunk   | chunk header | struct reap | starts | frees | objects ->     <- records | face |
+ *     first chunk   | chunk header | struct reap | objects ->     <- records | face |
  *
  * A call that makes or frees an object enters the part of its thread's id, and does there what it does in an
  * ordinary reap (shared_use.h). An object stays in its part. When a thread of another part frees it, it goes

@@ -181,11 +181,8 @@ static bool find_in_part(struct place *place)
             place->unit = chunk->first;
             return true;
         }
-        const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
-        size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
-        if (place->unit < chunk->first) place->unit = chunk->first;
-        place->unit = bitmap_next(bits, place->unit, end);
-        if (place->unit < end) return true;
+        place->unit = reap_chunk_next_object(chunk, place->unit);
+        if (place->unit != SIZE_MAX) return true;
     }
     return false;
 }

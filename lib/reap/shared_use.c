@@ -108,13 +108,11 @@ struct reap_use reap_use_object(struct reap_face *face, const void *object, cons
     return (struct reap_use){part->reap, reap_part_enter(part) ? part : NULL};
 }
 
-/* Frees an object in an open chunk of the part. The first tests are those of reap_free_fast: such an address
- * is aligned, and in the chunk. */
+/* Frees an object in an open chunk of the part, whose words can be read. */
 static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
 {
-    if (UNLIKELY(!chunk_map_is_near(object, reap) || (uintptr_t)object % REAP_UNIT)) return false;
-    if (UNLIKELY(*chunk_map_entry(object) != (uintptr_t)reap || reap_is_pending(object))) return false;
-    return reap_free_fast(reap, object);
+    if (!reap_free_is_open(reap, object) || UNLIKELY((uintptr_t)object % REAP_UNIT)) return false;
+    return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 
 /* As reap_free_last. The object's words are read only where they lie in the current chunk. */

@@ -27,19 +27,13 @@ static void hold(struct reap *reap, size_t size)
     if (reap->held > reap->peak) reap->peak = reap->held;
 }
 
-/* The bits of starts and lives are as those of join (reap_free.c). */
 size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects)
 {
     size_t units = 0, i = chunk->first / 64, last = (chunk->lives ? chunk->end_unit : top) / 64;
-    uint64_t carry = 0, borrow = 0;
+    struct reap_carry carry = {0, 0};
     for (; chunk->lives && i <= last; i++) {
-        uint64_t starts = chunk->starts[i], live = chunk->lives[i], sum, used;
-        uint64_t over = __builtin_add_overflow(~starts, live << 1 | carry, &sum);
-        carry = over | live >> 63;
-        uint64_t under = __builtin_sub_overflow(sum & starts, live, &used);
-        borrow = __builtin_sub_overflow(used, borrow, &used) | under;
-        *objects += (size_t)__builtin_popcountll(live);
-        units += (size_t)__builtin_popcountll(used);
+        *objects += (size_t)__builtin_popcountll(chunk->lives[i]);
+        units += (size_t)__builtin_popcountll(reap_used_units(chunk->starts[i], chunk->lives[i], &carry));
     }
     if (chunk->lives) return units;
     for (; i <= last; i++) *objects += (size_t)__builtin_popcountll(chunk->starts[i]);

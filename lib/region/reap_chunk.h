@@ -88,6 +88,33 @@ extern HIDDEN struct reap_tables reap_no_tables;
  * none, or it is too small. */
 void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size);
 
+/* The first live object at or behind a unit of a regular chunk. SIZE_MAX: there is none. */
+static inline size_t reap_chunk_next_object(const struct reap_chunk *chunk, size_t unit)
+{
+    const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
+    size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
+    unit = bitmap_next(bits, unit > chunk->first ? unit : chunk->first, end);
+    return unit < end ? unit : SIZE_MAX;
+}
+
+/* What one word of a chunk's bitmaps hands on to the next one. */
+struct reap_carry {
+    uint64_t end;   /* an object's end is looked for */
+    uint64_t units; /* borrowed: the object goes on in the next word */
+};
+
+/* Returns the bits of all units that live objects take, a word at a time from the chunk's first one on. A sum
+ * carries each object's live bit to its end. The ends less the beginnings, as numbers of many words, have the
+ * bits of the units in between. */
+static inline uint64_t reap_used_units(uint64_t starts, uint64_t lives, struct reap_carry *carry)
+{
+    uint64_t sum, used, over = __builtin_add_overflow(~starts, lives << 1 | carry->end, &sum);
+    carry->end = over | lives >> 63;
+    uint64_t under = __builtin_sub_overflow(sum & starts, lives, &used);
+    carry->units = __builtin_sub_overflow(used, carry->units, &used) | under;
+    return used;
+}
+
 /* Counts the live objects of a regular chunk, or of a copy of its header, and returns their units. `top` is
  * where its objects end, in region state. */
 size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects);

@@ -66,6 +66,12 @@ static void open_up(const struct reap *reap, struct reap_chunk *chunk)
         reap_chunk_close(chunk);
 }
 
+/* Returns true if gaps of a regular chunk may be on lists. */
+static bool may_have_listed(const struct reap_chunk *chunk)
+{
+    return chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT;
+}
+
 /* Returns true if no object lives in a chunk with live bits. */
 static bool is_empty(const struct reap_chunk *chunk)
 {
@@ -150,8 +156,7 @@ void reap_free_leave_hole(struct reap *reap)
     size_t unit = reap_unit(reap->bump), units = hole(reap);
     chunk->top = unit; /* before: other threads may look at its objects */
     drop_hole(reap);
-    bool has_lists = chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT;
-    if (has_lists && units > 0) push(reap, unit, units);
+    if (may_have_listed(chunk) && units > 0) push(reap, unit, units);
 }
 
 /* --- flush and sweep ------------------------------------------------------------------------- */
@@ -165,34 +170,28 @@ static void flush(struct reap *reap, bool drops_hole)
     if (drops_hole) drop_hole(reap);
     for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
         next = reap_chunk_after(reap, chunk);
-        bool has_lists = chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT;
-        if (chunk->kind == REAP_REGULAR && has_lists) calm(reap, chunk);
+        if (chunk->kind == REAP_REGULAR && may_have_listed(chunk)) calm(reap, chunk);
     }
-    reap->own.part = reap->carved / REAP_UNIT / FLUSH_PART;
-    reap->own.most = reap->own.part;
-    reap->own.room = (ptrdiff_t)reap->own.part;
+    reap->own.part = reap->own.most = 0;
+    reap->own.room = 0;
+    set_part(reap);
 }
 
 NOINLINE void reap_free_flush(struct reap *reap) { flush(reap, true); }
 
-/* Joins the gaps of a chunk: start bits stay only where an object or a gap starts. The sum carries each live
- * object's bit to its end. The ends less the beginnings, as numbers of many words, have the bits of all units
- * in between. What lies before the first object, and the last unit, count as objects. */
+/* Joins the gaps of a chunk: start bits stay only where an object or a gap starts. What lies before the first
+ * object, and the last unit, count as objects. */
 static void join(struct reap_chunk *chunk)
 {
     size_t from = (uintptr_t)chunk / 1024, n = chunk->size / 1024;
-    uint64_t carry = 0, borrow = 0, before = 0;
+    struct reap_carry carry = {0, 0};
+    uint64_t before = 0;
     bitmap_set(chunk->starts, from * 64);
     for (size_t i = from; i < from + n; i++) {
-        uint64_t starts = chunk->starts[i], live = chunk->lives[i], sum, used;
+        uint64_t live = chunk->lives[i];
         if (i == from) live |= 1;
         if (i == chunk->end_unit / 64) live |= (uint64_t)1 << chunk->end_unit % 64;
-        uint64_t over = __builtin_add_overflow(~starts, live << 1 | carry, &sum), ends = sum & starts;
-        carry = over | live >> 63;
-        uint64_t under = __builtin_sub_overflow(ends, live, &used);
-        under |= __builtin_sub_overflow(used, borrow, &used);
-        borrow = under;
-        uint64_t gap = ~used;
+        uint64_t gap = ~reap_used_units(chunk->starts[i], live, &carry);
         chunk->starts[i] = live | (gap & ~(gap << 1 | before));
         before = gap >> 63;
     }
@@ -295,12 +294,12 @@ static void *take_big(struct reap *reap, size_t units)
     struct reap_block *block = pull_big(reap, units);
     if (!block) return NULL;
     if (units > REAP_EXACT_LISTS) return cut(reap, block, block->units, units);
-    size_t have = block->units;
-    ASSERT(reap_block_end(chunk_of(block, NULL), reap_unit(block)) == reap_unit(block) + have);
-    ASSERT(!bitmap_get(((struct reap_chunk *)chunk_of(block, NULL))->lives, reap_unit(block)));
+    struct reap_chunk *chunk = chunk_of(block, NULL);
+    size_t unit = reap_unit(block), end = unit + block->units;
+    ASSERT(reap_block_end(chunk, unit) == end && !bitmap_get(chunk->lives, unit));
     reap_free_leave_hole(reap);
-    reap_chunk_bump_in(reap, chunk_of(block, NULL), reap_unit(block), reap_unit(block) + have);
-    reap->own.gained += have;
+    reap_chunk_bump_in(reap, chunk, unit, end);
+    reap->own.gained += end - unit;
     return bump(reap, units);
 }
 
@@ -405,8 +404,7 @@ static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, 
 /* After a gap was made in a chunk with live bits. */
 static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t unit, size_t end)
 {
-    bool is_behind = chunk->state == REAP_CHUNK_SWEPT && unit < reap->own.cursor;
-    if (chunk->state != REAP_CHUNK_OPEN && !is_behind) return;
+    if (chunk->state != REAP_CHUNK_OPEN && !reap_free_is_swept(reap, chunk, unit)) return;
     push(reap, unit, end - unit);
     if (reap->own.room < 0) reap_free_flush(reap);
 }

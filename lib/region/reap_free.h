@@ -97,8 +97,19 @@ void reap_free_flush(struct reap *reap);
 /* After a free in a quiet chunk, near a unit: gives the chunk back if it was the last object. */
 void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 
-/* The free list for a live object of a mapped chunk; REAP_EXACT_LISTS: it is too big for
- * one. */
+/* Returns true if the sweep has passed this unit of a chunk: a gap there goes onto a list again. */
+static inline bool reap_free_is_swept(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+{
+    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->own.cursor;
+}
+
+/* Returns true if an address lies in an open chunk of the reap. Takes any value. */
+static ALWAYS_INLINE bool reap_free_is_open(const struct reap *reap, const void *object)
+{
+    return LIKELY(chunk_map_is_near(object, reap)) && LIKELY(*chunk_map_entry(object) == (uintptr_t)reap);
+}
+
+/* The free list for a live object of a mapped chunk; REAP_EXACT_LISTS: it is too big for one. */
 static ALWAYS_INLINE size_t reap_free_list_at(const void *object)
 {
     uint64_t window;
@@ -121,8 +132,7 @@ static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t
  * object at all, and nothing has changed. */
 static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
 {
-    if (UNLIKELY(!chunk_map_is_near(object, reap))) return false;
-    if (UNLIKELY(*chunk_map_entry(object) != (uintptr_t)reap)) return false;
+    if (!reap_free_is_open(reap, object)) return false;
     uint32_t *lives = chunk_map_lives(object), half = *lives;
     if (UNLIKELY(!bitmap_half_test_and_clear(&half, (uintptr_t)object / REAP_UNIT))) return false;
     size_t list = reap_free_list_at(object);
@@ -148,8 +158,8 @@ static inline bool reap_free_closed(struct reap *reap, void *object)
         return true;
     }
     size_t list = reap_free_list_at(object);
-    bool is_behind = chunk->state == REAP_CHUNK_SWEPT && unit < reap->own.cursor;
-    if (is_behind && list < REAP_EXACT_LISTS && reap->tables == &reap->own) {
+    bool is_listed = reap->tables == &reap->own && reap_free_is_swept(reap, chunk, unit);
+    if (is_listed && list < REAP_EXACT_LISTS) {
         *lives = half;
         reap_free_push(reap, object, list);
         return true;
