@@ -19,7 +19,8 @@ static char *reserve(void)
     if (bits == NULL) return NULL;
     if (__atomic_compare_exchange_n(&chunk_map_bits, &there, bits, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return bits;
-    pages_unmap(bits, 2 * (size_t)CHUNK_MAP_BITS);
+    /* Not pages_unmap: what the OS refuses to unmap serves as memory there, and this cannot be touched. */
+    pages_try_unmap(bits, 2 * (size_t)CHUNK_MAP_BITS);
     return there;
 }
 

@@ -258,7 +258,7 @@ static void retire(struct reap_share *share, bool all)
 
 void reap_quota_give_rooms(struct reap *known)
 {
-    for (struct reap *part = reap_next_part(known); part; part = reap_next_part(part)) {
+    FOR_EACH_PART(part, known) {
         ASSERT(part->flags & REAP_LIMITED);
         reap_quota_open(part);
         retire(&part->share, false);
@@ -475,6 +475,15 @@ void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes)
 void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes)
 {
     reap_quota_passed(to, from, bytes);
+}
+
+void reap_quota_lend(struct reap *from, struct reap *to, size_t bytes)
+{
+    if (!(from->flags & REAP_LIMITED)) return;
+    ASSERT(to->flags & REAP_LIMITED && from->share.limiter == to->share.limiter);
+    ASSERT(from->share.drawn >= bytes);
+    from->share.drawn -= bytes;
+    to->share.drawn += bytes;
 }
 
 /* Draws for a held tree on the limiters of `to`, and gives its bytes back to those of `from`. */

@@ -46,7 +46,7 @@ void reap_quota_open(struct reap *reap);
  * thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
 
-/* Gives back the room ahead of a shared reap's hidden children. */
+/* Gives back the room ahead of a shared reap's parts, so that any of them can have it. */
 void reap_quota_give_rooms(struct reap *known);
 
 /* Gives back bytes that were freed in an open reap. */
@@ -97,6 +97,9 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
 /* Afterwards: gives back the object's bytes, for `from` when it has moved, for `to` when it has not. */
 void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes);
+
+/* Lets `to` count bytes that `from` has drawn. Both are directly below the same limiter, or none. */
+void reap_quota_lend(struct reap *from, struct reap *to, size_t bytes);
 
 /* Before a tree of which this thread holds all goes below parent (NULL: becomes a root): draws for it on the
  * limiters there. False: one of them would be exceeded (ENOMEM). */

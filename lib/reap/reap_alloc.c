@@ -262,13 +262,15 @@ void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct a
     reap_chunk_release_span(reap, chunk, arena);
 }
 
-static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, size_t size)
+/* Moves an object of `have` units to a place in `to`, where it gets another size. */
+static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, struct reap *to,
+                  size_t size)
 {
     bool zeroed;
-    void *copy = allocate_any(reap, size, &zeroed);
+    void *copy = allocate_any(to, size, &zeroed);
     if (!copy) return NULL;
     ASSERT(copy != object && have != 0);
-    watched(reap, copy, size, false);
+    watched(to, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
     release(reap, chunk, reap_unit(object));
@@ -314,7 +316,7 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
     if (done) whole_resized(reap, chunk, have, size);
     if (done && !small && chunk->size / 2 <= size) return object;
-    void *copy = move(reap, chunk, object, chunk->end_unit - chunk->first, size);
+    void *copy = move(reap, chunk, object, chunk->end_unit - chunk->first, reap, size);
     return copy || !done ? copy : object;
 }
 
@@ -325,7 +327,7 @@ static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, s
     if (size > have * REAP_UNIT) {
         bool grown =
             !reap_is_large(reap, size) && reap_free_grow(reap, chunk, unit, end, reap_units(size) - have);
-        if (!grown) return move(reap, chunk, object, have, size);
+        if (!grown) return move(reap, chunk, object, have, reap, size);
         resized(reap, object, have, size);
         return object;
     }
@@ -355,6 +357,25 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
     return resize(reap, chunk, object, size);
+}
+
+void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to,
+                           size_t size)
+{
+    ASSERT(chunk->owner == from && from != to && reap_is_object(chunk, object));
+    ASSERT_SOUND(from);
+    ASSERT_SOUND(to);
+    size_t unit = reap_unit(object), have = reap_block_end(chunk, unit) - unit, bytes = have * REAP_UNIT;
+    size_t want = cost(size), more = want > bytes ? want - bytes : 0;
+    reap_quota_touch(object);
+    if (!begin_more(to, more, size, object)) return NULL;
+    reap_open(from);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
+    void *moved = move(from, chunk, object, have, to, size);
+    if (moved) reap_quota_lend(from, to, want - more);
+    end_more(from, moved ? bytes + more - want : 0);
+    end_more(to, moved ? 0 : more);
+    return moved;
 }
 
 /* --- to another reap ------------------------------------------------------------------------- */

@@ -56,6 +56,10 @@ void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size);
 /* Resizes an object of this chunk; it may move. On failure it stays as it was. */
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size);
 
+/* Resizes an object of a hidden child's chunk; it moves to the shared reap itself. On failure it stays. */
+void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to,
+                           size_t size);
+
 /* Moves an object of this chunk to another reap, and returns its new address. On failure it stays. */
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to);
 

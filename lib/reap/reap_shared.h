@@ -196,7 +196,7 @@ void reap_shared_begin(struct reap *reap);
 void reap_shared_end(struct reap *reap);
 
 /* Holds and takes a shared reap, by its handle (aborts when that is none) or by a part of it. Returns the
- * reap itself. Below a limit its hidden children have no room ahead then: the reap itself can have it. */
+ * reap itself. Below a limit no part has room ahead then: whichever needs it can have it. */
 struct reap *reap_shared_hold(void *handle, const char *call);
 struct reap *reap_shared_hold_again(const struct reap *reap);
 void reap_shared_let_go(const struct reap *reap);

@@ -2,8 +2,6 @@
 /* shared_use.c: objects of shared reaps. */
 #include "reap/shared_use.h"
 
-#include <string.h>
-
 #include "reap/reap_alloc.h"
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -218,18 +216,6 @@ void shared_free(void *handle, void *object)
 
 /* --- resizing -------------------------------------------------------------------------------- */
 
-/* Moves an object of a closed part, whose reap this thread has taken, to the reap itself. NULL: no memory. */
-static void *move_to(struct reap *known, struct reap *part, void *object, size_t size, const char *call)
-{
-    struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
-    size_t unit = reap_unit(object), have = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
-    void *copy = reap_alloc_any(known, size);
-    if (!copy) return NULL;
-    memcpy(copy, object, have < size ? have : size);
-    reap_alloc_free(part, chunk, object);
-    return copy;
-}
-
 /* Returns true if an object has to move to the reap itself, when a mark is open: where it is, it would be
  * older than the mark. */
 static bool has_to_move(struct reap *part, const void *object, size_t size, const char *call)
@@ -257,6 +243,7 @@ void *shared_realloc(struct reap_face *face, void *object, size_t size, const ch
         reap_part_leave(use.part);
         use = (struct reap_use){reap_shared_hold_again(part), NULL};
     }
-    if (has_to_move(part, object, size, call)) return move_to(face->reap, part, object, size, call);
-    return resize(part, object, size, call);
+    if (!has_to_move(part, object, size, call)) return resize(part, object, size, call);
+    struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
+    return reap_alloc_resize_in(part, chunk, object, face->reap, size);
 }

@@ -350,7 +350,7 @@ static inline size_t reap_chunk_top_by(const struct reap_chunk *chunk, const str
     const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_RELAXED);
     bool is_here = (size_t)(bump - (const char *)chunk) < copy->size;
     size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : copy->top;
-    return top <= copy->end_unit ? top : copy->first;
+    return top >= copy->first && top <= copy->end_unit ? top : copy->first;
 }
 
 /* The number of the reap's open marks. */

@@ -70,6 +70,51 @@ START_TEST(each_call_is_limited)
 }
 END_TEST
 
+/* Also when it moves to another part of a shared reap, because a mark is open. */
+START_TEST(a_copy_is_not_counted_behind_a_mark)
+{
+    enum { N = 8 };
+    char *objects[N];
+    for (int i = 0; i < N; i++) objects[i] = memset(reapMalloc(&reap, 400), 'a' + i, 400);
+    for (int i = 0; i < N; i++) {
+        struct reap_mark mark;
+        size_t live = stats().live_bytes;
+        ck_assert_int_eq(reapSetLimit(&reap, live + 64), 0);
+        reapMark(&reap, &mark);
+        ck_assert_ptr_null(reapRealloc(&reap, objects[i], 465));
+        ck_assert_int_eq(errno, ENOMEM);
+        char *object = reapRealloc(&reap, objects[i], 464);
+        ck_assert_ptr_nonnull(object);
+        ck_assert_int_eq(object[399], 'a' + i);
+        ck_assert_uint_eq(stats().live_bytes, live + 64);
+        ck_assert_ptr_null(reapMalloc(&reap, 1));
+        assert_valid(reap);
+        reapUnmark(&reap, &mark);
+    }
+}
+END_TEST
+
+/* Room that one part of a shared reap has drawn ahead serves the objects of the others. */
+START_TEST(a_growing_object_gets_all_room)
+{
+    enum { N = 16 };
+    char *objects[N];
+    size_t live = N * 208;
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, 208);
+    for (int i = 0; i < N; i++) {
+        size_t most = LIMIT - live + 208;
+        for (int k = 0; k < N; k++) reapFree(&reap, reapMalloc(&reap, 100)); /* this part keeps room */
+        ck_assert_ptr_null(reapRealloc(&reap, objects[i], most + 1));
+        objects[i] = reapRealloc(&reap, objects[i], most);
+        ck_assert_ptr_nonnull(objects[i]);
+        ck_assert_uint_eq(stats().live_bytes, LIMIT);
+        objects[i] = reapRealloc(&reap, objects[i], 208);
+    }
+    ck_assert_uint_eq(stats().live_bytes, live);
+}
+END_TEST
+
 /* A limit below what lives is refused and changes nothing; one at that is not. */
 START_TEST(a_limit_below_what_lives)
 {
@@ -370,6 +415,8 @@ static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, a_limit_is_met_exactly);
     tcase_add_test(tests, each_call_is_limited);
+    tcase_add_test(tests, a_copy_is_not_counted_behind_a_mark);
+    tcase_add_test(tests, a_growing_object_gets_all_room);
     tcase_add_test(tests, a_limit_below_what_lives);
     tcase_add_test(tests, the_fast_path_goes_on);
     tcase_add_test(tests, a_trim_leaves_the_limit);

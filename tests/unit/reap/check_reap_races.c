@@ -12,6 +12,7 @@
 
 #include "support/expect.h"
 #include "reap/reap_shared.h"
+#include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "region/reap_chunk.h"
@@ -31,7 +32,7 @@ static void *reap;
 
 /* --- at each instruction --------------------------------------------------------------------- */
 
-enum { OBJECTS = 48, MARKS = 3 };
+enum { OBJECTS = 48, MARKS = 3, HELD_MAX = 1 << 20 };
 
 /* What lives, oldest first, and what the call that is under way frees or resizes: `first` up to `last`. */
 static struct {
@@ -65,6 +66,9 @@ static void look_at_sizes(void)
         size_t unit = reap_unit(live[i].at);
         if (reap_block_end(chunk, unit) - unit != live[i].units) say(i, "of another size");
     }
+    struct reap_stats stats;
+    reap_stats_of_others(reap, &stats);
+    if (stats.live_bytes > HELD_MAX || stats.live_objects > HELD_MAX / 16) say(0, "counted wildly");
     errno = saved;
 }
 
