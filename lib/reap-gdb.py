@@ -170,7 +170,8 @@ class Held:
                 self.chunks += sum(1 for chunk in listed(part['spares'], 'next'))
         if number(reap['cached_child']):
             self.chunks += 1
-            self.held += 8192 << int(reap['child_votes']) % 4
+            step = int(reap['child_votes']) % 4
+            self.held += 4096 << step if step else 1024
             self.peak = max(self.peak, self.held)
 
     def add(self, reap, chunk):

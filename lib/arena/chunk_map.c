@@ -4,7 +4,7 @@
 
 #include "os/pages.h"
 
-SPARSE uintptr_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
+SPARSE uint32_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
 SPARSE _Atomic(uintptr_t) chunk_map_owners[CHUNK_MAP_ARENAS];
 char *chunk_map_bits;
 

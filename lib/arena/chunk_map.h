@@ -8,7 +8,7 @@
  *     address    | high : 32 | number of the arena : 10 | offset in the arena : 22 |
  *     starts     a bit for 16 bytes
  *     lives      a bit for 16 bytes
- *     entries    a word for 8 KiB
+ *     entries    half a word for 1 KiB
  *
  * Arenas whose addresses differ by a multiple of 4 GiB would share a part of the map. It is the first one's
  * that asks for it, until that arena is unmapped. A chunk in another arena has its bits in itself, as chunks
@@ -24,18 +24,19 @@
 
 enum {
     CHUNK_MAP_UNIT = 16,        /* bytes for a bit */
-    CHUNK_MAP_ENTRY_SHIFT = 13, /* an entry is for 8 KiB: no chunk is smaller */
+    CHUNK_MAP_ENTRY_SHIFT = 10, /* an entry is for 1 KiB: no chunk is smaller */
     CHUNK_MAP_ARENAS = 1024,    /* parts of the map */
     CHUNK_MAP_BITS = CHUNK_MAP_ARENAS * (ARENA / CHUNK_MAP_UNIT / 8) /* bytes of one array of bits */
 };
 
-/* Of an open chunk: its reap; of another one with live bits: the chunk, and 1; else 0 (reap_free.h). */
-extern HIDDEN uintptr_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
+/* Of an open chunk: its reap; of another one with live bits: the chunk, and 1; else 0 (reap_free.h). These
+ * are the low halves of addresses: the high half is that of the arena that has this part of the map. */
+extern HIDDEN uint32_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
 
 /* The start bits, and the live bits behind them. NULL: there are no addresses for them. */
 extern HIDDEN char *chunk_map_bits;
 
-static ALWAYS_INLINE uintptr_t *chunk_map_entry(const void *pointer)
+static ALWAYS_INLINE uint32_t *chunk_map_entry(const void *pointer)
 {
     return &chunk_map_entries[(uint32_t)(uintptr_t)pointer >> CHUNK_MAP_ENTRY_SHIFT];
 }
@@ -51,14 +52,21 @@ static ALWAYS_INLINE uint32_t *chunk_map_lives(const void *pointer)
     return chunk_map_starts(pointer) + CHUNK_MAP_BITS / 4;
 }
 
-/* Returns true if two addresses have the same high bits, so that an entry for one is not taken for one of the
- * other. */
+/* Returns true if two addresses have the same high half. */
 static ALWAYS_INLINE bool chunk_map_is_near(const void *one, const void *other)
 {
     return ((uintptr_t)one ^ (uintptr_t)other) >> 32 == 0;
 }
 
 extern HIDDEN _Atomic(uintptr_t) chunk_map_owners[CHUNK_MAP_ARENAS];
+
+/* Returns true if the arena of an address has its part of the map. Takes any value. */
+static inline bool chunk_map_has(const void *pointer)
+{
+    uintptr_t number = (uintptr_t)pointer >> PAGEMAP_SHIFT;
+    const _Atomic(uintptr_t) *owner = &chunk_map_owners[number & (CHUNK_MAP_ARENAS - 1)];
+    return LIKELY(atomic_load_explicit(owner, memory_order_acquire) == number);
+}
 
 /* Claims the map's part for the arena of slots that a chunk lies in. False: it is another arena's, or there
  * is no memory. */

@@ -23,10 +23,9 @@ static unsigned fitting(unsigned blocks)
     return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
 }
 
-/* There is one more class between the sizes of six and five blocks to a superblock, and one between those of
- * four and three. Programs have buffers there (gawk's of 11200 bytes, gs's of 20048). Blocks of these classes
- * leave this number of sixteenths at the superblock's end untouched. */
-static unsigned untouched(unsigned blocks) { return blocks == 5 ? 2 : blocks == 3 ? 1 : 0; }
+/* There is one more class between the sizes of six and five blocks to a superblock. Programs have buffers
+ * there (gawk's of 11200 bytes). Its blocks leave an eighth of the superblock, at its end, untouched. */
+enum { ONE_MORE = 5 };
 
 enum { STEPS = 8 /* classes to a doubling */ };
 
@@ -49,9 +48,8 @@ static unsigned fill_sizes(void)
     size = sizes[c];
     for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
         if (blocks > 2 && fitting(blocks - 1) * STEPS <= size * (STEPS + 1)) continue;
-        if (untouched(blocks) != 0)
-            sizes[++c] =
-                (uint16_t)((SUPERBLOCK - untouched(blocks) * SUPERBLOCK / 16) / blocks & ~(LINE - 1u));
+        if (blocks == ONE_MORE)
+            sizes[++c] = (uint16_t)((SUPERBLOCK - SUPERBLOCK / 8) / blocks & ~(LINE - 1u));
         size = fitting(blocks);
         sizes[++c] = (uint16_t)size;
     }
@@ -80,8 +78,8 @@ void sizeclass_init(void)
     unsigned last = fill_sizes();
     assert(last < CLASS_CHUNK);
     for (unsigned c = last + 1; c < CLASS_CHUNK; c++) sizes[c] = 0;
-    for (unsigned i = 0; i < CLASSES - CLASS_CHUNK; i++)
-        sizes[CLASS_CHUNK + i] = (uint16_t)((8 * KIB << i) <= CLASS_SIZE_MAX ? 8 * KIB << i : 0);
+    sizes[CLASS_CHUNK] = KIB;
+    for (unsigned i = 1; i < CLASSES - CLASS_CHUNK; i++) sizes[CLASS_CHUNK + i] = (uint16_t)(4 * KIB << i);
     for (unsigned c = 1; c < CLASSES; c++) set_class(c);
     for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
         while (i * BLOCK_UNIT > sizes[c]) c++;

@@ -7,9 +7,9 @@
  * Classes are 16 bytes apart up to 128 bytes and 32 up to 256. Above there are eight to a doubling, so that a
  * block is at most 9/8 of the requested size (ASPLOS 2000 has 1.2). One of them is 1 KiB and a header. Above
  * 2 KiB a class is the largest size of which a superblock holds a given number of blocks, in whole cache
- * lines but for one class. These sizes are about as far apart as smaller ones, and two more classes fill wide
- * gaps. The last three classes are for chunks of reaps. Class 0 is no class: tables that are still zero lead
- * to the slow path.
+ * lines but for one class. These sizes are about as far apart as smaller ones, and one more class fills a
+ * wide gap. The last four classes are for chunks of reaps. Class 0 is no class: tables that are still zero
+ * lead to the slow path.
  */
 #ifndef SIZECLASS_H
 #define SIZECLASS_H
@@ -24,7 +24,7 @@ enum {
     BLOCK_UNIT = 16,                    /* bytes; the unit of offsets in a superblock */
     LINE = 64,                          /* bytes of a cache line */
     CLASS_SIZE_MAX = SUPERBLOCK / 2,    /* bytes; larger objects have spans of their own */
-    CLASS_CHUNK = 61,                   /* the first of the three classes for chunks of reaps */
+    CLASS_CHUNK = 60,                   /* the first of the four classes for chunks of reaps */
     CLASSES = 64,
     CLASS_SMALL_MAX = 1024, /* bytes; up to this size malloc has a path of its own */
     CARVE_RUN = 1024,       /* bytes to carve at once, if blocks are smaller */
@@ -71,7 +71,7 @@ static ALWAYS_INLINE unsigned sizeclass_of(size_t size)
 static inline unsigned sizeclass_of_chunk(size_t size)
 {
     ASSERT(size <= CLASS_SIZE_MAX);
-    return CLASS_CHUNK + (size > 8 * KIB) + (size > 16 * KIB);
+    return CLASS_CHUNK + (size > KIB) + (size > 8 * KIB) + (size > 16 * KIB);
 }
 
 /* Returns a class whose blocks are aligned to alignment (a power of two) and hold size bytes, or 0. */

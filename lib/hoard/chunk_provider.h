@@ -5,7 +5,7 @@
  * own kind. So free(), reapOf() and the misuse checks can tell for any bit pattern whether it points into a
  * chunk, and into which one. They do not read user memory for this, and do not fault.
  *
- *     superblock of chunks      | chunk | chunk | chunk | ...      8, 16 or 32 KiB each
+ *     superblock of chunks      | chunk | chunk | chunk | ...      1, 8, 16 or 32 KiB each
  *     span                      |            chunk            |    64 KiB and more
  *
  * chunk_of may still find a chunk that is not live (freed, or never handed out). Therefore the reap keeps a
@@ -22,16 +22,17 @@
 #include <stddef.h>
 
 enum {
-    CHUNK_MIN = 8 * 1024, /* bytes; the smallest chunk, and the alignment of every chunk */
-    CHUNK_CLOBBERED = 16  /* bytes at the start of a free chunk that the backend writes to */
+    CHUNK_MIN = 1024,    /* bytes; the smallest chunk, and the least alignment of a chunk */
+    CHUNK_CLOBBERED = 16 /* bytes at the start of a free chunk that the backend writes to */
 };
 
 /* Reads the options, as the first chunk_alloc would. */
 void chunk_start(void);
 
-/* Allocates a chunk of at least size bytes (rounded up to 8, 16 or 32 KiB, or to a multiple of 64 KiB),
- * aligned to CHUNK_MIN, contents undefined. Sets *got to the chunk's bytes, and *zeroed to whether all of it
- * is known to be zero. Either out pointer may be NULL. NULL without memory (errno ENOMEM). */
+/* Allocates a chunk of at least size bytes (rounded up to 1, 8, 16 or 32 KiB, or to a multiple of 64 KiB),
+ * aligned to CHUNK_MIN, and a multiple of 8 KiB to 8 KiB, contents undefined. Sets *got to the chunk's bytes,
+ * and *zeroed to whether all of it is known to be zero. Either out pointer may be NULL. NULL without memory
+ * (errno ENOMEM). */
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed);
 
 /* Gives a chunk back. errno is kept. The second call is for a span whose arena is known (misuse.h). */

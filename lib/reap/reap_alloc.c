@@ -288,7 +288,8 @@ static void resized(struct reap *reap, void *object, size_t units, size_t size)
  * memory at once, and must not find it hidden, nor may it be hidden later. */
 static void show_end(const struct reap_chunk *chunk, size_t size)
 {
-    size_t from = align_up(chunk->first * REAP_UNIT + size, CHUNK_MIN), end = (uintptr_t)chunk + chunk->size;
+    size_t from = align_up(chunk->first * REAP_UNIT + size, REAP_FIRST_SIZE),
+           end = (uintptr_t)chunk + chunk->size;
     if (!chunk->is_users && !reap_chunk_is_apart(chunk) && from < end)
         sanitizer_show((void *)from, end - from);
 }

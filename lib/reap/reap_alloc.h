@@ -28,7 +28,7 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
         if (object) return object;
     }
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) {
-        bool takes_hole = reap->tables == &reap->own && last < REAP_EXACT_LISTS * REAP_UNIT;
+        bool takes_hole = reap->tables != &reap_no_tables && last < REAP_EXACT_LISTS * REAP_UNIT;
         if (takes_hole && last < (size_t)(reap->bump_max - reap->bump)) return reap_free_bump(reap, size);
         return slow(with, size);
     }

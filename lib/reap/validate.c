@@ -58,12 +58,12 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, (chunk->lives != NULL) == (chunk->state != REAP_CHUNK_REGION));
     HOLDS(sums, chunk->state != REAP_CHUNK_QUIET || list_holds(&chunk->quiet));
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
-    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->own.swept == chunk));
+    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->swept == chunk));
     HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
     if (chunk->is_mapped) {
-        uintptr_t entry = *chunk_map_entry(chunk);
+        uint32_t entry = *chunk_map_entry(chunk);
         bool is_open = chunk->state == REAP_CHUNK_OPEN && reap->tables != &reap_no_tables;
-        HOLDS(sums, entry == (is_open ? (uintptr_t)reap : chunk->lives ? (uintptr_t)chunk + 1 : 0));
+        HOLDS(sums, entry == (uint32_t)(is_open ? (uintptr_t)reap : chunk->lives ? (uintptr_t)chunk + 1 : 0));
     }
     if (!sums->wrong) check_bits(reap, chunk, sums);
 }
@@ -83,24 +83,25 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         sums->spare_bytes += chunk->size;
     }
     size_t quiet = 0;
-    for (const struct list_node *node = reap->heap ? reap->own.quiet.first : NULL; node; node = node->next)
+    for (const struct list_node *node = reap->heap ? reap->quiet.first : NULL; node; node = node->next)
         quiet++;
     HOLDS(sums, quiet == sums->quiet);
     HOLDS(sums, reap->carved == sums->carved);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
-    HOLDS(sums, reap->held == sums->held + sums->spare_bytes);
+    size_t tables = reap_tables_are_apart(reap) ? REAP_SMALL_SIZE : 0;
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + tables);
     HOLDS(sums, reap->peak >= reap->held);
 }
 
 static size_t check_freelist(const struct reap *reap, size_t list, struct sums *sums)
 {
     size_t sum = 0;
-    for (struct reap_block *block = reap->own.freelists[list]; block && !sums->wrong; block = block->next) {
+    for (struct reap_block *block = reap->own->freelists[list]; block && !sums->wrong; block = block->next) {
         const struct reap_chunk *chunk = reap_chunk_find(reap, block);
         size_t unit = reap_unit(block);
         HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT));
         HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, unit) && !bitmap_get(chunk->lives, unit)));
-        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->own.cursor);
+        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->cursor);
         if (sums->wrong) return 0;
         size_t units = reap_block_end(chunk, unit) - unit;
         HOLDS(sums, reap_free_list(units) == list);
@@ -113,10 +114,11 @@ static size_t check_freelist(const struct reap *reap, size_t list, struct sums *
 static void check_freelists(const struct reap *reap, struct sums *sums)
 {
     size_t sum = 0;
-    HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? &reap->own : &reap_no_tables));
-    for (size_t list = 0; reap->heap && list < REAP_FREELISTS && !sums->wrong; list++)
+    HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? reap->own : &reap_no_tables));
+    HOLDS(sums, !reap->heap || reap->has_tables == (reap->own != &reap_no_tables));
+    for (size_t list = 0; reap->heap && reap->has_tables && list < REAP_FREELISTS && !sums->wrong; list++)
         sum += check_freelist(reap, list, sums);
-    HOLDS(sums, !reap->heap || sum == reap->own.most - (size_t)reap->own.room);
+    HOLDS(sums, !reap->heap || !reap->has_tables || sum == reap->most - (size_t)reap->own->room);
 }
 
 static void check_hole(const struct reap *reap, struct sums *sums)

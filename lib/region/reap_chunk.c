@@ -19,14 +19,6 @@ bool reap_instrumented;
 
 struct reap_tables reap_no_tables;
 
-/* Counts bytes from the backend as held. */
-static void hold(struct reap *reap, size_t size)
-{
-    reap->held += size;
-    ASSERT(reap->held >= size);
-    if (reap->held > reap->peak) reap->peak = reap->held;
-}
-
 size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects)
 {
     size_t units = 0, i = chunk->first / 64, last = (chunk->lives ? chunk->end_unit : top) / 64;
@@ -208,12 +200,13 @@ bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_ch
     return !copy->lives || chunk_is_readable(copy->lives + begin / 1024, bytes);
 }
 
-void reap_chunk_set_entry(const struct reap_chunk *chunk, uintptr_t entry)
+void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry)
 {
     if (!chunk->is_mapped) return;
-    uintptr_t *entries = chunk_map_entry(chunk);
+    uint32_t *entries = chunk_map_entry(chunk);
     if (*entries == entry) return;
-    for (size_t i = 0; i < chunk->size >> CHUNK_MAP_ENTRY_SHIFT; i++) entries[i] = entry;
+    for (size_t i = 0; i < chunk->size >> CHUNK_MAP_ENTRY_SHIFT; i++)
+        __atomic_store_n(&entries[i], entry, __ATOMIC_RELAXED);
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
@@ -224,7 +217,7 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
         chunk = take_regular(reap, size > least ? size : least);
         if (UNLIKELY(!chunk)) chunk = take_regular(reap, least);
         if (UNLIKELY(!chunk)) return NULL;
-        hold(reap, chunk->size);
+        reap_chunk_hold_bytes(reap, chunk->size);
     }
     reap_chunk_start(reap, chunk);
     ASSERT(chunk->end_unit - chunk->first >= units);
@@ -274,7 +267,7 @@ static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t align
         size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
         return whole_apart(reap, alignment, units < max ? units : max);
     }
-    size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : CHUNK_MIN;
+    size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : REAP_FIRST_SIZE;
     size_t room = alignment <= aligned ? 0 : alignment;
     size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
     if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
@@ -302,7 +295,7 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk)
 {
     link_chunk(reap, chunk);
-    hold(reap, chunk->size);
+    reap_chunk_hold_bytes(reap, chunk->size);
 }
 
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk)
@@ -340,7 +333,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     bool done =
         chunk->is_users ? fits(chunk, units, &size) : chunk_resize(chunk, bytes_with(chunk, units), &size);
     reap->held -= chunk->size;
-    hold(reap, size);
+    reap_chunk_hold_bytes(reap, size);
     chunk->size = size;
     if (!done) return false;
     ASSERT(reap_chunk_is_apart(chunk) || bytes_with(chunk, units) <= size);
@@ -369,7 +362,7 @@ static size_t end_gap(const struct reap *reap, const struct reap_chunk *chunk)
         return SIZE_MAX;
     if (chunk->state == REAP_CHUNK_REGION) return chunk->top;
     size_t last = bitmap_previous(chunk->starts, end - 1, chunk->first);
-    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < reap->own.cursor;
+    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < reap->cursor;
     return bitmap_get(chunk->lives, last) || is_taken ? SIZE_MAX : last;
 }
 

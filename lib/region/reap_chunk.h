@@ -38,14 +38,14 @@ void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk);
 
 /* Opens a regular chunk for fast paths of a reap; closes it, so that a free knows its chunk; or forgets it.
  */
-void reap_chunk_set_entry(const struct reap_chunk *chunk, uintptr_t entry);
+void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry);
 static inline void reap_chunk_open(const struct reap_chunk *chunk, const struct reap *reap)
 {
-    reap_chunk_set_entry(chunk, (uintptr_t)reap);
+    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)reap);
 }
 static inline void reap_chunk_close(const struct reap_chunk *chunk)
 {
-    reap_chunk_set_entry(chunk, (uintptr_t)chunk + 1);
+    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)chunk + 1);
 }
 static inline void reap_chunk_forget(const struct reap_chunk *chunk)
 {
@@ -83,6 +83,26 @@ static inline void reap_chunk_adopt(struct reap *reap)
 
 /* Empty tables, shared by all reaps in region mode. */
 extern HIDDEN struct reap_tables reap_no_tables;
+
+/* A reap's tables lie behind it in the first chunk; if that is small, in a chunk apart, taken for the first
+ * gap. */
+static inline struct reap_tables *reap_tables_in_chunk(struct reap *reap)
+{
+    bool is_small = reap_first_chunk(reap)->size == REAP_SMALL_SIZE;
+    return is_small ? &reap_no_tables : (struct reap_tables *)(reap + 1);
+}
+static inline bool reap_tables_are_apart(const struct reap *reap)
+{
+    return UNLIKELY(reap->has_tables) && reap_first_chunk(reap)->size == REAP_SMALL_SIZE;
+}
+
+/* Counts bytes from the backend as held. */
+static inline void reap_chunk_hold_bytes(struct reap *reap, size_t size)
+{
+    reap->held += size;
+    ASSERT(reap->held >= size);
+    if (reap->held > reap->peak) reap->peak = reap->held;
+}
 
 /* Carves a record of size bytes from the gap at a chunk's end: the hole, or one on no list. NULL: there is
  * none, or it is too small. */

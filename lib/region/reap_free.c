@@ -2,6 +2,7 @@
 /* reap_free.c: heap mode: freeing, and allocation from what was freed. */
 #include "region/reap_free.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -17,14 +18,44 @@ static size_t units_of(const struct reap_block *block, size_t list)
     return list < REAP_EXACT_LISTS ? list + 1 : block->units;
 }
 
-static void push(struct reap *reap, size_t unit, size_t units)
+static void push_listed(struct reap *reap, size_t unit, size_t units)
 {
-    struct reap_block *block = reap_address(unit), **list = &reap->own.freelists[reap_free_list(units)];
+    struct reap_block *block = reap_address(unit), **list = &reap->own->freelists[reap_free_list(units)];
     if (UNLIKELY(reap_instrumented)) sanitizer_use(block, units > 1 ? sizeof *block : sizeof block->next);
     if (units > REAP_EXACT_LISTS) block->units = units;
     block->next = *list;
     *list = block;
-    reap->own.room -= (ptrdiff_t)units;
+    reap->own->room -= (ptrdiff_t)units;
+}
+
+/* Takes tables for a reap in a small first chunk. False: no memory. */
+static bool make_tables(struct reap *reap)
+{
+    int saved = errno;
+    struct reap_tables *tables = chunk_alloc(REAP_SMALL_SIZE, NULL, NULL);
+    errno = saved;
+    if (!tables) return false;
+    memset(tables, 0, sizeof *tables);
+    reap->own = tables;
+    reap->has_tables = true;
+    reap_chunk_hold_bytes(reap, REAP_SMALL_SIZE);
+    reap->own->room = (ptrdiff_t)reap->most;
+    reap_free_reopen(reap);
+    return true;
+}
+
+/* Without memory for tables the gap is on no list, as a gap in a quiet chunk is: a sweep finds it. */
+static NOINLINE void push_first(struct reap *reap, size_t unit, size_t units)
+{
+    if (make_tables(reap)) push_listed(reap, unit, units);
+}
+
+static void push(struct reap *reap, size_t unit, size_t units)
+{
+    if (LIKELY(reap->has_tables))
+        push_listed(reap, unit, units);
+    else
+        push_first(reap, unit, units);
 }
 
 /* Takes the gap that a link points to off its list. */
@@ -32,26 +63,29 @@ static struct reap_block *pull(struct reap *reap, struct reap_block **link, size
 {
     struct reap_block *block = *link;
     *link = block->next;
-    reap->own.room += (ptrdiff_t)units_of(block, list);
+    reap->own->room += (ptrdiff_t)units_of(block, list);
     return block;
 }
 
 /* Units on all lists. */
-static size_t listed(const struct reap *reap) { return reap->own.most - (size_t)reap->own.room; }
+static size_t listed(const struct reap *reap)
+{
+    return reap->has_tables ? reap->most - (size_t)reap->own->room : 0;
+}
 
 /* Lets more units come onto lists before a flush. */
 static void allow(struct reap *reap, ptrdiff_t units)
 {
-    reap->own.most += (size_t)units;
-    reap->own.room += units;
+    reap->most += (size_t)units;
+    if (LIKELY(reap->has_tables)) reap->own->room += units;
 }
 
 /* After chunks have come or gone. */
 static void set_part(struct reap *reap)
 {
     size_t part = reap->carved / REAP_UNIT / FLUSH_PART;
-    allow(reap, (ptrdiff_t)part - (ptrdiff_t)reap->own.part);
-    reap->own.part = part;
+    allow(reap, (ptrdiff_t)part - (ptrdiff_t)reap->basis);
+    reap->basis = part;
 }
 
 /* --- states of a chunk ----------------------------------------------------------------------- */
@@ -94,7 +128,7 @@ static void calm(struct reap *reap, struct reap_chunk *chunk)
     reap_chunk_close(chunk);
     chunk->state = REAP_CHUNK_QUIET;
     chunk->quiet = (struct list_node){NULL, NULL};
-    list_push(&reap->own.quiet, &chunk->quiet);
+    list_push(&reap->quiet, &chunk->quiet);
     if (chunk != reap->current && is_empty(chunk) && may_go(reap, chunk)) reap_chunk_release(reap, chunk);
 }
 
@@ -118,11 +152,16 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
 /* Begins heap mode. */
 static NOINLINE void begin_heap(struct reap *reap)
 {
-    memset(&reap->own, 0, sizeof reap->own);
+    if (!reap->has_tables) reap->own = reap_tables_in_chunk(reap);
+    reap->has_tables = reap->own != &reap_no_tables;
+    if (reap->has_tables) memset(reap->own, 0, sizeof *reap->own);
+    reap->most = reap->basis = 0;
+    reap->quiet = (struct list){NULL};
+    reap->swept = NULL;
     reap->heap = true;
-    reap->own.gained = reap->carved / REAP_UNIT; /* the first flush is paid */
+    reap->gained = reap->carved / REAP_UNIT; /* the first flush is paid */
     set_part(reap);
-    if (reap_free_shows_tables(reap)) reap->tables = &reap->own;
+    if (reap_free_shows_tables(reap)) reap->tables = reap->own;
     if (reap->current) convert(reap, reap->current);
     reap->end = reap->bump;
 }
@@ -164,16 +203,15 @@ void reap_free_leave_hole(struct reap *reap)
 static void flush(struct reap *reap, bool drops_hole)
 {
     ASSERT(reap->heap);
-    memset(reap->own.freelists, 0, sizeof reap->own.freelists);
-    reap->own.swept = NULL;
-    reap->own.gained = 0;
+    if (reap->has_tables) memset(reap->own, 0, sizeof *reap->own);
+    reap->swept = NULL;
+    reap->gained = 0;
     if (drops_hole) drop_hole(reap);
     for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
         next = reap_chunk_after(reap, chunk);
         if (chunk->kind == REAP_REGULAR && may_have_listed(chunk)) calm(reap, chunk);
     }
-    reap->own.part = reap->own.most = 0;
-    reap->own.room = 0;
+    reap->basis = reap->most = 0;
     set_part(reap);
 }
 
@@ -213,32 +251,31 @@ static size_t next_gap(const struct reap_chunk *chunk, size_t unit)
 /* Makes the next gap with so many units the hole. False: no quiet chunk has one. */
 static bool sweep(struct reap *reap, size_t units)
 {
-    struct reap_tables *tables = &reap->own;
     for (;;) {
-        if (!tables->swept) {
-            struct list_node *node = list_pop(&tables->quiet);
+        if (!reap->swept) {
+            struct list_node *node = list_pop(&reap->quiet);
             if (!node) return false;
-            tables->swept = LIST_ENTRY(node, struct reap_chunk, quiet);
-            tables->swept->state = REAP_CHUNK_SWEPT;
-            tables->cursor = tables->swept->first;
-            join(tables->swept);
+            reap->swept = LIST_ENTRY(node, struct reap_chunk, quiet);
+            reap->swept->state = REAP_CHUNK_SWEPT;
+            reap->cursor = reap->swept->first;
+            join(reap->swept);
         }
-        struct reap_chunk *chunk = tables->swept;
-        bool is_over = tables->cursor >= chunk->end_unit; /* a record may have taken the end */
-        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, tables->cursor);
+        struct reap_chunk *chunk = reap->swept;
+        bool is_over = reap->cursor >= chunk->end_unit; /* a record may have taken the end */
+        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, reap->cursor);
         if (unit == chunk->end_unit) {
             open_up(reap, chunk);
-            tables->swept = NULL;
+            reap->swept = NULL;
             continue;
         }
-        size_t end = tables->cursor = reap_block_end(chunk, unit);
+        size_t end = reap->cursor = reap_block_end(chunk, unit);
         if (end - unit < units) {
             push(reap, unit, end - unit);
             allow(reap, (ptrdiff_t)(end - unit)); /* only frees bring a flush nearer */
             continue;
         }
         reap_chunk_bump_in(reap, chunk, unit, end);
-        tables->gained += end - unit;
+        reap->gained += end - unit;
         return true;
     }
 }
@@ -262,7 +299,7 @@ static void *cut(struct reap *reap, struct reap_block *block, size_t have, size_
 /* Takes a gap of its own size for a small object. */
 static void *take_exact(struct reap *reap, size_t units)
 {
-    struct reap_block **list = &reap->own.freelists[reap_free_list(units)];
+    struct reap_block **list = &reap->own->freelists[reap_free_list(units)];
     return units <= REAP_EXACT_LISTS && *list ? cut(reap, pull(reap, list, units - 1), units, units) : NULL;
 }
 
@@ -270,7 +307,7 @@ static void *take_exact(struct reap *reap, size_t units)
 static void *take_small(struct reap *reap, size_t units)
 {
     for (size_t list = units - 1; list < REAP_EXACT_LISTS; list++) {
-        struct reap_block **first = &reap->own.freelists[list];
+        struct reap_block **first = &reap->own->freelists[list];
         if (*first) return cut(reap, pull(reap, first, list), list + 1, units);
     }
     return NULL;
@@ -281,7 +318,7 @@ static struct reap_block *pull_big(struct reap *reap, size_t units)
 {
     size_t list = units <= REAP_EXACT_LISTS ? REAP_EXACT_LISTS : reap_free_list(units);
     for (; list < REAP_FREELISTS; list++) {
-        struct reap_block **link = &reap->own.freelists[list];
+        struct reap_block **link = &reap->own->freelists[list];
         for (int i = 0; *link && (i < TRIES || list == REAP_FREELISTS - 1); i++, link = &(*link)->next)
             if ((*link)->units >= units) return pull(reap, link, list);
     }
@@ -299,7 +336,7 @@ static void *take_big(struct reap *reap, size_t units)
     ASSERT(reap_block_end(chunk, unit) == end && !bitmap_get(chunk->lives, unit));
     reap_free_leave_hole(reap);
     reap_chunk_bump_in(reap, chunk, unit, end);
-    reap->own.gained += end - unit;
+    reap->gained += end - unit;
     return bump(reap, units);
 }
 
@@ -308,7 +345,7 @@ static void *take_big(struct reap *reap, size_t units)
 static bool flush_pays(const struct reap *reap)
 {
     size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = reap->carved / REAP_UNIT;
-    return listed(reap) * part >= all && reap->own.gained * 8 >= all;
+    return listed(reap) * part >= all && reap->gained * 8 >= all;
 }
 
 /* Takes a new chunk, in heap mode with live bits. */
@@ -323,7 +360,7 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
     open_up(reap, chunk);
     if (reap->flags & REAP_MARKED) calm(reap, chunk);
     set_part(reap);
-    reap->own.gained += chunk->end_unit - chunk->first;
+    reap->gained += chunk->end_unit - chunk->first;
     return chunk;
 }
 
@@ -362,7 +399,7 @@ void *reap_free_take(struct reap *reap, size_t units)
     void *object;
     bool uses_gaps = reap->heap && !(reap->flags & REAP_MARKED);
     if (uses_gaps && (object = take_exact(reap, units))) return object;
-    bool may_fit = uses_gaps && units > REAP_EXACT_LISTS && reap->own.freelists[reap_free_list(units)];
+    bool may_fit = uses_gaps && units > REAP_EXACT_LISTS && reap->own->freelists[reap_free_list(units)];
     if (units <= hole(reap) && !may_fit) return bump(reap, units);
     if (!uses_gaps) return grow(reap, units);
     if ((object = take_big(reap, units))) return object;
@@ -406,7 +443,7 @@ static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t u
 {
     if (chunk->state != REAP_CHUNK_OPEN && !reap_free_is_swept(reap, chunk, unit)) return;
     push(reap, unit, end - unit);
-    if (reap->own.room < 0) reap_free_flush(reap);
+    if (reap->has_tables && reap->own->room < 0) reap_free_flush(reap);
 }
 
 /* Gives the chunk live bits, so that a gap can be made in it. */
@@ -514,7 +551,7 @@ void reap_free_close(struct reap *reap)
 void reap_free_reopen(struct reap *reap)
 {
     if (!reap_free_shows_tables(reap)) return;
-    reap->tables = &reap->own;
+    reap->tables = reap->own;
     for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
         if (chunk->kind == REAP_REGULAR && chunk->state == REAP_CHUNK_OPEN) reap_chunk_open(chunk, reap);
 }

@@ -32,7 +32,7 @@
 /* Returns true if fast paths may see the tables of heap mode. */
 static inline bool reap_free_shows_tables(const struct reap *reap)
 {
-    return reap->heap && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
+    return reap->heap && reap->has_tables && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
 }
 
 /* The free list for a gap of this number of units. */
@@ -100,13 +100,14 @@ void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 /* Returns true if the sweep has passed this unit of a chunk: a gap there goes onto a list again. */
 static inline bool reap_free_is_swept(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
 {
-    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->own.cursor;
+    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->cursor;
 }
 
 /* Returns true if an address lies in an open chunk of the reap. Takes any value. */
 static ALWAYS_INLINE bool reap_free_is_open(const struct reap *reap, const void *object)
 {
-    return LIKELY(chunk_map_is_near(object, reap)) && LIKELY(*chunk_map_entry(object) == (uintptr_t)reap);
+    return LIKELY(chunk_map_is_near(object, reap)) &&
+           LIKELY(*chunk_map_entry(object) == (uint32_t)(uintptr_t)reap);
 }
 
 /* The free list for a live object of a mapped chunk; REAP_EXACT_LISTS: it is too big for one. */
@@ -146,10 +147,11 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
  * nothing has changed. */
 static inline bool reap_free_closed(struct reap *reap, void *object)
 {
-    uintptr_t entry = chunk_map_is_near(object, reap) ? *chunk_map_entry(object) : 0;
-    struct reap_chunk *chunk = (struct reap_chunk *)(entry - 1);
+    uint32_t entry = *chunk_map_entry(object);
+    if (!(entry & 1) || reap->flags & REAP_SPECIAL || !chunk_map_has(object)) return false;
+    struct reap_chunk *chunk = (struct reap_chunk *)(((uintptr_t)object >> 32 << 32) + entry - 1);
     size_t unit = reap_unit(object);
-    if (!(entry & 1) || chunk->owner != reap || reap->flags & REAP_SPECIAL) return false;
+    if (chunk->owner != reap) return false;
     uint32_t *lives = chunk_map_lives(object), half = *lives;
     if (!bitmap_half_test_and_clear(&half, unit) || (uintptr_t)object % REAP_UNIT) return false;
     if (chunk->state == REAP_CHUNK_QUIET) {
@@ -158,7 +160,7 @@ static inline bool reap_free_closed(struct reap *reap, void *object)
         return true;
     }
     size_t list = reap_free_list_at(object);
-    bool is_listed = reap->tables == &reap->own && reap_free_is_swept(reap, chunk, unit);
+    bool is_listed = reap->tables != &reap_no_tables && reap_free_is_swept(reap, chunk, unit);
     if (is_listed && list < REAP_EXACT_LISTS) {
         *lives = half;
         reap_free_push(reap, object, list);

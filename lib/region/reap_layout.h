@@ -20,7 +20,9 @@ static inline void reap_zero_line(void *at) { *(line *)at = (line){0}; }
 /* Zeroes the start bits of a chunk; one or two lines of them are not worth a call. */
 static ALWAYS_INLINE void reap_zero_starts(uint64_t *starts, size_t size)
 {
-    if (size == 8 * 1024) {
+    if (size == 1024) {
+        *starts = 0;
+    } else if (size == 8 * 1024) {
         reap_zero_line(starts);
     } else if (size == 16 * 1024) {
         reap_zero_line(starts);

@@ -31,13 +31,7 @@ struct reap_block {
 /* The tables of heap mode. */
 struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
-    ptrdiff_t room;           /* units that may still come onto lists before a flush */
-    size_t most;              /* of these in all: */
-    size_t part;              /* a part of the reap, and more if a sweep has listed small gaps */
-    size_t gained;            /* units of holes since the last flush */
-    struct list quiet;        /* chunks to be swept */
-    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL */
-    size_t cursor;            /* the unit from which on they are taken */
+    ptrdiff_t room;                               /* units that may still come onto lists before a flush */
 };
 
 #endif

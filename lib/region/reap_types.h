@@ -8,10 +8,11 @@
  *     other chunks  | chunk header | objects ->                    <- records |
  *     large         | chunk header | one object                               |
  *
- * Children of one parent are alike (the requests of a connection). When the first one of them has outgrown
- * its first chunk, or later most of them do, the next child begins with a bigger one, up to 32 KiB; when half
- * of it was enough for most, with a smaller one. Only children of today's size have a vote: of many that live
- * at once, most began before the last step. Roots, and first children, begin with 8 KiB.
+ * Children of one parent are alike (the requests of a connection). The first one begins with 1 KiB, in which
+ * a reap has 384 bytes for objects. When it has outgrown that, or later most of them do, the next child
+ * begins with 8 KiB, or 16, or 32; when a smaller chunk was enough for most, with that. Only children of
+ * today's size have a vote: of many that live at once, most began before the last step. Their own children
+ * begin with what those of their siblings came to need. Roots begin with 8 KiB.
  *
  * Two bitmaps say what the memory of a regular chunk is. They lie apart, with those of its whole arena
  * (chunk_map.h); those of a chunk in user memory, or of more than 64 KiB, lie in it, before its objects.
@@ -67,18 +68,19 @@
 #include "region/reap_tables.h"
 
 enum {
-    REAP_UNIT = 16,                  /* bytes; the alignment of objects */
-    REAP_HEADER = 128,               /* bytes of a chunk's header */
-    REAP_FIRST_SIZE = CHUNK_MIN,     /* bytes of the first chunk */
-    REAP_FIRST_LOG = 2,              /* the first chunk doubles at most so often, if siblings needed more */
-    REAP_MAX_SIZE = 64 * 1024,       /* bytes; chunks double up to this */
-    REAP_LARGE = 32 * 1024,          /* bytes; a bigger object has a chunk of its own */
-    REAP_KEEP_MAX = 1024 * 1024,     /* bytes that reapFreeAll keeps at most beside the first chunk */
-    REAP_BUFFER_MIN = 4096,          /* bytes of a buffer that a reap can live in */
-    REAP_BUFFER_LOG = 43,            /* a buffer has fewer than 2^43 bytes: its units fit marks */
-    REAP_AHEAD = 5,                  /* objects on the remote list between one and the one it points out */
-    REAP_NAME_MAX = 4096,            /* bytes of a name, its end included */
-    REAP_FACE = 256,                 /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
+    REAP_UNIT = 16,              /* bytes; the alignment of objects */
+    REAP_HEADER = 128,           /* bytes of a chunk's header */
+    REAP_SMALL_SIZE = CHUNK_MIN, /* bytes of a small first chunk */
+    REAP_FIRST_SIZE = 8 * 1024,  /* bytes of a root's first chunk, and the least of all other chunks */
+    REAP_FIRST_STEPS = 3,        /* from a small first chunk to one of 8, 16 and 32 KiB */
+    REAP_MAX_SIZE = 64 * 1024,   /* bytes; chunks double up to this */
+    REAP_LARGE = 32 * 1024,      /* bytes; a bigger object has a chunk of its own */
+    REAP_KEEP_MAX = 1024 * 1024, /* bytes that reapFreeAll keeps at most beside the first chunk */
+    REAP_BUFFER_MIN = 4096,      /* bytes of a buffer that a reap can live in */
+    REAP_BUFFER_LOG = 43,        /* a buffer has fewer than 2^43 bytes: its units fit marks */
+    REAP_AHEAD = 5,              /* objects on the remote list between one and the one it points out */
+    REAP_NAME_MAX = 4096,        /* bytes of a name, its end included */
+    REAP_FACE = 256,             /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
 
 enum reap_kind {
@@ -97,13 +99,13 @@ enum reap_chunk_state {
 
 /* The special states of a reap. */
 enum reap_flag {
-    REAP_ENDING = 1,  /* being cleared or destroyed */
-    REAP_WATCHED = 2, /* instrumented or traced: see instrument.h, reap_trace.h */
+    REAP_ENDING = 1,   /* being cleared or destroyed */
+    REAP_WATCHED = 2,  /* instrumented or traced: see instrument.h, reap_trace.h */
     REAP_LIMITED = 4,  /* has a limit, or is below one: see quota.h */
     REAP_ON_LIMIT = 8, /* has a function of reapOnLimit */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_SOURCED = 32,  /* has a chunk source: see chunk_source.h */
+    REAP_SOURCED = 32, /* has a chunk source: see chunk_source.h */
     /* with one of these flags the only fast path is bumping, up to `end` */
     REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED)
 };
@@ -115,12 +117,12 @@ struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
-    uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                         its complement after the chunk was given back with all its objects freed */
-    uint64_t *starts; /* biased: the bit of unit u is in starts[u / 64] */
-    uint64_t *lives;  /* the same; only with live bits: NULL in region state */
-    size_t first;     /* unit of the first object */
-    uint8_t kind;     /* enum reap_kind */
+    uintptr_t tag;        /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                             its complement after the chunk was given back with all its objects freed */
+    uint64_t *starts;     /* biased: the bit of unit u is in starts[u / 64] */
+    uint64_t *lives;      /* the same; only with live bits: NULL in region state */
+    size_t first;         /* unit of the first object */
+    uint8_t kind;         /* enum reap_kind */
     bool is_users : 1;    /* in user memory, or of a guarded object */
     bool apart : 1;       /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
     bool shared : 1;      /* the owner is a part of a shared reap: see reap_shared.h */
@@ -129,10 +131,10 @@ struct reap_chunk {
     uint16_t depth;       /* marks that were open when it was made, and still are */
     uint8_t state;        /* enum reap_chunk_state */
 
-    size_t end_unit; /* unit past the last object; there is a start bit, and records lie beyond */
-    size_t top;      /* unit past the last object, in region state, if it is not the current chunk */
-    size_t high;     /* the furthest unit that the bump pointer came back from */
-    size_t size;     /* bytes held of the backend */
+    size_t end_unit;        /* unit past the last object; there is a start bit, and records lie beyond */
+    size_t top;             /* unit past the last object, in region state, if it is not the current chunk */
+    size_t high;            /* the furthest unit that the bump pointer came back from */
+    size_t size;            /* bytes held of the backend */
     struct list_node quiet; /* on the list of quiet chunks */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
@@ -178,18 +180,18 @@ struct reap {
     char *end;        /* bump_max, or bump in heap mode */
     uintptr_t starts; /* those of the current chunk: the half of address a is at starts + a / 512 * 4 */
     char *bump_max;   /* where the hole ends */
-    char *mark_at;              /* where the hole began at the last open mark, or NULL */
+    char *mark_at;    /* where the hole began at the last open mark, or NULL */
     struct reap_tables *tables; /* own, or the empty ones */
     struct reap_chunk *current; /* NULL: there is no hole */
 
     /* memory */
     uintptr_t tag;             /* reap_tag() while live, or reap_shared_tag() */
     struct reap_chunk *chunks; /* all but the first and the spares, newest first */
-    size_t carved;            /* bytes in regular chunks */
-    size_t held;              /* bytes in all chunks */
-    size_t peak;              /* the greatest value of held so far */
-    uint32_t spare_bytes;     /* the part of held in spares */
-    uint32_t keep; /* bytes that a clear keeps beside the first chunk: a decaying peak */
+    size_t carved;             /* bytes in regular chunks */
+    size_t held;               /* bytes in all chunks */
+    size_t peak;               /* the greatest value of held so far */
+    uint32_t spare_bytes;      /* the part of held in spares */
+    uint32_t keep;             /* bytes that a clear keeps beside the first chunk: a decaying peak */
 
     /* the tree: next and prev are guarded by the lock of the list that has this reap */
     struct reap *parent;
@@ -200,9 +202,9 @@ struct reap {
         struct {
             struct reap *children;
             _Atomic(uint32_t) lock;
-            uint16_t born;  /* the parent's marks that were open when it was made, and still are */
-            uint8_t flags;  /* enum reap_flag */
-            _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: see below */
+            uint16_t born; /* the parent's marks that were open when it was made, and still are */
+            uint8_t flags; /* enum reap_flag */
+            _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: reap_step */
         };
     };
 
@@ -212,9 +214,10 @@ struct reap {
     struct reap_name *name;
 
     _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
-    bool heap;                           /* heap mode: `own` is in use */
-    bool has_unmapped;                   /* has a chunk that is not mapped: no fast paths in heap mode */
-    bool walked;                         /* a reapWalk runs */
+    bool heap;                                 /* heap mode: `own` is in use */
+    bool has_unmapped; /* has a chunk that is not mapped: no fast paths in heap mode */
+    bool has_tables;   /* there is `own` */
+    bool walked;       /* a reapWalk runs */
 
     /* for other threads, on cache lines to which the reap's own thread does not write */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
@@ -223,26 +226,34 @@ struct reap {
     uint32_t made_at;                           /* reap_seconds when it was made */
     _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
 
-    struct reap_share share;             /* undefined without REAP_LIMITED */
-    struct reap_chunk *spares;           /* undefined while spare_bytes is 0 */
-    uint64_t mark;                       /* the last open mark's number; undefined without REAP_MARKED, as: */
-    uint16_t depth;                      /* number of open marks; changes under the lock */
-    uint16_t going_to;                   /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
-    uint32_t ending_in;                  /* see reap_tree.h, Fork */
+    struct reap_share share;   /* undefined without REAP_LIMITED */
+    struct reap_chunk *spares; /* undefined while spare_bytes is 0 */
+    uint64_t mark;             /* the last open mark's number; undefined without REAP_MARKED, as: */
+    uint16_t depth;            /* number of open marks; changes under the lock */
+    uint16_t going_to;         /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
+    uint32_t ending_in;        /* see reap_tree.h, Fork */
     union {
-        struct chunk_source source; /* undefined without REAP_SOURCED */
+        struct chunk_source source;                   /* undefined without REAP_SOURCED */
         char short_name[sizeof(struct chunk_source)]; /* see reap_short_name */
     };
     union {
         struct reap *outer;     /* the reap entered before; undefined without REAP_ENTERED, as: */
         struct reap_part *part; /* of a shared reap or a hidden child, always: see reap_shared.h */
     };
-    uint32_t entered;                    /* how often it is entered; a shared reap: by how many threads */
-    uint32_t entered_in;                 /* see reap_enter.h */
-    uint64_t made;                       /* time of its creation; undefined unless traced */
-    const void *coming;                  /* the walk's next object; undefined unless walked */
+    uint32_t entered;    /* how often it is entered; a shared reap: by how many threads */
+    uint32_t entered_in; /* see reap_enter.h */
+    uint64_t made;       /* time of its creation; undefined unless traced */
+    const void *coming;  /* the walk's next object; undefined unless walked */
 
-    struct reap_tables own; /* undefined in region mode */
+    /* heap mode (reap_free.h); undefined in region mode */
+    size_t most;              /* units that may be on lists before a flush, in all: */
+    size_t basis;             /* a part of the reap, and more if a sweep has listed small gaps */
+    size_t gained;            /* units of holes since the last flush */
+    struct list quiet;        /* chunks to be swept */
+    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL */
+    size_t cursor;            /* the unit from which on they are taken */
+
+    struct reap_tables *own; /* undefined unless has_tables */
 };
 static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
                   offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
@@ -359,13 +370,23 @@ static inline uint16_t reap_depth(const struct reap *reap)
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
-/* The bytes of the first chunk of the next child. The two low bits of child_votes say how often it doubles;
- * the others are a signed number: the votes for more less those for less. */
-enum { REAP_VOTE = 4 };
+/* The first chunk of the next child has a size of four: 1 KiB, or 8, 16 or 32. A byte has the number of that
+ * size, the number with which the next child begins for its own children, and the votes: a number from -8 to
+ * 0, those for more less those for less.
+ *
+ *     votes : 4 | below : 2 | step : 2 */
+enum { REAP_VOTE = 16, REAP_BELOW = 4, REAP_STEPS = REAP_FIRST_STEPS + 1 };
+static inline unsigned reap_step(uint8_t votes) { return votes % REAP_STEPS; }
+static inline unsigned reap_step_below(uint8_t votes) { return votes / REAP_BELOW % REAP_STEPS; }
+
+static inline size_t reap_size_of_step(unsigned step)
+{
+    return LIKELY(step == 0) ? REAP_SMALL_SIZE : (size_t)REAP_FIRST_SIZE << (step - 1);
+}
+
 static inline size_t reap_child_size(const struct reap *parent)
 {
-    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-    return (size_t)REAP_FIRST_SIZE << (votes % REAP_VOTE);
+    return reap_size_of_step(reap_step(atomic_load_explicit(&parent->child_votes, memory_order_relaxed)));
 }
 
 /* Where the block that starts at unit ends. */

@@ -9,9 +9,16 @@
 #include "region/reap_free.h"
 #include "region/reap_layout.h"
 
-enum { FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + 63) / 64 * 64 }; /* bytes before the first objects */
-static_assert(FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8,
+/* Bytes before the first objects. */
+enum {
+    SMALL_HEAD = (REAP_HEADER + sizeof(struct reap) + REAP_UNIT - 1) / REAP_UNIT * REAP_UNIT,
+    FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + sizeof(struct reap_tables) + 63) / 64 * 64
+};
+static_assert(FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8 &&
+                  SMALL_HEAD + REAP_UNIT <= REAP_SMALL_SIZE * 5 / 8,
               "a first chunk is for objects");
+
+static inline size_t head_of(size_t size) { return size == REAP_SMALL_SIZE ? SMALL_HEAD : FIRST_HEAD; }
 
 _Atomic(uint32_t) reap_seconds;
 
@@ -20,7 +27,7 @@ _Atomic(uint32_t) reap_seconds;
 static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size,
                                         bool is_users, bool again)
 {
-    reap_lay_out(chunk, reap, size, FIRST_HEAD, is_users, again);
+    reap_lay_out(chunk, reap, size, head_of(size), is_users, again);
     reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap->carved = size;
     reap_choose_mode(reap);
@@ -29,12 +36,12 @@ static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *ch
 /* Makes a reap in its first chunk. */
 static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users, bool again)
 {
-    ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_FIRST_SIZE / 4);
+    ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     reap_zero_line((char *)reap + 64);
     reap_zero_line((char *)reap + 128);
-    if (LIKELY(size == REAP_FIRST_SIZE))
-        lay_out_first(reap, chunk, REAP_FIRST_SIZE, is_users, again);
+    if (LIKELY(size == REAP_SMALL_SIZE))
+        lay_out_first(reap, chunk, REAP_SMALL_SIZE, is_users, again);
     else
         lay_out_first(reap, chunk, size, is_users, again);
     reap->self = reap;
@@ -88,9 +95,21 @@ ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_c
         reap_chunk_give_back(chunk);
         chunk = NULL;
     }
-    if (LIKELY(chunk != NULL)) return begin(chunk, size, false, true);
-    chunk = chunk_alloc(size, &size, NULL);
-    return LIKELY(chunk != NULL) ? begin(chunk, size, false, false) : NULL;
+    bool again = chunk != NULL;
+    if (UNLIKELY(!again) && !(chunk = chunk_alloc(size, &size, NULL))) return NULL;
+    struct reap *reap = begin(chunk, size, false, again);
+    if (parent) {
+        uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
+        atomic_init(&reap->child_votes, (uint8_t)reap_step_below(votes));
+    }
+    return reap;
+}
+
+/* Returns true if a reap's objects would have fitted into a first chunk of this size. */
+static bool fits(const struct reap *reap, size_t size)
+{
+    size_t used = (size_t)(reap->bump - (char *)reap_address(reap_first_chunk(reap)->first));
+    return head_of(size) + used + REAP_UNIT <= size;
 }
 
 void reap_region_learn_size(const struct reap *reap)
@@ -99,22 +118,23 @@ void reap_region_learn_size(const struct reap *reap)
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
     uint8_t state = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-    unsigned log = state % REAP_VOTE;
-    int votes = (int8_t)(state - log) / REAP_VOTE;
-    if (first->size != (size_t)REAP_FIRST_SIZE << log) return; /* it began before the last step */
+    unsigned step = reap_step(state), below = reap_step(reap->child_votes);
+    int votes = (int8_t)(state & -REAP_VOTE) / REAP_VOTE;
+    if (first->size != reap_size_of_step(step)) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
-    bool half = reap->current == first && (size_t)(reap->bump - (char *)first) < first->size / 2;
-    votes += outgrown || (log > 0 && !half) ? 1 : -1;
+    bool less = step == 0 || (reap->current == first && fits(reap, reap_size_of_step(step - 1)));
+    bool right = !outgrown && !less; /* then votes end at -1: so a few great children change nothing */
+    votes = right && votes >= -1 ? -1 : votes + (less && !outgrown ? -1 : 1);
     if (votes > 0) {
-        if (outgrown && log < REAP_FIRST_LOG) log++;
+        if (outgrown && step < REAP_FIRST_STEPS) step++;
         votes = 0;
-    } else if (log > 0 && votes <= REAP_VOTES_SHRINK) {
-        log--;
+    } else if (step > 0 && votes <= REAP_VOTES_SHRINK) {
+        step--;
     } else if (votes < REAP_VOTES_MIN) {
         votes = REAP_VOTES_MIN;
     }
-    ASSERT(log <= REAP_FIRST_LOG && votes <= 0 && votes >= REAP_VOTES_MIN);
-    state = (uint8_t)(votes * REAP_VOTE + (int)log);
+    ASSERT(step <= REAP_FIRST_STEPS && votes <= 0 && votes >= REAP_VOTES_MIN);
+    state = (uint8_t)(votes * REAP_VOTE + (int)(below * REAP_BELOW + step));
     atomic_store_explicit(&parent->child_votes, state, memory_order_relaxed);
 }
 
@@ -157,13 +177,14 @@ static NOINLINE void end_rest(struct reap *reap)
     give_back_all(reap_spares(reap));
     struct reap_chunk *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     if (cached_child) give_back(cached_child);
+    if (reap_tables_are_apart(reap)) chunk_free(reap->own);
 }
 
 ALIGNED void reap_region_destroy(struct reap *reap)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
     ASSERT(!reap->children && !reap->cleanups);
-    uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes;
+    uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes | reap->has_tables;
     rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);

@@ -25,10 +25,11 @@ enum {
 void reap_region_learn_size(const struct reap *reap);
 static inline void reap_region_learn(const struct reap *reap)
 {
-    enum { SETTLED = (uint8_t)(REAP_VOTES_MIN * REAP_VOTE) }; /* on 8 KiB: a small child changes nothing */
     bool outgrown = reap->peak > reap_first_chunk(reap)->size;
     uint8_t votes = atomic_load_explicit(&reap->parent->child_votes, memory_order_relaxed);
-    if (outgrown || votes != SETTLED) reap_region_learn_size(reap);
+    uint8_t own = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
+    uint8_t settled = (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
+    if (outgrown || votes != settled) reap_region_learn_size(reap); /* else a small child changes nothing */
 }
 
 /* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead. */

@@ -101,7 +101,6 @@ END_TEST
 static unsigned rest_at_most(unsigned size)
 {
     if (size == 11456) return SUPERBLOCK / 8 + LINE;
-    if (size == 20480) return SUPERBLOCK / 16;
     return SUPERBLOCK / 40;
 }
 

@@ -59,11 +59,11 @@ START_TEST(each_unit_of_an_arena_has_bits)
 }
 END_TEST
 
-START_TEST(an_entry_is_for_eight_kib_below_the_same_high_bits)
+START_TEST(an_entry_is_for_a_kib_below_the_same_high_half)
 {
-    char *at = arena(1, 9) + 5 * 8192;
-    ck_assert_ptr_eq(chunk_map_entry(at), chunk_map_entry(at + 8191));
-    ck_assert_ptr_eq(chunk_map_entry(at) + 1, chunk_map_entry(at + 8192));
+    char *at = arena(1, 9) + 5 * 1024;
+    ck_assert_ptr_eq(chunk_map_entry(at), chunk_map_entry(at + 1023));
+    ck_assert_ptr_eq(chunk_map_entry(at) + 1, chunk_map_entry(at + 1024));
     ck_assert_ptr_eq(chunk_map_entry(at), chunk_map_entry(at + four_gib));
     ck_assert(chunk_map_is_near(at, arena(1, 0)) && chunk_map_is_near(arena(1, CHUNK_MAP_ARENAS - 1), at));
     ck_assert(!chunk_map_is_near(at, at + four_gib) && !chunk_map_is_near(at, at - four_gib));
@@ -76,6 +76,6 @@ int main(void)
     tcase_add_checked_fixture(tests, start_arenas, NULL);
     tcase_add_test(tests, a_part_is_the_first_arena_s_that_asks);
     tcase_add_loop_test(tests, each_unit_of_an_arena_has_bits, 0, 3);
-    tcase_add_test(tests, an_entry_is_for_eight_kib_below_the_same_high_bits);
+    tcase_add_test(tests, an_entry_is_for_a_kib_below_the_same_high_half);
     return run_cases("chunk_map", tests, (TCase *)NULL);
 }

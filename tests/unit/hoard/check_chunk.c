@@ -4,8 +4,8 @@
 
 #include "arena/arena.h"
 #include "heap/heap.h"
-#include "hoard/chunk_provider.h"
 #include "hoard.h"
+#include "hoard/chunk_provider.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void assert_marked(unsigned i, size_t size)
 
 static size_t random_size(uint64_t *random)
 {
-    static const size_t limits[] = {8 * KIB, 8 * KIB, 32 * KIB, 32 * KIB, 300 * KIB, 300 * KIB, MIB, 6 * MIB};
+    static const size_t limits[] = {2 * KIB, 8 * KIB, 32 * KIB, 32 * KIB, 300 * KIB, 300 * KIB, MIB, 6 * MIB};
     return 1 + random_next(random) % limits[random_below(random, 8)];
 }
 
@@ -56,7 +56,9 @@ static void allocate(unsigned i, uint64_t *random)
     ck_assert_ptr_nonnull(at);
     ck_assert_uint_eq((uintptr_t)at % CHUNK_MIN, 0);
     ck_assert_uint_ge(got, size);
-    ck_assert_uint_le(got, size <= 32 * KIB ? 2 * size + CHUNK_MIN : size + size / 4 + 64 * KIB);
+    ck_assert_uint_le(got, size <= KIB        ? KIB
+                           : size <= 32 * KIB ? 2 * size + 8 * KIB
+                                              : size + size / 4 + 64 * KIB);
     for (size_t b = 0; zeroed && b < got; b += 509) ck_assert_int_eq(at[b], 0);
     chunks[i].at = at;
     chunks[i].size = got;

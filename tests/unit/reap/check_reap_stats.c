@@ -81,7 +81,7 @@ START_TEST(the_report_is_a_tree)
     fflush(out);
     ck_assert_int_eq(strncmp(text, "connection ", 11), 0);
     ck_assert_ptr_nonnull(strstr(text, "\n  request "));
-    ck_assert_ptr_nonnull(strstr(text, ": 1 objects, 112 bytes, 1 chunks, 8192 held"));
+    ck_assert_ptr_nonnull(strstr(text, ": 1 objects, 112 bytes, 1 chunks, 1024 held"));
     ck_assert_ptr_nonnull(strstr(text, "\n    0x"));
     ck_assert_ptr_null(strstr(text, "limit"));
     reapSetLimit(&child, 5000);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
+#include <errno.h>
+#include <sys/resource.h>
+
 #include "region/reap_free.h"
 #include "support/reap_fixture.h"
 
@@ -35,6 +38,84 @@ START_TEST(freed_memory_is_used_again)
     ck_assert_uint_eq(stats().live_objects, N);
 }
 END_TEST
+
+/* --- small first chunks ---------------------------------------------------------------------- */
+
+enum { SMALL = 6 };
+
+static void *new_small(void *objects[SMALL])
+{
+    void *child;
+    (reapCreate)(&child, NULL); /* a root, so that its children are ordinary ones in each mode */
+    void *small;
+    (reapCreate)(&small, &child);
+    for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
+    return small;
+}
+
+/* A reap in a chunk of 1 KiB takes tables for its first gap, and gives them back at its end. */
+START_TEST(a_small_reap_has_tables_when_it_frees)
+{
+    void *objects[SMALL], *small = new_small(objects), *root = reapParent(&small);
+    size_t before = stats_now().live_bytes;
+    ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024);
+    for (int round = 0; round < 3; round++) {
+        reapFree(&small, objects[2]);
+        ck_assert_uint_eq(stats_of(small).chunk_bytes, 2048);
+        assert_valid(small);
+        if (!reap_instrumented) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
+        ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
+        reapFreeAll(&small);
+        for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
+    }
+    ck_assert_uint_eq(stats_now().live_bytes, before + 1024);
+    reapDestroy(&small);
+    for (int i = 0; i < 100; i++) {
+        (reapCreate)(&small, &root);
+        objects[0] = reapMalloc(&small, 50);
+        reapMalloc(&small, 50);
+        reapFree(&small, objects[0]);
+        reapDestroy(&small);
+    }
+    ck_assert_uint_le(stats_now().live_bytes, before + 8192); /* the next child begins with 8 KiB */
+    reapDestroy(&root);
+}
+END_TEST
+
+/* Without memory for tables its objects are freed all the same. */
+START_TEST(a_small_reap_frees_without_memory)
+{
+    void *objects[SMALL], *small = new_small(objects), *hogs = NULL, *hog;
+    struct rlimit none = {0, 0}, old;
+    getrlimit(RLIMIT_AS, &old);
+    none.rlim_max = old.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    for (; (hog = chunk_alloc(1024, NULL, NULL)); hogs = hog) *(void **)hog = hogs;
+    errno = 7;
+    for (int i = 0; i < SMALL - 1; i += 2) reapFree(&small, objects[i]);
+    int kept = errno;
+    const char *wrong;
+    bool is_valid = reap_is_valid(small, &wrong);
+    size_t live = stats_of(small).live_objects, held = stats_of(small).chunk_bytes;
+    for (; (hog = hogs); chunk_free(hog)) hogs = *(void **)hog;
+    setrlimit(RLIMIT_AS, &old);
+    ck_assert(is_valid);
+    ck_assert_int_eq(kept, 7);
+    ck_assert_uint_eq(live, SMALL / 2);
+    ck_assert_uint_eq(held, 1024);
+    for (int i = 1; i < SMALL; i += 2) ck_assert_int_eq(*(char *)objects[i], 'a' + i);
+    reapFree(&small, objects[1]);
+    assert_valid(small);
+    ck_assert_uint_eq(stats_of(small).chunk_bytes, 2048);
+    for (int i = 0; i < 100; i++) ck_assert_ptr_nonnull(memset(reapMalloc(&small, 40), 'x', 40));
+    assert_valid(small);
+    ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
+    void *root = reapParent(&small);
+    reapDestroy(&root);
+}
+END_TEST
+
+/* --- chunks ---------------------------------------------------------------------------------- */
 
 /* A long-lived reap shrinks: each chunk goes when nothing in it lives. */
 START_TEST(empty_chunks_go_back)
@@ -152,8 +233,8 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->end -= 16, r->end += 16);
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
-    BREAKS(r->own.room++, r->own.room--);
-    BREAKS(r->tables = &reap_no_tables, r->tables = reap_instrumented ? &reap_no_tables : &r->own);
+    BREAKS(r->own->room++, r->own->room--);
+    BREAKS(r->tables = &reap_no_tables, r->tables = reap_instrumented ? &reap_no_tables : r->own);
     BREAKS(block->next = NULL, block->next = objects[6]);
     BREAKS(bitmap_set(first->lives, gap), bitmap_clear(first->lives, gap));
     BREAKS(bitmap_set(first->lives, live + 1), bitmap_clear(first->lives, live + 1));
@@ -231,8 +312,8 @@ START_TEST(chunks_are_no_multiple_of_what_lives)
 {
     static const struct {
         unsigned slots, size, average, most;
-    } loads[] = {{2000, 5000, 185, 230}, {20000, 2000, 165, 180},
-                 {100, 300000, 140, 160}, {10000, 0, 210, 250}};
+    } loads[] = {
+        {2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}, {10000, 0, 210, 250}};
     bool in_parts = reap_mode == MODE_PARTS; /* see check_parts */
     unsigned average, most;
     needs(!is_slowed(), "a tool watches");
@@ -276,8 +357,8 @@ static unsigned changed(struct reap *r, const unsigned char *before, int chunks)
 static const struct {
     int live;
     bool is_kept; /* what is held: fuller reaps grow now and then */
-} small_reaps[] = {{100, true}, {150, false}, {200, true}, {300, true},
-                   {400, false}, {600, true}, {800, false}};
+} small_reaps[] = {{100, true},  {150, false}, {200, true}, {300, true},
+                   {400, false}, {600, true},  {800, false}};
 
 START_TEST(a_small_reap_seldom_joins)
 {
@@ -310,6 +391,8 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
     tcase_add_test(tests, freed_memory_is_used_again);
     tcase_add_test(tests, empty_chunks_go_back);
+    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_has_tables_when_it_frees);
+    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_frees_without_memory);
     tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 4);
     tcase_add_test(tests, chunks_beside_large_objects);
     tcase_add_test(tests, a_trimmed_reap_gives_chunks_back);
