@@ -73,9 +73,7 @@ static inline bool chunk_map_has(const void *pointer)
 bool chunk_map_claim_slow(const void *chunk);
 static inline bool chunk_map_claim(const void *chunk)
 {
-    uintptr_t number = (uintptr_t)chunk >> PAGEMAP_SHIFT;
-    const _Atomic(uintptr_t) *owner = &chunk_map_owners[number & (CHUNK_MAP_ARENAS - 1)];
-    return LIKELY(atomic_load_explicit(owner, memory_order_acquire) == number) || chunk_map_claim_slow(chunk);
+    return chunk_map_has(chunk) || chunk_map_claim_slow(chunk);
 }
 
 /* Before an arena without chunks is unmapped: gives its part of the map back. */

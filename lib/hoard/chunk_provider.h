@@ -30,9 +30,9 @@ enum {
 void chunk_start(void);
 
 /* Allocates a chunk of at least size bytes (rounded up to 1, 8, 16 or 32 KiB, or to a multiple of 64 KiB),
- * aligned to CHUNK_MIN, and a multiple of 8 KiB to 8 KiB, contents undefined. Sets *got to the chunk's bytes,
- * and *zeroed to whether all of it is known to be zero. Either out pointer may be NULL. NULL without memory
- * (errno ENOMEM). */
+ * aligned to CHUNK_MIN, and greater ones to 8 KiB. Its contents are undefined. Sets *got to the chunk's
+ * bytes, and *zeroed to whether all of it is known to be zero. Either out pointer may be NULL. NULL without
+ * memory (errno ENOMEM). */
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed);
 
 /* Gives a chunk back. errno is kept. The second call is for a span whose arena is known (misuse.h). */

@@ -303,6 +303,7 @@ static void move_name(struct reap *reap, void *to, size_t size)
 static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
     reap_free_leave_hole(reap);
+    reap_chunk_forget(chunk);
     reap_chunk_start(reap, chunk);
     reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap_choose_mode(reap);

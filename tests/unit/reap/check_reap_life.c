@@ -487,6 +487,27 @@ START_TEST(children_learn_from_each_other)
 }
 END_TEST
 
+/* A name that a small first chunk has no room for lies in another chunk, in which the next round begins. */
+START_TEST(a_long_name_outlives_clears_of_a_small_reap)
+{
+    char name[400];
+    void *child, *objects[3];
+    reapCreate(&child, &reap);
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = 0;
+    ck_assert_int_eq(reapSetName(&child, name), 0);
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 3; i++) objects[i] = memset(reapMalloc(&child, 64), 'o', 64);
+        for (int i = 0; i < round; i++) reapFree(&child, objects[i]);
+        assert_valid(child);
+        reapFreeAll(&child);
+        assert_valid(child);
+        ck_assert_str_eq(reapName(&child), name);
+    }
+    reapDestroy(&child);
+}
+END_TEST
+
 /* The children of a request begin with what those of the last request came to need. */
 START_TEST(children_learn_from_their_parents_siblings)
 {
@@ -715,6 +736,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, trim_at_any_moment);
     tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
     tcase_add_test(tests, children_learn_from_each_other);
+    tcase_add_test(tests, a_long_name_outlives_clears_of_a_small_reap);
     tcase_add_test(tests, children_learn_from_their_parents_siblings);
     tcase_add_test(tests, children_that_live_together_learn_one_step);
     tcase_add_test(tests, a_few_great_children_do_not_change_the_size_of_all);
