@@ -76,10 +76,10 @@ struct hoard_stats {
     size_t live_bytes;         /* in blocks handed out, each at its usable size; chunks of reaps too */
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
     size_t peak_held_bytes;    /* the greatest held_bytes so far */
-    size_t large_bytes;        /* live bytes of blocks above 32 KiB */
+    size_t large_bytes;        /* live bytes of blocks above 128 KiB, and some above 32 */
     size_t heaps;              /* heaps in use, the global heap apart */
-    size_t superblocks;        /* on those heaps */
-    size_t global_superblocks; /* on the global heap */
+    size_t superblocks;        /* on those heaps, in units of 64 KiB */
+    size_t global_superblocks; /* on the global heap, in these units */
     uint64_t slow_mallocs;     /* allocations for which the active superblock had no block */
     uint64_t slow_frees;       /* frees that left the fast path, remote ones included */
     uint64_t remote_frees;     /* frees of another heap's blocks */
@@ -99,8 +99,8 @@ size_t hoard_returned_bytes(void);
 /* A size class of blocks, as hoard_walk_classes shows it. */
 struct hoard_class {
     size_t size;        /* bytes of a block */
-    size_t superblocks; /* of the class, on all heaps: 64 KiB each */
-    size_t empty;       /* superblocks without a live block */
+    size_t superblocks; /* of the class, on all heaps, in units of 64 KiB */
+    size_t empty;       /* of superblocks without a live block, in these units */
     size_t blocks;      /* for which the superblocks have room */
     size_t used;        /* live blocks */
     int has_chunks;     /* 1: the blocks are chunks of reaps; 0: memory of malloc and its kin */

@@ -2,9 +2,10 @@
 /* arena.h: the addresses of superblocks, spans and mappings.
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie apart, in
- * metadata. A superblock takes one slot. A span is a run of slots for one object, and may go on in the arenas
- * behind: it has up to 32 MiB. An object beyond that, or one that has grown above 4 MiB where no slots with
- * memory are free, has a mapping of its own, and a struct arena for it that uses only its first slot.
+ * metadata. A superblock takes one to sixteen slots. A span is a run of slots for one object, and may go on
+ * in the arenas behind: it has up to 32 MiB. An object beyond that, or one that has grown above 4 MiB where
+ * no slots with memory are free, has a mapping of its own, and a struct arena for it that uses only its first
+ * slot.
  *
  *     address space   ....|   arena   |   arena   |....|  mapping of 36 MiB        |....
  *                         | superblock, ... span ...|  |                           |
@@ -35,7 +36,8 @@
 enum {
     ARENA = 1 << PAGEMAP_SHIFT, /* bytes */
     ARENA_SLOTS = ARENA / SUPERBLOCK,
-    ARENA_SPAN_MAX = 8 * ARENA, /* bytes of the largest span */
+    ARENA_SPAN_MAX = 8 * ARENA,                 /* bytes of the largest span */
+    ARENA_STUBS = SUPERBLOCK / CLASS_WIDE_SIZE, /* for a slot: a wide superblock has no more blocks */
 };
 
 _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
@@ -54,7 +56,9 @@ struct arena {
     size_t mapping;      /* bytes, for a large object; 0: an arena of slots */
     struct arena_group *group;
     struct arena *next; /* the list of all structs, which only grows */
-    _Alignas(64) struct superblock slots[ARENA_SLOTS]; /* last: a small process touches few of them */
+    /* last: a small process touches few of them */
+    _Alignas(64) struct superblock slots[ARENA_SLOTS];
+    struct stub stubs[ARENA_SLOTS * ARENA_STUBS];
 };
 
 /* Guesses at descriptors, for the fast path of free. The guess for a pointer is its slot in the arena where a
@@ -89,27 +93,29 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
     return &arena->slots[((uintptr_t)pointer >> SUPERBLOCK_SHIFT) & (ARENA_SLOTS - 1)];
 }
 
-/* What slots are taken for. Sparse: much of it may never be touched. */
-enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_GROWS };
+/* What slots are taken for: a superblock; a superblock of which much may never be touched; a large object,
+ * and one that grows. */
+enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_SPAN, ARENA_GROWS };
 
-/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots (1 to 64).
- * They may go on in the arenas behind. Returns the first slot's descriptor with its kind and origin set; the
- * further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory, errno ENOMEM. */
+/* For a large object: takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of
+ * `alignment` slots (1 to 64). They may go on in the arenas behind. Returns the first slot's descriptor with
+ * its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory,
+ * errno ENOMEM. */
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
 
 /* The same for an object that grows: where free slots follow, if possible. */
 struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean);
 
-/* Takes a slot for a superblock. sparse: much of it may never be touched. */
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean);
+/* Takes n slots of one arena for a superblock. sparse: much of it may never be touched. */
+struct superblock *arena_take_slots(unsigned n, enum superblock_kind kind, bool sparse, bool *clean);
 
 /* Touches a slot that reads as zero. If that brings a huge page, and slowly, the arena gets no more huge
  * pages, nor do the next arenas (huge_pages.h). */
 void arena_touch(struct superblock *sb);
 
-/* Gives the memory of a superblock's slot back to the OS, until it is touched: for a superblock of which
+/* Gives the memory of a superblock's n slots back to the OS, until it is touched: for a superblock of which
  * little may be used. Does nothing where there may be huge pages. */
-void arena_refresh(struct superblock *sb);
+void arena_refresh(struct superblock *sb, unsigned n);
 
 /* Gives back n slots. Makes no system call. */
 void arena_give(struct superblock *first, unsigned n);
@@ -138,7 +144,42 @@ static inline struct superblock *arena_head(struct arena *arena, const void *poi
 }
 
 /* Returns the address of a slot's memory. */
-static inline char *slot_start(const struct superblock *slot) { return slot->origin + BLOCK_BIAS; }
+static inline char *slot_start(const struct superblock *slot)
+{
+    char *first = slot->origin + BLOCK_BIAS;
+    return UNLIKELY(slot->kind == SLOT_WIDE) ? ((struct stub *)(void *)first)->block : first;
+}
+
+/* Returns the wide superblock that a pointer may lie in, or NULL. Stale pointers come here too. */
+static inline struct superblock *arena_wide(struct arena *arena, const void *pointer)
+{
+    unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
+    uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) << (ARENA_SLOTS - 1 - i);
+    if (heads == 0) return NULL;
+    struct superblock *sb = &arena->slots[i - (unsigned)__builtin_clzll(heads)];
+    return sb->kind == SLOT_WIDE ? sb : NULL;
+}
+
+/* Returns the stub of the block of a wide superblock that starts at a pointer, or NULL. For a stale pointer
+ * the class may be another one by now. */
+static inline void *arena_stub_of(struct arena *arena, const struct superblock *sb, const void *pointer)
+{
+    unsigned wide = *(const volatile uint8_t *)&sb->class - (unsigned)CLASS_WIDE;
+    size_t i = (size_t)(sb - arena->slots), offset = ((uintptr_t)pointer & (ARENA - 1)) - i * SUPERBLOCK;
+    if (wide >= CLASS_CHUNK - CLASS_WIDE || offset % LINE != 0) return NULL;
+    uint32_t inverse = sizeclass_wide_inverse[wide];
+    uint64_t index = (uint64_t)(offset / LINE) * inverse;
+    if ((uint32_t)index >= inverse || index >> 32 >= sizeclasses[CLASS_WIDE + wide].capacity) return NULL;
+    return &arena->stubs[i * ARENA_STUBS + (index >> 32)];
+}
+
+/* Returns what stands for the program's block that starts at a pointer: the stub of a wide block, of any
+ * other the block itself; NULL if none starts there. The superblock is arena_head's. */
+static inline void *arena_stub(struct arena *arena, const struct superblock *sb, const void *pointer)
+{
+    if (sb->kind == SLOT_WIDE) return arena_stub_of(arena, sb, pointer);
+    return superblock_starts_at(sb, pointer) ? (void *)(uintptr_t)pointer : NULL;
+}
 
 /* Maps size bytes at a multiple of alignment, for one object. *clean: all of it reads as zero. NULL and
  * ENOMEM. */

@@ -7,7 +7,7 @@
  * how many bytes they lack; reclaim.c makes room and tries again.
  *
  *     held = used slots + dirty slots + mappings, in bytes
- *     unused = dirty slots; and kept spans, which are used slots (kept_spans.h)
+ *     unused = dirty slots
  *
  * A group of 64 arenas says in a few words which arenas are worth a look:
  *

@@ -61,15 +61,21 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
+/* Returns true for a large object of which only parts may be touched. */
+static bool is_maybe_sparse(unsigned n, enum arena_use use)
+{
+    return n >= ARENA_MAYBE_SPARSE && use >= ARENA_SPAN;
+}
+
 /* Returns true if a clean slot of the arena suits an object of n slots. Sparse superblocks leave pages
  * untouched, which huge pages would fill: they take no clean slot of an arena that may have huge pages.
  * Objects that could have huge pages take none of an arena that was made for sparse superblocks. Dirty slots
  * have their memory already, and suit both, but not large objects, of which only parts may be touched. An
  * arena made for an object beyond 4 MiB (huge and sparse) is for large objects. */
-static bool suits(const struct arena *arena, unsigned n, bool sparse)
+static bool suits(const struct arena *arena, unsigned n, enum arena_use use)
 {
-    if (n >= ARENA_MAYBE_SPARSE) return !arena->huge || arena->sparse;
-    return sparse ? !arena->huge : !arena->sparse;
+    if (is_maybe_sparse(n, use)) return !arena->huge || arena->sparse;
+    return use == ARENA_SPARSE ? !arena->huge : !arena->sparse;
 }
 
 /* Returns the free slots, or only the dirty ones. */
@@ -120,26 +126,26 @@ struct run {
     int first;
 };
 
-static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment, bool sparse)
+static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment, enum arena_use use)
 {
     struct run run = {NULL, -1};
     while (run.first < 0 && (run.arena = arena_next_with(word, run.arena)) != NULL)
-        if (suits(run.arena, n, sparse) || word == ARENA_DIRTY)
+        if (suits(run.arena, n, use) || word == ARENA_DIRTY)
             run.first = claim_run(run.arena, n, alignment, word);
     return run;
 }
 
 /* Claims dirty slots first, which the OS need not fill again, and those used last before others. */
-static struct run claim_few(unsigned n, unsigned alignment, bool sparse)
+static struct run claim_few(unsigned n, unsigned alignment, enum arena_use use)
 {
-    ASSERT(n < ARENA_MAYBE_SPARSE);
+    ASSERT(!is_maybe_sparse(n, use));
     struct run run = {NULL, -1};
     if (atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) >= n) {
         run.arena = atomic_load_explicit(&arenas.latest, memory_order_relaxed);
         if (run.arena != NULL) run.first = claim_run(run.arena, n, alignment, ARENA_DIRTY);
-        if (run.first < 0) run = claim_in(ARENA_DIRTY, n, alignment, sparse);
+        if (run.first < 0) run = claim_in(ARENA_DIRTY, n, alignment, use);
     }
-    return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, sparse);
+    return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, use);
 }
 
 /* --- the best place for a large object ----------------------------------------------------------- */
@@ -161,7 +167,7 @@ struct place {
 
 static bool is_for_large(const struct arena *arena)
 {
-    return arena != NULL && arena_mapping(arena) == 0 && suits(arena, ARENA_MAYBE_SPARSE, false);
+    return arena != NULL && arena_mapping(arena) == 0 && suits(arena, ARENA_MAYBE_SPARSE, ARENA_SPAN);
 }
 
 static unsigned free_at_start(const struct arena *arena)
@@ -307,8 +313,8 @@ static struct run claim_many(unsigned n, unsigned alignment, bool grows)
 
 static struct run claim(unsigned n, unsigned alignment, enum arena_use use)
 {
-    if (n < ARENA_MAYBE_SPARSE) return claim_few(n, alignment, use == ARENA_SPARSE);
-    return claim_many(n, alignment, use == ARENA_GROWS);
+    if (is_maybe_sparse(n, use)) return claim_many(n, alignment, use == ARENA_GROWS);
+    return claim_few(n, alignment, use);
 }
 
 /* --- taking and giving ------------------------------------------------------------------------ */
@@ -359,9 +365,9 @@ static size_t clean_bytes(struct piece piece)
     return clean * (size_t)SUPERBLOCK;
 }
 
-/* Puts claimed pieces of an object of n slots into use, if there is room for the memory that they lack;
- * otherwise makes them free. */
-static bool use_pieces(struct piece piece, unsigned n, bool *clean, struct arena_room *room)
+/* Puts claimed pieces into use, if there is room for the memory that they lack; otherwise makes them free.
+ * Without huge pages, if `small`. */
+static bool use_pieces(struct piece piece, bool small, bool *clean, struct arena_room *room)
 {
     if (!arena_has_room(clean_bytes(piece), room)) {
         unclaim(piece, 0);
@@ -369,7 +375,7 @@ static bool use_pieces(struct piece piece, unsigned n, bool *clean, struct arena
     }
     *clean = true;
     for (; piece.left != 0; next_piece(&piece)) {
-        if (n >= ARENA_MAYBE_SPARSE && n <= ARENA_SLOTS) arena_no_huge_pages(piece.arena);
+        if (small) arena_no_huge_pages(piece.arena);
         *clean &= begin_use(piece.arena, mask_of(&piece));
     }
     return true;
@@ -426,14 +432,15 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
 }
 
 /* Makes `count` arenas; if the OS refuses so many, as few as n slots need. */
-static struct run create(size_t count, unsigned n, bool sparse)
+static struct run create(size_t count, unsigned n, enum arena_use use)
 {
     size_t least = least_for(n);
     ASSERT(n >= 1 && count >= least);
     char *base = arena_map(count * ARENA, ARENA);
     if (base == NULL && count > least) base = arena_map((count = least) * ARENA, ARENA);
     if (base == NULL) return (struct run){NULL, -1};
-    struct arena_nature nature = arena_nature_for(n, sparse, (unsigned)count);
+    unsigned large = use >= ARENA_SPAN ? n : 1;
+    struct arena_nature nature = arena_nature_for(large, use == ARENA_SPARSE, (unsigned)count);
     arena_advise(base, count * ARENA, nature);
     return create_all(base, count, n, nature);
 }
@@ -448,11 +455,11 @@ static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use
         if (!arena_has_room((size_t)n * SUPERBLOCK, room)) return run;
         if (!atomic_exchange(&arenas.creating, true)) {
             run = claim(n, alignment, use);
-            if (run.first < 0) run = create(together(n), n, use == ARENA_SPARSE);
+            if (run.first < 0) run = create(together(n), n, use);
             atomic_store(&arenas.creating, false);
             return run;
         }
-        if (looks == LOOKS) return create(least_for(n), n, use == ARENA_SPARSE);
+        if (looks == LOOKS) return create(least_for(n), n, use);
         sched_yield();
         run = claim(n, alignment, use);
     }
@@ -466,7 +473,8 @@ struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superbloc
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     ASSERT(first % alignment == 0 && run.arena->slots[first].kind == SLOT_FREE);
-    if (!use_pieces(first_piece(run.arena, first, n), n, clean, room)) return NULL;
+    bool small = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
+    if (!use_pieces(first_piece(run.arena, first, n), small, clean, room)) return NULL;
     atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
     return arena_slot_set(run.arena, first, n, kind);
 }
@@ -476,7 +484,12 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
     ASSERT(n >= 1 && i < ARENA_SLOTS && arena->base != NULL && kind != SLOT_FREE);
     ASSERT(atomic_load(&arena->used) >> i & 1);
     struct superblock *slot = &arena->slots[i];
-    slot->origin = arena->base + (size_t)i * SUPERBLOCK - BLOCK_BIAS;
+    char *start = arena->base + (size_t)i * SUPERBLOCK;
+    if (kind == SLOT_WIDE) {
+        arena->stubs[i * ARENA_STUBS].block = start;
+        start = (char *)&arena->stubs[i * ARENA_STUBS];
+    }
+    slot->origin = start - BLOCK_BIAS;
     slot->kind = (uint8_t)kind;
     slot->word = n;
     return slot;
@@ -536,7 +549,8 @@ bool arena_try_resize(struct superblock *first, unsigned n, int more, struct are
     if (more > 0) {
         struct piece behind = pieces_at(arena, end, (unsigned)more);
         if (!claim_slots(behind.base, behind.first, behind.left)) return false;
-        if (!use_pieces(pieces_at(arena, end, (unsigned)more), after, &clean, room)) return false;
+        bool small = is_maybe_sparse(after, ARENA_SPAN) && after <= ARENA_SLOTS;
+        if (!use_pieces(pieces_at(arena, end, (unsigned)more), small, &clean, room)) return false;
     }
     __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);
     if (more < 0) end_use(pieces_at(arena, end - (unsigned)-more, (unsigned)-more));

@@ -280,8 +280,8 @@ static bool is_number(unsigned sharing_notes)
 bool false_sharing_holds(const struct superblock *sb, const void *block)
 {
     unsigned number = sb->role.sharing_notes;
-    unsigned i = index_of(sb, (unsigned)block_number(sb, block));
-    return is_number(number) && has(&notes_at(number)->waiting, i);
+    return is_number(number) &&
+           has(&notes_at(number)->waiting, index_of(sb, (unsigned)block_number(sb, block)));
 }
 
 void false_sharing_end(struct superblock *sb, unsigned number)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/large.h"
 
-#include "arena/kept_spans.h"
 #include "base/probe.h"
 #include "os/pages.h"
 
@@ -32,11 +31,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         object = alloc_mapping(size, alignment, kind, &clean);
     } else {
         unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1, n = slots_for(size);
-        struct superblock *first = step == 1 ? kept_spans_take(n, kind) : NULL;
-        if (first != NULL)
-            clean = false;
-        else if ((first = arena_take(n, step, kind, &clean)) != NULL)
-            kept_spans_own(first);
+        struct superblock *first = arena_take(n, step, kind, &clean);
         object = first != NULL ? slot_start(first) : NULL;
     }
     ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
@@ -65,7 +60,7 @@ void large_free(struct arena *arena, void *object)
         arena_unmap_large(arena);
     } else {
         struct superblock *first = arena_slot(arena, object);
-        if (!kept_spans_put(first)) arena_give(first, arena_span(first));
+        arena_give(first, arena_span(first));
     }
     arena_purge_after_free();
 }
@@ -82,7 +77,7 @@ bool large_resize(struct arena *arena, void *object, size_t size)
         return size > ARENA && size <= SIZE_LIMIT - ARENA &&
                (align_up(size, PAGE) == arena->mapping || arena_remap_large(arena, size, false));
     }
-    if (size > ARENA_SPAN_MAX || size <= CLASS_SIZE_MAX) return false;
+    if (size > ARENA_SPAN_MAX || size <= LARGE_LEAST) return false;
     struct superblock *first = arena_slot(arena, object);
     unsigned n = arena_span(first), want = slots_for(size);
     if (want == n) return true;
@@ -100,9 +95,7 @@ static void *place_to_grow(size_t size, enum superblock_kind kind)
     if (size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size)))
         return alloc_mapping(size, 1, kind, &clean);
     struct superblock *first = arena_take_growing(slots_for(size), kind, &clean);
-    if (first == NULL) return NULL;
-    kept_spans_own(first);
-    return slot_start(first);
+    return first != NULL ? slot_start(first) : NULL;
 }
 
 static void *grow_elsewhere(struct arena *arena, void *object, size_t size)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* large.h: objects with pages of their own.
  *
- * Objects above half a superblock are spans of slots; those above 32 MiB, and some that have grown above 4,
- * are mappings of their own. Chunks of reaps beyond 32 KiB are spans too, marked as such.
+ * Objects above 128 KiB are spans of slots; those above 32 MiB, and some that have grown above 4, are
+ * mappings of their own. Chunks of reaps beyond 32 KiB are spans too, marked as such; and so are objects
+ * above 32 KiB that have grown, since a span may grow again without a copy, and those that must read as zero,
+ * as clean slots do.
  *
  * Threads: any. No lock, only the arenas' gate.
  */
@@ -10,6 +12,8 @@
 #define LARGE_H
 
 #include "arena/arena.h"
+
+enum { LARGE_LEAST = SUPERBLOCK / 2 /* bytes; no span is for less */ };
 
 /* Allocates an object of size bytes at a multiple of alignment. *zeroed (may be NULL): it reads as zero. NULL
  * and ENOMEM. */

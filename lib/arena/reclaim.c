@@ -2,7 +2,6 @@
 #include "arena/arena_internal.h"
 
 #include "arena/huge_pages.h"
-#include "arena/kept_spans.h"
 #include "base/options.h"
 #include "base/probe.h"
 #include "os/cgroup.h"
@@ -68,12 +67,12 @@ static size_t purge_slots(struct arena *arena, size_t most)
     return slots * SUPERBLOCK;
 }
 
-/* The slot is the caller's, and `huge` never becomes true again. */
-void arena_refresh(struct superblock *sb)
+/* The slots are the caller's, and `huge` never becomes true again. */
+void arena_refresh(struct superblock *sb, unsigned n)
 {
     const struct arena *arena = pagemap_find(slot_start(sb));
     ASSERT(arena != NULL && arena->mapping == 0 && sb->kind != SLOT_FREE);
-    if (!arena->huge) pages_purge(slot_start(sb), SUPERBLOCK);
+    if (!arena->huge) pages_purge(slot_start(sb), n * (size_t)SUPERBLOCK);
 }
 
 /* Returns true if the arena has a free slot. It has none if the caller has claimed all of it; for
@@ -134,19 +133,15 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
-/* Kept spans have no age. To make one free makes its arena's slots young. So a purge by age does it last, and
- * the next purge gives these spans back. */
 static size_t purge_older(uint64_t now, uint64_t min_age, bool unmaps_all)
 {
     size_t bytes = 0;
-    if (min_age == 0) kept_spans_give_all();
     for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
         if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
             bytes += unmap_unused(arena, unmaps_all);
     }
-    if (min_age != 0) kept_spans_give_all();
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
@@ -213,7 +208,7 @@ static bool is_burst(void)
 /* 1: a thread sleeps until there is unused memory */
 static _Atomic uint32_t arena_watched;
 
-static bool has_unused(void) { return arena_unused() != 0 || kept_spans_bytes() != 0; }
+static bool has_unused(void) { return arena_unused() != 0; }
 
 static void tell_of_unused(void)
 {
@@ -262,8 +257,7 @@ static void know_limit(size_t bytes)
 
 struct arena_held arena_held(void)
 {
-    size_t unused = arena_unused() + kept_spans_bytes();
-    return (struct arena_held){arenas.held, arenas.peak, unused, arenas.returned};
+    return (struct arena_held){arenas.held, arenas.peak, arena_unused(), arenas.returned};
 }
 
 void arena_limit(size_t bytes) { know_limit(bytes); }
@@ -296,7 +290,6 @@ static void stay_below_peak(size_t more)
     if (more < ARENA_SPARE_PEAK || held + more <= peak) return;
     size_t over = held + more - peak, gone = 0, bytes;
     struct arena *arena;
-    kept_spans_give_all();
     while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
         if ((bytes = purge_slots(arena, over - gone)) == 0) break;
         gone += bytes;
@@ -336,8 +329,6 @@ static struct superblock *take(unsigned n, unsigned alignment, enum superblock_k
 {
     struct arena_room room = {0, 0};
     struct superblock *first;
-    bool is_short = atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) < n;
-    if (is_short || n > KEPT_SLOTS) kept_spans_give_own();
     do first = arena_try_take(n, alignment, kind, use, clean, &room);
     while (UNLIKELY(first == NULL) && is_made(&room));
     return first;
@@ -345,12 +336,12 @@ static struct superblock *take(unsigned n, unsigned alignment, enum superblock_k
 
 struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
 {
-    return take(n, alignment, kind, ARENA_PLAIN, clean);
+    return take(n, alignment, kind, ARENA_SPAN, clean);
 }
 
-struct superblock *arena_take_slot(enum superblock_kind kind, bool sparse, bool *clean)
+struct superblock *arena_take_slots(unsigned n, enum superblock_kind kind, bool sparse, bool *clean)
 {
-    return take(1, 1, kind, sparse ? ARENA_SPARSE : ARENA_PLAIN, clean);
+    return take(n, 1, kind, sparse ? ARENA_SPARSE : ARENA_PLAIN, clean);
 }
 
 struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean)

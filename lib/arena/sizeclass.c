@@ -4,88 +4,101 @@
 #include <string.h>
 
 struct sizeclass sizeclasses[CLASSES];
-uint8_t sizeclass_by_units[CLASS_SIZE_MAX / BLOCK_UNIT + 1];
+uint32_t sizeclass_wide_inverse[CLASS_CHUNK - CLASS_WIDE];
+uint8_t sizeclass_by_units[CLASS_WIDE_SIZE / BLOCK_UNIT + 1];
+uint8_t sizeclass_by_lines[CLASS_SIZE_MAX / LINE + 1];
 size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_second_max;
 uint8_t sizeclass_second[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
-static uint16_t sizes[CLASSES]; /* bytes; 0: there is no such class */
-
-_Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
-
-/* Returns the size of which a superblock holds this number of blocks, in whole cache lines, so that blocks
- * share none (false_sharing.h). But for 15 blocks it is 4368 bytes: SQLite's pages have that size, and of
- * the next class a superblock holds 14. */
-static unsigned fitting(unsigned blocks)
-{
-    ASSERT(blocks >= 1);
-    return SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u);
-}
-
-/* There is one more class between the sizes of six and five blocks to a superblock. Programs have buffers
- * there (gawk's of 11200 bytes). Its blocks leave an eighth of the superblock, at its end, untouched. */
-enum { ONE_MORE = 5 };
-
-enum { STEPS = 8 /* classes to a doubling */ };
+enum { STEPS = 8 /* classes to a doubling */, SMALL_STEPS = 28 /* classes up to 1 KiB */ };
 
 /* From 1 to 2 KiB. The first one is 1 KiB and a header of up to 16 bytes (SQLite's texts grow to 1032 bytes).
  * The others are at most an eighth apart, in whole cache lines. */
-static const uint16_t above_1_kib[STEPS] = {1040, 1152, 1280, 1408, 1536, 1728, 1920, 2048};
+static const uint16_t above_1_kib[] = {1040, 1152, 1280, 1408, 1536, 1728, 1920, 2048};
 
-/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. Above 2 KiB: the
- * sizes of which a superblock holds a number of blocks, but not sizes nearer to each other than an eighth. */
-static unsigned fill_sizes(void)
+/* Above 2 KiB: the slots of a superblock, and its blocks. 15 blocks to a slot are SQLite's pages, and 23 to
+ * four slots gawk's buffers. */
+static const struct {
+    uint8_t slots, blocks;
+} above_2_kib[] = {{1, 28},  {1, 24},  {1, 21},  {1, 18},  {1, 16},  {1, 15},  {4, 52},  {4, 44},
+                   {4, 38},  {4, 32},  {8, 54},  {8, 46},  {8, 38},  {8, 32},  {16, 54}, {16, 46},
+                   {16, 38}, {16, 32}, {16, 26}, {16, 20}, {16, 16}, {16, 12}, {16, 8}};
+
+enum {
+    ABOVE_1_KIB = sizeof above_1_kib / sizeof above_1_kib[0],
+    ABOVE_2_KIB = sizeof above_2_kib / sizeof above_2_kib[0],
+};
+
+_Static_assert(SMALL_STEPS + ABOVE_1_KIB + ABOVE_2_KIB + 1 == CLASS_CHUNK, "no class is left");
+_Static_assert(SUPERBLOCK - BLOCK_UNIT + 8 < 1 << 16, "numbers of blocks fit the word's 16 bits");
+
+static void set_class(unsigned c, uint32_t size, unsigned slots)
 {
-    unsigned c = 0, size = 0, doubling = BLOCK_UNIT;
-    while (size < KIB) {
+    uint32_t capacity = slots * SUPERBLOCK / size, step = sizeclass_is_wide(c) ? BLOCK_UNIT : size;
+    ASSERT(size % BLOCK_UNIT == 0 && size <= CLASS_SIZE_MAX && capacity >= 2);
+    ASSERT(slots <= SUPERBLOCK_SLOTS && (slots == 1) == (step == size));
+    sizeclasses[c] = (struct sizeclass){
+        .size = size,
+        .slots = (uint16_t)slots,
+        .capacity = (uint16_t)capacity,
+        .carve_step = ((uint64_t)step << 32) - (1u << 16),
+        .carve_run = size < CARVE_RUN ? (CARVE_RUN / size - 1) * size : 0,
+        .carve_limit = (capacity - 1) * step + 8,
+        .inverse = UINT32_MAX / step + 1,
+        .capacity_inverse = UINT32_MAX / capacity + 1,
+    };
+    if (slots == 1) return;
+    ASSERT(size % LINE == 0);
+    sizeclass_wide_inverse[c - CLASS_WIDE] = UINT32_MAX / (size / LINE) + 1;
+}
+
+/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. */
+static unsigned set_small(void)
+{
+    unsigned c = 0;
+    for (uint32_t size = 0, doubling = BLOCK_UNIT; size < KIB;) {
         if (size >= 2 * doubling) doubling *= 2;
-        unsigned least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
+        uint32_t least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
         size += doubling / STEPS > least ? doubling / STEPS : least;
-        sizes[++c] = (uint16_t)size;
+        set_class(++c, size, 1);
     }
-    for (unsigned i = 0; i < STEPS; i++) sizes[++c] = above_1_kib[i];
-    size = sizes[c];
-    for (unsigned blocks = SUPERBLOCK / size - 1; blocks >= 2; blocks--) {
-        if (blocks > 2 && fitting(blocks - 1) * STEPS <= size * (STEPS + 1)) continue;
-        if (blocks == ONE_MORE)
-            sizes[++c] = (uint16_t)((SUPERBLOCK - SUPERBLOCK / 8) / blocks & ~(LINE - 1u));
-        size = fitting(blocks);
-        sizes[++c] = (uint16_t)size;
-    }
-    ASSERT(c < CLASSES && sizes[c] == CLASS_SIZE_MAX);
+    ASSERT(c == SMALL_STEPS);
     return c;
 }
 
-static void set_class(unsigned c)
+/* Whole cache lines, so that blocks share none (false_sharing.h); but SQLite's pages have 4368 bytes. */
+static unsigned set_large(unsigned c)
 {
-    if (sizes[c] == 0) return;
-    uint32_t size = sizes[c], capacity = SUPERBLOCK / size;
-    ASSERT(size % BLOCK_UNIT == 0 && size <= CLASS_SIZE_MAX && capacity >= 2);
-    sizeclasses[c] = (struct sizeclass){
-        .size = size,
-        .capacity = capacity,
-        .carve_step = ((uint64_t)size << 32) - (1u << 16),
-        .carve_run = size < CARVE_RUN ? (CARVE_RUN / size - 1) * size : 0,
-        .carve_limit = (capacity - 1) * size + 8,
-        .inverse = UINT32_MAX / size + 1,
-        .capacity_inverse = UINT32_MAX / capacity + 1,
-    };
+    for (unsigned i = 0; i < ABOVE_2_KIB; i++) {
+        unsigned blocks = above_2_kib[i].blocks, unit = blocks == 15 ? BLOCK_UNIT : LINE;
+        set_class(++c, above_2_kib[i].slots * SUPERBLOCK / blocks & ~(unit - 1u), above_2_kib[i].slots);
+    }
+    return c;
+}
+
+/* Notes the least class for each number of units up to `most` bytes. */
+static void fill(uint8_t *classes, unsigned most, unsigned unit)
+{
+    for (unsigned i = 0, c = 1; i <= most / unit; i++) {
+        while (i * unit > sizeclasses[c].size) c++;
+        ASSERT(c < CLASS_CHUNK && i * unit <= sizeclasses[c].size);
+        classes[i] = (uint8_t)c;
+    }
 }
 
 void sizeclass_init(void)
 {
-    unsigned last = fill_sizes();
-    assert(last < CLASS_CHUNK);
-    for (unsigned c = last + 1; c < CLASS_CHUNK; c++) sizes[c] = 0;
-    sizes[CLASS_CHUNK] = KIB;
-    for (unsigned i = 1; i < CLASSES - CLASS_CHUNK; i++) sizes[CLASS_CHUNK + i] = (uint16_t)(4 * KIB << i);
-    for (unsigned c = 1; c < CLASSES; c++) set_class(c);
-    for (unsigned i = 0, c = 1; i <= CLASS_SIZE_MAX / BLOCK_UNIT; i++) {
-        while (i * BLOCK_UNIT > sizes[c]) c++;
-        ASSERT(c < CLASS_CHUNK && i * BLOCK_UNIT <= sizes[c]);
-        sizeclass_by_units[i] = (uint8_t)c;
-    }
+    unsigned last = set_small();
+    for (unsigned i = 0; i < ABOVE_1_KIB; i++) set_class(++last, above_1_kib[i], 1);
+    last = set_large(last);
+    ASSERT(last == CLASS_CHUNK - 1 && sizeclasses[last].size == CLASS_SIZE_MAX);
+    ASSERT(sizeclasses[CLASS_WIDE - 1].size == CLASS_WIDE_SIZE);
+    set_class(CLASS_CHUNK, KIB, 1);
+    for (unsigned i = 1; i < CLASSES - CLASS_CHUNK; i++) set_class(CLASS_CHUNK + i, 4 * KIB << i, 1);
+    fill(sizeclass_by_units, CLASS_WIDE_SIZE, BLOCK_UNIT);
+    fill(sizeclass_by_lines, CLASS_SIZE_MAX, LINE);
 }
 
 void sizeclass_close_fast(void)
@@ -105,8 +118,8 @@ void sizeclass_open_fast(void)
 unsigned sizeclass_aligned(size_t alignment, size_t size)
 {
     ASSERT(is_power_of_two(alignment));
-    if (size > CLASS_SIZE_MAX || alignment > CLASS_SIZE_MAX) return 0;
+    if (size > CLASS_SIZE_MAX || alignment > SUPERBLOCK) return 0;
     for (unsigned c = sizeclass_of(size); c < CLASS_CHUNK; c++)
-        if (sizes[c] != 0 && sizes[c] % alignment == 0) return c;
+        if (sizeclasses[c].size % alignment == 0) return c;
     return 0;
 }

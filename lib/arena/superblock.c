@@ -26,12 +26,22 @@ void superblock_init(void)
     ASSERT((superblock_cookie & 0xffff) == 0 && superblock_cookie >> 60 >= 8);
 }
 
+/* They look free. So a free of a block that was never handed out is found. */
+static void write_stubs(struct superblock *sb, const struct sizeclass *class)
+{
+    struct stub *stubs = (struct stub *)(void *)(sb->origin + BLOCK_BIAS);
+    char *start = stubs->block;
+    for (unsigned i = 0; i < class->capacity; i++)
+        stubs[i] = (struct stub){.link = superblock_cookie, .block = start + i * class->size};
+}
+
 void superblock_format(struct superblock *sb, unsigned class)
 {
     ASSERT(class != 0 && class < CLASSES && sizeclasses[class].size != 0);
     ASSERT(!list_holds(&sb->link));
     sb->class = (uint8_t) class;
     sb->inverse = sb->kind == SLOT_BLOCKS ? sizeclasses[class].inverse : 0;
+    if (sb->kind == SLOT_WIDE) write_stubs(sb, &sizeclasses[class]);
     sb->group = GROUP_EMPTY;
     atomic_store_explicit(&sb->pending, 0, memory_order_relaxed);
     uint64_t word = (uint64_t)BLOCK_BIAS << 32 | (uint64_t)sizeclasses[class].capacity << 16;
@@ -41,7 +51,8 @@ void superblock_format(struct superblock *sb, unsigned class)
 void superblock_serve(struct superblock *sb, unsigned class)
 {
     ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
-    sb->kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
+    ASSERT(superblock_slots(sb) == sizeclasses[class].slots);
+    sb->kind = (uint8_t)superblock_kind_of(class);
     superblock_format(sb, class);
 }
 
@@ -149,6 +160,11 @@ bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsi
     return after % pending_step(sb) < count || superblock_live(sb) == 0;
 }
 
+bool superblock_pending_is_much(const struct superblock *sb)
+{
+    return chain_unpack(atomic_load(&sb->pending)).count >= pending_step(sb);
+}
+
 bool superblock_free_unowned(struct superblock *sb, void *block)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
@@ -234,7 +250,7 @@ static unsigned uncarved(const struct superblock *sb, uint64_t word)
 {
     ASSERT(word_carve(word) >= BLOCK_BIAS && word_carve(word) <= SUPERBLOCK + BLOCK_BIAS);
     const struct sizeclass *class = superblock_class(sb);
-    return class->capacity - (word_carve(word) - BLOCK_BIAS) / class->size;
+    return class->capacity - (word_carve(word) - BLOCK_BIAS) / sizeclass_step(class);
 }
 
 bool superblock_has_free(const struct superblock *sb, const void *block)

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* superblock.h: one superblock, no policy.
  *
- * A superblock is 64 KiB of blocks of one size class. Its descriptor, one cache line, lies apart from it
- * (arena.h), where no overflow of a block reaches it.
+ * A superblock is blocks of one size class: in one slot of 64 KiB, or, if it is wide, in several. Its
+ * descriptor, one cache line, lies apart from it (arena.h), where no overflow of a block reaches it.
  *
  *     number 8          72                                  carve
  *     | block | block | free: link,cookie | block | ... | not yet carved |
  *     ^ origin + 8
+ *
+ * A wide superblock has blocks above 4 KiB. They were mostly written to long ago, and no cache has their
+ * first bytes. So each has a stub beside the descriptors, which is on lists in its place:
+ *
+ *     | stub | stub | free stub: link,cookie | ...     ^ origin + 8
+ *        |      |             |
+ *     | block | block | block | ...                    stub->block
+ *
+ * Superblocks and heaps take a stub for the block; arenas have the stubs, and only the calls of malloc
+ * (hoard/) know the difference. The first stub's block is the superblock's start.
  *
  * Vocabulary
  *   number   the place of a block: its offset in bytes, plus 8. So 0 is no block, and block n is at
@@ -36,11 +46,12 @@
 #include "base/list.h"
 
 enum superblock_kind {
-    SLOT_FREE,       /* free, or a further slot of a span */
+    SLOT_FREE,       /* free, or a further slot of a superblock or span */
     SLOT_BLOCKS,     /* blocks for programs */
     SLOT_CHUNKS,     /* blocks that are chunks of reaps */
     SLOT_SPAN,       /* the first slot of a large object */
     SLOT_SPAN_CHUNK, /* the first slot of a large chunk of a reap */
+    SLOT_WIDE,       /* the first slot of a wide superblock, with blocks for programs */
 };
 
 enum {
@@ -60,11 +71,11 @@ enum { GROUPS = 9, GROUP_EMPTY = GROUPS - 1 };
  * word, so that they change at once. */
 union superblock_role {
     struct {
-        uint16_t owner;      /* heap id, or OWNER_NONE */
-        uint16_t heap;       /* heap id, or HEAP_NONE and above */
-        uint16_t regroup_at; /* free blocks at which the owner's free takes the slow path */
-        uint16_t sharing_notes;   /* number of its notes (false_sharing.h): it came partly used and has no
-                                owner; else 0 */
+        uint16_t owner;         /* heap id, or OWNER_NONE */
+        uint16_t heap;          /* heap id, or HEAP_NONE and above */
+        uint16_t regroup_at;    /* free blocks at which the owner's free takes the slow path */
+        uint16_t sharing_notes; /* number of its notes (false_sharing.h): it came partly used and has no
+                              owner; else 0 */
     };
     uint64_t bits;
 };
@@ -72,7 +83,7 @@ union superblock_role {
 struct superblock {
     /* changed by the owner */
     uint64_t word;
-    char *origin; /* BLOCK_BIAS before the first block */
+    char *origin; /* BLOCK_BIAS before the first block, or stub */
     /* changed by remote frees */
     _Atomic uint64_t pending;
     /* under the heap's lock */
@@ -89,6 +100,14 @@ struct superblock {
 };
 
 _Static_assert(sizeof(struct superblock) == 64, "a descriptor is one cache line");
+
+/* Of a wide block. */
+struct stub {
+    uint64_t link; /* 0: the block is live */
+    char *block;
+};
+
+_Static_assert(sizeof(struct stub) == BLOCK_UNIT, "a wide class's step");
 
 extern HIDDEN uint64_t superblock_cookie; /* 48 bits, shifted left by 16; some 44 of them random */
 
@@ -111,6 +130,15 @@ static inline const struct sizeclass *superblock_class(const struct superblock *
 {
     return &sizeclasses[sb->class];
 }
+
+/* Returns the slots of a superblock: its weight in the accounts of heaps. */
+static inline unsigned superblock_slots(const struct superblock *sb) { return superblock_class(sb)->slots; }
+
+/* A superblock has 1, 4, 8 or 16 slots; its size is the logarithm. */
+enum { SUPERBLOCK_SIZES = 5 };
+static inline unsigned superblock_size_of(unsigned slots) { return (unsigned)__builtin_ctz(slots); }
+
+_Static_assert(1 << (SUPERBLOCK_SIZES - 1) == SUPERBLOCK_SLOTS, "powers of two up to the largest");
 
 static inline uint64_t block_number(const struct superblock *sb, const void *block)
 {
@@ -152,8 +180,9 @@ static ALWAYS_INLINE bool block_may_be_free(const void *block)
     return ((const uint16_t *)block)[3] == (uint16_t)(superblock_cookie >> 48);
 }
 
-/* Returns true if a block for programs starts at pointer. False for every pointer where there are none. False
- * for chunks too: a program that passes one to free passes a reap's memory, and gets a misuse line. */
+/* Returns true if a block for programs starts at pointer. False for every pointer where there are none, and
+ * for wide blocks. False for chunks too: a program that passes one to free passes a reap's memory, and gets a
+ * misuse line. */
 static inline bool superblock_starts_at(const struct superblock *sb, const void *pointer)
 {
     uint64_t number = block_number(sb, pointer);
@@ -173,6 +202,17 @@ static inline void superblock_set_role(struct superblock *sb, union superblock_r
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
+
+static inline enum superblock_kind superblock_kind_of(unsigned class)
+{
+    return class >= CLASS_CHUNK ? SLOT_CHUNKS : sizeclass_is_wide(class) ? SLOT_WIDE : SLOT_BLOCKS;
+}
+
+/* Returns true for the first slot of a superblock. */
+static inline bool superblock_is_formatted(const struct superblock *slot)
+{
+    return slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS || slot->kind == SLOT_WIDE;
+}
 
 /* Makes an unowned descriptor serve a class: all blocks are free, none carved. The arena sets origin and
  * kind. */
@@ -212,6 +252,9 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
  * another fraction f of the superblock has become pending (at most 1/4; 1/16 with notes), and when the last
  * live block was freed. */
 bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsigned count);
+
+/* Returns true if such a fraction is pending, whether or not the heap has looked since. */
+bool superblock_pending_is_much(const struct superblock *sb);
 
 /* Returns true if a block is pending. The load is not relaxed: it would then move before superblock_unqueue's
  * store. */

@@ -46,8 +46,8 @@ bool bin_is_valid(const struct bin *bin, unsigned id, unsigned class, const stru
             if (role.heap != id || sb->class != class || sb->group != group || sb == active) return false;
             if (id > HEAP_NONE && role.owner != OWNER_NONE) return false;
             if (words && !superblock_is_sound(sb)) return false;
-            sums->superblocks++;
-            sums->eighths += group;
+            sums->slots += superblock_slots(sb);
+            sums->eighths += group * superblock_slots(sb);
         }
     }
     return true;

@@ -33,8 +33,8 @@ struct superblock *bin_emptiest(const struct bin *bin);
 
 /* The sums over several bins. */
 struct bin_sums {
-    size_t superblocks;
-    size_t eighths; /* recorded as free */
+    size_t slots;
+    size_t eighths; /* of slots, recorded as free */
 };
 
 /* For tests and assertions: returns true if the lists, the mask and the superblocks of heap `id`'s bin of the

@@ -15,9 +15,9 @@ struct level {
     _Atomic(struct list_node *) arrived; /* along link.next, not filed yet */
     _Atomic unsigned detours;            /* visits that found the lock taken, since the last that got it */
     struct bin bins[CLASSES];
-    struct list empty;  /* of a cache's heap only */
-    size_t superblocks; /* in bins and empty */
-    unsigned hand;      /* the class that was last to give one up; 0: the empty ones */
+    struct list empty; /* of one slot; of a cache's heap only */
+    size_t slots;      /* of superblocks in bins, and empty ones */
+    unsigned hand;     /* the class that was last to give one up; 0: the empty ones */
 };
 
 static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
@@ -97,15 +97,15 @@ static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 static void file_empty(struct level *level, struct superblock *sb)
 {
     ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && !superblock_has_pending(sb));
-    if (level == &top) {
+    if (level == &top || superblock_slots(sb) != 1) {
         set_role(sb, HEAP_NONE, 0);
-        arena_give(sb, 1);
+        arena_give(sb, superblock_slots(sb));
         return;
     }
     set_role(sb, id_of(level), 0);
     list_push(&level->empty, &sb->link);
     sb->group = GROUP_EMPTY;
-    level->superblocks++;
+    level->slots += superblock_slots(sb);
 }
 
 /* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
@@ -126,17 +126,17 @@ static void file(struct level *level, struct superblock *sb)
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
     ASSERT(group < GROUP_EMPTY);
     bin_add(&level->bins[sb->class], sb, group);
-    level->superblocks++;
+    level->slots += superblock_slots(sb);
 }
 
 static void unfile(struct level *level, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&level->lock) && is_on(level, sb) && level->superblocks != 0);
+    ASSERT(lock_is_mine(&level->lock) && is_on(level, sb) && level->slots >= superblock_slots(sb));
     if (sb->group == GROUP_EMPTY)
         list_remove(&sb->link);
     else
         bin_remove(&level->bins[sb->class], sb);
-    level->superblocks--;
+    level->slots -= superblock_slots(sb);
 }
 
 static void refile(struct level *level, struct superblock *sb)
@@ -197,7 +197,7 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
     if (!lock_soon(level)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
-    if (sb == NULL) sb = first_empty(level);
+    if (sb == NULL && sizeclasses[class].slots == 1) sb = first_empty(level);
     if (sb != NULL) {
         unfile(level, sb);
         set_role(sb, HEAP_NONE, 0);
@@ -207,13 +207,13 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
     return sb;
 }
 
-/* One superblock that a locked level has beyond `keeps`, off its list; or NULL. The hand goes round the
- * classes, so that classes for which no CPU of the cache asks go up. */
+/* One superblock of a locked level that has more than `keeps` slots, off its list; or NULL. The hand goes
+ * round the classes, so that classes for which no CPU of the cache asks go up. */
 static struct superblock *surplus(struct level *level, size_t keeps)
 {
     ASSERT(lock_is_mine(&level->lock));
     struct superblock *sb = NULL;
-    if (level->superblocks <= keeps) return NULL;
+    if (level->slots <= keeps) return NULL;
     while (sb == NULL) {
         level->hand = (level->hand + 1) % CLASSES;
         sb = level->hand != 0 ? bin_emptiest(&level->bins[level->hand]) : first_empty(level);
@@ -248,7 +248,7 @@ static void settle(struct level *level)
 
 static void unlock(struct level *level)
 {
-    ASSERT_WALK(CLASSES * GROUPS + level->superblocks * 1024, adds_up(level));
+    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, adds_up(level));
     lock_give(&level->lock);
     settle(level);
 }
@@ -373,13 +373,13 @@ bool global_heap_has_free(struct superblock *sb, const void *block)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-size_t global_heap_superblocks(void)
+size_t global_heap_slots(void)
 {
-    size_t superblocks = 0;
+    size_t slots = 0;
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
-        superblocks += __atomic_load_n(&level->superblocks, __ATOMIC_RELAXED);
-    return superblocks;
+        slots += __atomic_load_n(&level->slots, __ATOMIC_RELAXED);
+    return slots;
 }
 
 /* Returns true if the level's lists agree with its accounts. The level is locked, or no other thread
@@ -392,16 +392,16 @@ static bool adds_up(const struct level *level)
     for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) {
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
         if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
-        sums.superblocks++;
+        sums.slots++;
     }
-    return sums.superblocks == level->superblocks;
+    return sums.slots == level->slots;
 }
 
 bool global_heap_is_valid(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
-        if (!adds_up(level) || (level != &top && level->superblocks > GLOBAL_HEAP_CACHE_MAX)) return false;
+        if (!adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
 

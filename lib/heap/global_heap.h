@@ -8,7 +8,8 @@
  * free count as free and can be given out (false_sharing.h).
  *
  * Where groups of CPUs have a last cache each (topology.h), each such cache has a heap of its own before the
- * global one. So the CPUs of a cache trade superblocks, empty ones too, among themselves first (thesis 8.2):
+ * global one. So the CPUs of a cache trade superblocks, empty ones of one slot too, among themselves first
+ * (thesis 8.2):
  *
  *     heaps of CPUs      | 0 | 1 | 2 | 3 |     | 4 | 5 | 6 | 7 |
  *                             |     ^                |     ^
@@ -29,7 +30,7 @@
 
 #include "arena/superblock.h"
 
-/* A cache's heap keeps 1 MiB, which all CPUs of this last cache find in it. */
+/* In slots. A cache's heap keeps 1 MiB, which all CPUs of this last cache find in it. */
 enum { GLOBAL_HEAP_CACHE_MAX = 16, GLOBAL_HEAP_DETOURS = 32 };
 
 /* Gives an unowned superblock that is on no list. It comes from the heap `id` (HEAP_NONE: from none), and
@@ -67,7 +68,7 @@ void global_heap_collect(void (*forward)(struct superblock *sb));
 /* Returns true if the block is free. For a block whose superblock is on no other heap. */
 bool global_heap_has_free(struct superblock *sb, const void *block);
 
-size_t global_heap_superblocks(void);
+size_t global_heap_slots(void);
 
 /* Returns true if the accounts add up. For tests, while no other thread allocates. */
 bool global_heap_is_valid(void);

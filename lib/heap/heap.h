@@ -22,7 +22,7 @@
  * more is unowned. For the heap of another id rseq_fence follows the store.
  *
  * The invariant, with f in eighths and fullness recorded in eighths (superblock.h):
- *     recorded free eighths <= 8 K   or   <= f * superblocks
+ *     recorded free eighths of slots <= 8 K   or   <= f * slots
  * The free that takes a superblock to its next group restores the invariant: it gives superblocks that are at
  * least f empty to the global heap. The bytes that are free but not recorded are bounded too: bound.md has
  * the sum.
@@ -69,9 +69,9 @@ void heap_give_idle(void);
 /* Every heap gives all its superblocks to the global heap, which gives the empty ones to the arenas. */
 void heap_give_all(void);
 
-/* Heaps that exist, the superblocks on them, and the sums of their counts. */
+/* Heaps that exist, the slots of the superblocks on them, and the sums of their counts. */
 struct heap_totals {
-    size_t heaps, superblocks;
+    size_t heaps, slots;
     struct heap_counts counts;
 };
 struct heap_totals heap_totals(void);

@@ -10,7 +10,8 @@
  * cost one atomic instruction, and take its descriptor from its owner's cache once. A block that shares no
  * cache lines with others also waits here for the next malloc of its class, so that a block that goes round
  * among threads does not go home each time. Of each class at most an eighth of a superblock waits, and at
- * most MOST blocks: of a larger batch many blocks are cold when it is delivered. */
+ * most MOST blocks: of a larger batch many blocks are cold when it is delivered. Wide blocks do not wait: an
+ * eighth of their superblock is few blocks of many bytes. */
 enum { MOST = 32 };
 static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
@@ -178,11 +179,12 @@ bool heap_batch_put(struct superblock *sb, void *block)
     ASSERT(cpu.ids != 0 && superblock_has_number(sb, block_number(sb, block)));
     unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
     unsigned most = eighth < MOST ? eighth : MOST;
+    if (most == 0 || sb->kind == SLOT_WIDE) return false;
     for (;;) {
         unsigned id = rseq_id();
         uint64_t word = batch_read(id, class);
         ASSERT((word & HEAP_BATCH_CLOSED) != 0 || blocks_in(word) <= MOST);
-        if ((word & HEAP_BATCH_CLOSED) != 0 || most == 0) return false;
+        if ((word & HEAP_BATCH_CLOSED) != 0) return false;
         if (blocks_in(word) == most) {
             deliver_class(id, class);
             continue;

@@ -52,7 +52,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
         heap_collect_queued(heap);
         given = heap->given;
         heap->given = false;
-        ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_adds_up(heap, true));
+        ASSERT_WALK(2 * CLASSES * GROUPS + heap->slots, heap_adds_up(heap, true));
         lock_give(&heap->lock);
     }
 }

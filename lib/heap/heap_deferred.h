@@ -19,7 +19,7 @@ void heap_unlocked(struct heap *heap, bool given);
 static inline void heap_unlock(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
-    ASSERT_WALK(2 * CLASSES * GROUPS + heap->superblocks, heap_adds_up(heap, true));
+    ASSERT_WALK(2 * CLASSES * GROUPS + heap->slots, heap_adds_up(heap, true));
     bool given = heap->given;
     if (UNLIKELY(given)) heap->given = false;
     lock_give(&heap->lock);

@@ -89,17 +89,17 @@ static void bin_in(struct heap *heap, struct superblock *sb, unsigned group)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && !heap_is_active(heap, sb));
     bin_add(&heap->bins[sb->class], sb, group);
     heap->with[group] |= (uint64_t)1 << sb->class;
-    heap->free_eighths += group;
+    heap->free_eighths += group * superblock_slots(sb);
 }
 
 void heap_bin_out(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
-    ASSERT(heap->with[sb->group] >> sb->class & 1 && heap->free_eighths >= sb->group);
+    ASSERT(heap->with[sb->group] >> sb->class & 1 && heap->free_eighths >= sb->group * superblock_slots(sb));
     struct bin *bin = &heap->bins[sb->class];
     bin_remove(bin, sb);
     if ((bin->mask >> sb->group & 1) == 0) heap->with[sb->group] &= ~((uint64_t)1 << sb->class);
-    heap->free_eighths -= sb->group;
+    heap->free_eighths -= sb->group * superblock_slots(sb);
 }
 
 static void empty_in(struct heap *heap, struct superblock *sb)
@@ -108,22 +108,31 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     false_sharing_forget(sb);
     superblock_absorb(sb);
     ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing_notes == 0);
-    list_push(&heap->empty, &sb->link);
+    list_push(&heap->empty[superblock_size_of(superblock_slots(sb))], &sb->link);
     sb->group = GROUP_EMPTY;
-    heap->free_eighths += GROUP_EMPTY;
+    heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);
 }
 
-struct superblock *heap_empty_out(struct heap *heap)
+struct superblock *heap_empty_out(struct heap *heap, unsigned slots)
 {
-    struct list_node *node = list_pop(&heap->empty);
+    struct list_node *node = list_pop(&heap->empty[superblock_size_of(slots)]);
     if (node == NULL) return NULL;
-    ASSERT(lock_is_mine(&heap->lock) && heap->free_eighths >= GROUP_EMPTY);
-    heap->free_eighths -= GROUP_EMPTY;
+    ASSERT(lock_is_mine(&heap->lock) && heap->free_eighths >= GROUP_EMPTY * slots);
+    heap->free_eighths -= GROUP_EMPTY * slots;
     return LIST_ENTRY(node, struct superblock, link);
 }
 
+struct superblock *heap_any_empty_out(struct heap *heap)
+{
+    struct superblock *sb = NULL;
+    for (unsigned slots = SUPERBLOCK_SLOTS; sb == NULL && slots != 0; slots /= 2)
+        sb = heap_empty_out(heap, slots);
+    return sb;
+}
+
 /* The loop looks at the word again after the new threshold is set. A free either commits before this second
- * look, which sees it, or finds the new threshold itself. */
+ * look, which sees it, or finds the new threshold itself. Nobody queues an active superblock again that was
+ * taken off the queue: so if much is pending now, it is queued here. */
 void heap_file(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
@@ -140,19 +149,20 @@ void heap_file(struct heap *heap, struct superblock *sb)
         set_threshold(heap, sb, at);
     } while (word_free(word_read(sb)) >= at);
     bin_in(heap, sb, group);
+    if (superblock_pending_is_much(sb)) heap_enqueue(sb);
 }
 
 bool heap_holds_too_much(const struct heap *heap)
 {
     return heap->free_eighths > GROUP_EMPTY * options.slack &&
-           heap->free_eighths > options.empty_fraction * heap->superblocks;
+           heap->free_eighths > options.empty_fraction * heap->slots;
 }
 
 /* The emptiest superblock that is at least f empty, off its list, unowned; or NULL. If the heap is alone, a
  * partly used superblock stays: no other heap wants it, and its frees would become remote frees. */
 static struct superblock *take_emptiest(struct heap *heap)
 {
-    struct superblock *sb = heap_empty_out(heap);
+    struct superblock *sb = heap_any_empty_out(heap);
     if (sb == NULL && heap_is_alone()) return NULL;
     for (unsigned group = GROUP_EMPTY; sb == NULL && group-- > options.empty_fraction;) {
         if (heap->with[group] == 0) continue;
@@ -169,8 +179,8 @@ size_t heap_keep_invariant(struct heap *heap)
     ASSERT(lock_is_mine(&heap->lock));
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
-        ASSERT(heap->superblocks != 0);
-        atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+        ASSERT(heap->slots >= superblock_slots(sb));
+        atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
         __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         heap->given = true;
         global_heap_give(sb, heap->id);
@@ -211,29 +221,35 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb)
 
 /* While other threads run, sections change words, and which superblock is active. Then the check leaves out
  * words. It may count a superblock twice that a thread displaces now; but then another superblock is active,
- * and `superblocks` has it already. */
+ * and `slots` has it already. */
 bool heap_adds_up(const struct heap *heap, bool others_run)
 {
     struct bin_sums sums = {0, 0};
     for (unsigned class = 1; class < CLASSES; class ++) {
         const struct superblock *active = heap_active(heap, class);
-        sums.superblocks += active != NULL;
+        sums.slots += active != NULL ? superblock_slots(active) : 0;
         if (!bin_is_valid(&heap->bins[class], heap->id, class, active, !others_run, &sums)) return false;
         for (unsigned group = 0; group < GROUP_EMPTY; group++)
             if ((heap->with[group] >> class & 1) != (heap->bins[class].mask >> group & 1)) return false;
     }
-    for (const struct list_node *node = heap->empty.first; node != NULL; node = node->next) {
-        const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-        if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0)
-            return false;
-        sums.superblocks++;
-        sums.eighths += GROUP_EMPTY;
+    size_t empty = 0;
+    for (unsigned slots = 1; slots <= SUPERBLOCK_SLOTS; slots *= 2) {
+        const struct list_node *node = heap->empty[superblock_size_of(slots)].first;
+        for (; node != NULL; node = node->next, empty += slots) {
+            const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+            if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0 ||
+                superblock_slots(sb) != slots)
+                return false;
+        }
     }
+    sums.slots += empty;
+    sums.eighths += GROUP_EMPTY * empty;
     const struct list_node *displaced = atomic_load(&heap->displaced);
-    for (; displaced != NULL; displaced = displaced->next) sums.superblocks++;
-    if (sums.superblocks > heap->superblocks || sums.eighths != heap->free_eighths) return false;
-    return others_run || (sums.superblocks == heap->superblocks &&
-                          (!heap_holds_too_much(heap) || (heap_is_alone() && list_is_empty(&heap->empty))));
+    for (; displaced != NULL; displaced = displaced->next)
+        sums.slots += superblock_slots(LIST_ENTRY(displaced, struct superblock, link));
+    if (sums.slots > heap->slots || sums.eighths != heap->free_eighths) return false;
+    return others_run ||
+           (sums.slots == heap->slots && (!heap_holds_too_much(heap) || (heap_is_alone() && empty == 0)));
 }
 
 bool heap_is_valid(void)

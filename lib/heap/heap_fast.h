@@ -81,7 +81,7 @@ static inline void *heap_carve_run(unsigned class, unsigned run)
 {
     const struct sizeclass *k = &sizeclasses[class];
     struct superblock *sb;
-    uint64_t entry, word, first, last, more;
+    uint64_t entry, word, first, last, more, step = sizeclass_step(k);
     do {
         unsigned id = rseq_id();
         entry = __atomic_load_n(&heap_rows[id].active[class], __ATOMIC_ACQUIRE);
@@ -92,13 +92,13 @@ static inline void *heap_carve_run(unsigned class, unsigned run)
         if (word_first(word) != 0 || first > k->carve_limit) return NULL;
         last = first + (superblock_role(sb).owner == id ? run : 0); /* a heap frees its own in one go */
         if (last > k->carve_limit) last = k->carve_limit;
-        more = (last - first) / k->size;
+        more = (last - first) / step;
     } while (heap_store_word(class, entry, word,
-                             (last + k->size) << 32 | (uint32_t)(word - ((more + 1) << 16))) != RSEQ_DONE);
-    for (uint64_t number = first + k->size; number <= last; number += k->size)
-        block_set_link(block_at(sb, number), number + k->size);
-    if (more != 0 && heap_give(sb, first + k->size, block_at(sb, last), more) != RSEQ_DONE) {
-        for (uint64_t number = first + k->size; number <= last; number += k->size) {
+                             (last + step) << 32 | (uint32_t)(word - ((more + 1) << 16))) != RSEQ_DONE);
+    for (uint64_t number = first + step; number <= last; number += step)
+        block_set_link(block_at(sb, number), number + step);
+    if (more != 0 && heap_give(sb, first + step, block_at(sb, last), more) != RSEQ_DONE) {
+        for (uint64_t number = first + step; number <= last; number += step) {
             *(uint64_t *)(void *)block_at(sb, number) = 0;
             heap_free_slow(sb, block_at(sb, number));
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_internal.h: a heap from within, for the files of this layer.
  *
- * a, in superblocks, is the number in bins, active and in `empty`. a - u, as recorded, is the sum of the
- * groups of those in bins, and 8 for each in `empty`; an active one counts as full (heap_is_valid).
+ * a, in slots, is the sum of those of superblocks in bins, active and in `empty`. a - u, as recorded, is the
+ * sum of the groups of those in bins, each group times the slots, and 8 for each slot in `empty`; an active
+ * superblock counts as full (heap_is_valid).
  * The lock covers all fields that are not atomic, but not the counts.
  *
  * Only one thread at a time runs with a heap's id. So if a thread finds its heap's lock taken, the holder is
@@ -43,10 +44,10 @@ struct heap {
     _Atomic uint32_t visited; /* threads between heap_visit and heap_visit_ends */
     _Atomic(struct list_node *) displaced; /* along link.next, not filed yet */
     _Atomic unsigned detours;              /* superblocks that came in a row while the lock was held */
-    _Atomic uint32_t superblocks;          /* a, in superblocks: in bins, active, empty and displaced */
-    uint32_t free_eighths;                 /* a - u as recorded, in eighths of superblocks */
+    _Atomic uint32_t slots;                /* a, in slots: in bins, active, empty and displaced */
+    uint32_t free_eighths;                 /* a - u as recorded, in eighths of slots */
     _Atomic(struct superblock *) queued;
-    struct list empty;
+    struct list empty[SUPERBLOCK_SIZES];
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
     _Atomic uint32_t unseen;    /* superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
@@ -91,12 +92,14 @@ static inline unsigned heap_owner(const struct heap *heap)
     return heap_path_is_locked() ? OWNER_NONE : heap->id;
 }
 
-/* For assertions: returns true if it is the start of a block of the class. */
+/* For assertions: returns true if it is the start of a block of the class. Of a wide one it is the stub. */
 static inline bool heap_is_block(const void *block, unsigned class)
 {
-    struct arena *arena = pagemap_find(block);
+    bool wide = sizeclass_is_wide(class);
+    const void *address = wide ? ((const struct stub *)block)->block : block;
+    struct arena *arena = pagemap_find(address);
     if (arena == NULL || arena->mapping != 0) return false;
-    const struct superblock *sb = arena_slot(arena, block);
+    const struct superblock *sb = arena_head(arena, address);
     return sb->class == class && superblock_has_number(sb, block_number(sb, block));
 }
 
@@ -149,10 +152,11 @@ bool heap_collect(struct heap *heap, struct superblock *sb);
 /* Files an owned superblock that is neither active nor on a list, by the number of its free blocks. */
 void heap_file(struct heap *heap, struct superblock *sb);
 
-/* Takes a superblock out of its bin; takes any empty one off the list of empty ones, or returns NULL. Both
- * adjust the accounts, but not `superblocks`. */
+/* Takes a superblock out of its bin; takes any empty one of so many slots off its list, or returns NULL. Both
+ * adjust the accounts, but not `slots`. */
 void heap_bin_out(struct heap *heap, struct superblock *sb);
-struct superblock *heap_empty_out(struct heap *heap);
+struct superblock *heap_empty_out(struct heap *heap, unsigned slots);
+struct superblock *heap_any_empty_out(struct heap *heap);
 
 /* heap_regroup under the lock. */
 void heap_regroup_locked(struct heap *heap, struct superblock *sb);

@@ -24,7 +24,7 @@ void heap_visit_ends(struct heap *heap)
  * from now on, and unowned after rseq_fence. */
 static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
-    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->superblocks != 0);
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->slots >= superblock_slots(sb));
     ASSERT(cpu.ids == 0 || heap->visited != 0 || list_holds(&sb->link));
     union superblock_role role = sb->role;
     if (heap_is_active(heap, sb))
@@ -34,7 +34,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
     role.owner = OWNER_NONE;
     role.heap = HEAP_NONE;
     superblock_set_role(sb, role);
-    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     ASSERT(!heap_is_active(heap, sb));
     list_push(pulled, &sb->link);
@@ -62,8 +62,8 @@ static void pull_all(struct heap *heap, struct list *pulled)
         if ((sb = heap_active(heap, class)) != NULL) pull(heap, sb, pulled);
         while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
     }
-    while ((sb = heap_empty_out(heap)) != NULL) pull(heap, sb, pulled);
-    ASSERT(heap->free_eighths == 0 && list_is_empty(&heap->empty));
+    while ((sb = heap_any_empty_out(heap)) != NULL) pull(heap, sb, pulled);
+    ASSERT(heap->free_eighths == 0);
 }
 
 static size_t give_all(struct heap *heap)
@@ -117,7 +117,7 @@ static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 }
 
 /* Gives superblocks with remote frees of another heap than this thread's to the global heap. That heap then
- * has fewer superblocks, and its invariant allows a fraction of these, so the invariant has to be kept
+ * has fewer slots, and its invariant allows a fraction of these, so the invariant has to be kept
  * again. */
 static size_t give_queued(struct heap *heap)
 {

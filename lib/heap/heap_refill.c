@@ -16,7 +16,7 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
 {
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
     ASSERT(notes == 0 || false_sharing_possible(sb->class));
-    atomic_fetch_add_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     superblock_set_role(
         sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
@@ -26,7 +26,7 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsign
 }
 
 /* Returns true if it is the heap's first superblock of the class. Most classes never fill one. So the first
- * one has memory for carved blocks only: a slot with an earlier life would still have 64 KiB. */
+ * one has memory for carved blocks only: slots with an earlier life would still have all of it. */
 static bool is_first(struct heap *heap, unsigned class)
 {
     uint64_t bit = (uint64_t)1 << class;
@@ -34,15 +34,16 @@ static bool is_first(struct heap *heap, unsigned class)
     return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
 }
 
-/* Takes a slot from the arenas. The first one of a class is sparse until the class has a second one. Slots of
+/* Takes slots from the arenas. The first one of a class is sparse until the class has a second one. Slots of
  * chunks are sparse too: an idle reap touches only one page of its first chunk. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean, first = is_first(heap, class);
-    enum superblock_kind kind = class >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS;
-    struct superblock *sb = arena_take_slot(kind, first || kind == SLOT_CHUNKS, &clean);
+    enum superblock_kind kind = superblock_kind_of(class);
+    unsigned slots = sizeclasses[class].slots;
+    struct superblock *sb = arena_take_slots(slots, kind, first || kind == SLOT_CHUNKS, &clean);
     if (sb == NULL) return NULL;
-    if (!clean && first) arena_refresh(sb);
+    if (!clean && first) arena_refresh(sb, slots);
     if (clean) arena_touch(sb);
     superblock_format(sb, class);
     PROBE(superblock_new, sb, class);
@@ -160,10 +161,10 @@ static struct superblock *choose(struct heap *heap, unsigned class)
         ASSERT(sb->class == class);
         return sb;
     }
-    sb = heap_empty_out(heap);
+    sb = heap_empty_out(heap, sizeclasses[class].slots);
     if (sb == NULL) return NULL;
     ASSERT(sb->role.owner == OWNER_NONE && superblock_live(sb) == 0);
-    atomic_fetch_sub_explicit(&heap->superblocks, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     superblock_serve(sb, class);
     return adopt(heap, sb, 0);
 }

@@ -147,7 +147,7 @@ struct heap_totals heap_totals(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         totals.heaps++;
-        totals.superblocks += heap->superblocks;
+        totals.slots += heap->slots;
         add_counts(&totals.counts, &heap->counts);
     }
     return totals;

@@ -29,7 +29,7 @@ static inline size_t large_got(const void *chunk, size_t size)
 
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
 {
-    if (LIKELY(size <= CLASS_SIZE_MAX)) return small(size, got, zeroed);
+    if (LIKELY(size <= CLASS_CHUNK_MAX)) return small(size, got, zeroed);
     hoard_start();
     void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
     if (chunk != NULL && got != NULL) *got = large_got(chunk, size);

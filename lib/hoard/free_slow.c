@@ -6,10 +6,12 @@
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 
-static void free_block(struct superblock *sb, void *block, const char *call)
+static void free_block(struct arena *arena, void *block, const char *call)
 {
-    if (block_looks_free(block) && heap_block_is_free(sb, block)) report_misuse(call, block, "freed twice");
-    hoard_push(sb, block);
+    struct superblock *sb = arena_head(arena, block);
+    void *stub = arena_stub(arena, sb, block);
+    if (block_looks_free(stub) && heap_block_is_free(sb, stub)) report_misuse(call, block, "freed twice");
+    hoard_push(sb, stub);
 }
 
 static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)
@@ -19,18 +21,29 @@ static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const 
         large_free(arena, block);
     } else {
         if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
-        free_block(arena_slot(arena, block), block, call);
+        free_block(arena, block, call);
     }
     errno = saved;
 }
 
-void hoard_free_slow(void *block, const char *call)
+static NOINLINE void free_others(struct arena *arena, void *block, const char *call)
 {
     if (block == NULL) return;
-    struct arena *arena = pagemap_find(block);
     void *chunk = owner_chunk(arena, block, NULL);
     if (chunk != NULL)
         reap_hooks->free_object(chunk, block, call);
     else
         free_beside_chunks(arena, block, call);
+}
+
+/* Wide blocks come first: no other path is theirs. */
+void hoard_free_slow(void *block, const char *call)
+{
+    struct arena *arena = pagemap_find(block);
+    struct superblock *sb = arena != NULL ? arena_wide(arena, block) : NULL;
+    void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
+    if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
+        free_others(arena, block, call);
+    else
+        hoard_push(sb, stub);
 }

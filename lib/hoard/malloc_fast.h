@@ -34,13 +34,19 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
  * that no class serves. */
 void hoard_make_room_near_limit(size_t more);
 
+/* The program's block for a heap's one, which is a stub if the class is wide, or NULL. */
+static ALWAYS_INLINE void *hoard_block_of(unsigned class, void *block)
+{
+    return sizeclass_is_wide(class) && block != NULL ? ((struct stub *)block)->block : block;
+}
+
 /* A block of the class by the fast path, or NULL: on the locked path always. */
 static ALWAYS_INLINE void *hoard_pop(unsigned class)
 {
-    return heap_path_is_locked() ? NULL : heap_pop(class);
+    return heap_path_is_locked() ? NULL : hoard_block_of(class, heap_pop(class));
 }
 
-/* Frees a block whose superblock is known, on either path. */
+/* Frees a heap's block whose superblock is known, on either path. */
 static ALWAYS_INLINE void hoard_push(struct superblock *sb, void *block)
 {
     if (LIKELY(!heap_path_is_locked()))
@@ -93,6 +99,10 @@ static ALWAYS_INLINE void *hoard_malloc_with(size_t size, void *(*slow)(size_t),
 static ALWAYS_INLINE void *hoard_medium_with(size_t size, void *(*slow)(size_t))
 {
     if (UNLIKELY(!hoard_is_medium(size))) return slow(size);
+    if (size > CLASS_WIDE_SIZE) {
+        const struct stub *stub = heap_pop(sizeclass_of_wide(size));
+        return LIKELY(stub != NULL) ? stub->block : slow(size);
+    }
     void *block = heap_pop(sizeclass_of(size));
     return LIKELY(block != NULL) ? block : slow(size);
 }

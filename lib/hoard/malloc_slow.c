@@ -26,7 +26,6 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
 {
     hoard_start_due();
     if (size > SIZE_LIMIT) return no_memory();
-    ASSERT(size > CLASS_SIZE_MAX || alignment > BLOCK_UNIT);
     hoard_make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
     if (object != NULL) return object;
@@ -39,9 +38,11 @@ void *hoard_block_slow(unsigned class)
     ASSERT(class != 0 && class < CLASSES);
     hoard_start_due();
     void *block = heap_malloc_slow(class);
-    if (block != NULL) return block;
-    make_room();
-    return heap_malloc_slow(class);
+    if (block == NULL) {
+        make_room();
+        block = heap_malloc_slow(class);
+    }
+    return hoard_block_of(class, block);
 }
 
 /* The fast path for a size that is in no table. */
@@ -78,9 +79,8 @@ void *hoard_malloc_medium(size_t size) { return hoard_medium_with(size, hoard_ma
 
 void *hoard_malloc_any(size_t size, const void *caller)
 {
-    bool is_heaps =
-        size != 0 && hoard_is_medium(size); /* or smaller; size 0 may be a reap's */
-    void *block = is_heaps ? heap_pop(sizeclass_of(size)) : NULL;
+    bool is_heaps = size != 0 && hoard_is_medium(size); /* or smaller; size 0 may be a reap's */
+    void *block = is_heaps ? hoard_pop(sizeclass_of(size)) : NULL;
     return LIKELY(block != NULL) ? block : hoard_malloc_slow(size, caller);
 }
 
@@ -88,7 +88,7 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
-    if (bytes <= CLASS_SIZE_MAX) {
+    if (bytes <= SUPERBLOCK) {
         void *block = hoard_malloc_any(bytes, caller);
         return block != NULL ? memset(block, 0, bytes) : NULL;
     }

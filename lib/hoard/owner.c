@@ -29,7 +29,7 @@ enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const c
 {
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
     const struct superblock *head = head_of(arena, pointer);
-    if (head->kind == SLOT_BLOCKS && superblock_starts_at(head, pointer)) return OWNER_BLOCKS;
+    if (arena_stub(arena, head, pointer) != NULL) return OWNER_BLOCKS;
     if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
     if (large_starts_at(arena, pointer)) return OWNER_LARGE;
     report_misuse(call, pointer, "not the start of a block");

@@ -16,26 +16,29 @@ size_t hoard_usable_size_any(const void *block, const char *call)
     struct arena *arena = pagemap_find(block);
     switch (owner_of(arena, block, call, &chunk)) {
     case OWNER_BLOCKS:
-        if (block_looks_free(block)) break;
-        return superblock_class(arena_slot(arena, block))->size;
+        break;
     case OWNER_LARGE:
         return large_size(arena, block);
     case OWNER_CHUNK:
         return reap_hooks->usable_size(chunk, block, call);
     }
-    if (heap_block_is_free(arena_slot(arena, block), (void *)(uintptr_t)block))
+    struct superblock *sb = arena_head(arena, block);
+    void *stub = arena_stub(arena, sb, block);
+    if (block_looks_free(stub) && heap_block_is_free(sb, stub))
         report_misuse(call, block, "used after it was freed");
-    return superblock_class(arena_slot(arena, block))->size;
+    return superblock_class(sb)->size;
 }
 
 /* A block stays where it is unless more than half of it would be wasted. */
 static bool fits(size_t size, size_t usable) { return size <= usable && size >= usable / 2; }
 
-/* Allocates a new block, copies the contents, and frees the old one. */
+/* Allocates a new block, copies the contents, and frees the old one. A large object that grows gets a span,
+ * which may grow further without a copy. */
 static void *replace(void *block, size_t usable, size_t size, const char *call)
 {
     ASSERT(usable != 0);
-    void *moved = hoard_malloc_fast(size);
+    bool is_large = size > LARGE_LEAST && size > usable;
+    void *moved = is_large ? hoard_large(size, BLOCK_UNIT, false, NULL) : hoard_malloc_fast(size);
     if (moved == NULL) return NULL;
     memcpy(moved, block, size < usable ? size : usable);
     hoard_free_fast(block, call);

@@ -14,7 +14,7 @@ static size_t small_bytes(struct arena *arena)
     size_t bytes = 0;
     for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
         const struct superblock *slot = &arena->slots[i];
-        if (slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS)
+        if (superblock_is_formatted(slot))
             bytes += (size_t)superblock_live(slot) * superblock_class(slot)->size;
     }
     return bytes;
@@ -30,8 +30,8 @@ void usage_fill(struct hoard_stats *stats)
         .peak_held_bytes = held.peak,
         .large_bytes = large_totals().bytes,
         .heaps = totals.heaps,
-        .superblocks = totals.superblocks,
-        .global_superblocks = global_heap_superblocks(),
+        .superblocks = totals.slots,
+        .global_superblocks = global_heap_slots(),
         .slow_mallocs = totals.counts.slow_mallocs,
         .slow_frees = totals.counts.slow_frees + totals.counts.remote_frees,
         .remote_frees = totals.counts.remote_frees,
@@ -79,11 +79,11 @@ static void count_superblocks(struct arena *arena, struct hoard_class classes[CL
 {
     for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
         const struct superblock *slot = &arena->slots[i];
-        if (slot->kind != SLOT_BLOCKS && slot->kind != SLOT_CHUNKS) continue;
+        if (!superblock_is_formatted(slot)) continue;
         struct hoard_class *class = &classes[slot->class % CLASSES];
         unsigned used = superblock_live(slot);
-        class->superblocks++;
-        class->empty += used == 0;
+        class->superblocks += superblock_slots(slot);
+        class->empty += used == 0 ? superblock_slots(slot) : 0;
         class->blocks += superblock_class(slot)->capacity;
         class->used += used;
     }

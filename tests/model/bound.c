@@ -35,12 +35,12 @@ double bound_slope(unsigned classes, unsigned share)
     return classes * share / (1 - options.empty_fraction / 8.0 - unseen(share));
 }
 
-double bound_of(unsigned classes, unsigned share, unsigned heaps, size_t live)
+double bound_of(unsigned classes, unsigned slots, unsigned share, unsigned heaps, size_t live)
 {
     double f = options.empty_fraction / 8.0;
     double many = 1 / (1 - f - unseen(share)), few = 1 / (1 - unseen(share));
-    double by_f = many * classes, by_slack = few * (options.slack + classes);
-    double batch = cpu.ids != 0 ? many * share / 8 : 0;
+    double by_f = many * classes * slots, by_slack = few * (options.slack + classes * slots);
+    double batch = cpu.ids != 0 ? many * share / 8 * slots : 0;
     double heap = (by_f > by_slack ? by_f : by_slack) + batch;
     double caches = topology_caches_now() > 1 ? topology_caches_now() * (double)GLOBAL_HEAP_CACHE_MAX : 0;
     return bound_slope(classes, share) * (double)live + (classes * heaps * heap + caches) * SUPERBLOCK;
@@ -73,11 +73,11 @@ static void look_at(struct superblock *sb)
         record(&extremes.held_back, (double)superblock_waiting(sb) / (most_held_back(sb->class) * live));
 }
 
-/* In superblocks: what is live, with what it holds back. */
+/* In slots: what is live, with what it holds back. */
 static double live_share(const struct superblock *sb)
 {
     double held = sb->role.sharing_notes ? most_held_back(sb->class) + 1 : 1;
-    return held * superblock_live(sb) / superblock_class(sb)->capacity;
+    return held * superblock_live(sb) / superblock_class(sb)->capacity * superblock_slots(sb);
 }
 
 static void look_at_bins(const struct heap *heap, double *live, unsigned *share)
@@ -97,9 +97,10 @@ static void look_at_bins(const struct heap *heap, double *live, unsigned *share)
 
 static void look_at_heap(const struct heap *heap)
 {
-    double live = 0, f = options.empty_fraction / 8.0, slack = options.slack, a = heap->superblocks;
+    double live = 0, f = options.empty_fraction / 8.0, slack = options.slack, a = heap->slots;
     unsigned active = 0, share = 1;
-    for (unsigned class = 1; class < CLASSES; class ++) active += *heap_slot(heap, class) != 0;
+    for (unsigned class = 1; class < CLASSES; class ++)
+        active += *heap_slot(heap, class) != 0 ? sizeclasses[class].slots : 0;
     look_at_bins(heap, &live, &share);
     double most = slack > f * a ? slack : f * a;
     double many = (live + active) / (1 - f - unseen(share));

@@ -20,9 +20,9 @@
 
 #include "heap/heap_internal.h"
 
-/* Bytes held at most by a program of so many classes, on so many heaps, of which the most that was ever live
- * is `live` bytes. */
-double bound_of(unsigned classes, unsigned share, unsigned heaps, size_t live);
+/* Bytes held at most by a program of so many classes, whose superblocks have so many slots, on so many heaps,
+ * of which the most that was ever live is `live` bytes. */
+double bound_of(unsigned classes, unsigned slots, unsigned share, unsigned heaps, size_t live);
 
 /* The same by each byte that is live, when they are very many. */
 double bound_slope(unsigned classes, unsigned share);
@@ -30,7 +30,8 @@ double bound_slope(unsigned classes, unsigned share);
 /* The most blocks that one live block can hold back. */
 unsigned most_held_back(unsigned class);
 
-/* How close each part came to what it may be at most, over all looks; 1 is the bound itself. */
+/* How close each part came to what it may be at most, over all looks; 1 is the bound itself. Of `active`: the
+ * slots of active superblocks. */
 struct extremes {
     double recorded, unrecorded, unposted, held_back, active, heap;
     unsigned looks;

@@ -40,7 +40,7 @@ static struct result run(const struct load *load, enum vcpu_path path, unsigned 
     operations = (double)(ledger.mallocs + ledger.frees) - operations;
     result.live = (double)ledger.live_max / MIB;
     result.held = (double)arena_held().peak / MIB;
-    result.bound = bound_of(load->classes, load->share, processors, ledger.live_max) / MIB;
+    result.bound = bound_of(load->classes, 1, load->share, processors, ledger.live_max) / MIB;
     result.visits = 1000 * (double)(after.global_locks - before.global_locks) / operations;
     result.locks = (double)(after.locks - before.locks) / operations;
     result.atomics = (double)(after.atomics - before.atomics) / operations;

@@ -34,7 +34,8 @@ static void run(const struct load *load, unsigned processors, size_t bytes)
 static void assert_bounds(const struct load *load, enum vcpu_path path, unsigned processors)
 {
     double held = (double)arena_held().peak;
-    double most = bound_of(load->classes, load->share, processors, ledger.live_max);
+    unsigned slots = sizeclasses[sizeclass_of(load_size)].slots;
+    double most = bound_of(load->classes, slots, load->share, processors, ledger.live_max);
     say(load, path, processors, held, most);
     ck_assert_double_le(held, most);
     ck_assert_double_le(extremes.recorded, 1);
@@ -42,7 +43,7 @@ static void assert_bounds(const struct load *load, enum vcpu_path path, unsigned
     ck_assert_double_lt(extremes.unposted, 1);
     ck_assert_double_le(extremes.held_back, 1);
     ck_assert_double_le(extremes.heap, 1);
-    ck_assert_double_le(extremes.active, load->classes);
+    ck_assert_double_le(extremes.active, load->classes * slots);
     ck_assert_uint_gt(extremes.looks, 0);
     ck_assert_uint_eq(ledger.active, 0);
     ck_assert_uint_eq(ledger.passive, 0);
@@ -83,6 +84,24 @@ START_TEST(with_caches_between_too)
 }
 END_TEST
 
+/* Wide blocks: superblocks of four, eight and sixteen slots. */
+START_TEST(wide_blocks_keep_the_bounds)
+{
+    static const unsigned sizes[] = {8 * KIB, 16 * KIB, 32 * KIB, 128 * KIB};
+    static const struct load *const wide[] = {&load_pairs, &load_round, &load_worst, &load_growing,
+                                              &load_shrinking};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    const struct load *load = wide[_i / (SIZES * VCPU_PATHS)];
+    enum vcpu_path path = _i % VCPU_PATHS;
+    load_size = sizes[_i / VCPU_PATHS % SIZES];
+    needs(vcpu_start(path, NULL), vcpu_lacks);
+    run(load, 16, load_bytes(load, 16, BYTES / LOAD_SIZE * load_size));
+    assert_bounds(load, path, 16);
+    load_finish();
+    assert_all_comes_back();
+}
+END_TEST
+
 /* The bound is no more than what can happen: the worst load comes close to it. Without slack, and with many
  * superblocks, so that what each heap may have besides weighs little. */
 START_TEST(the_bound_is_reached)
@@ -97,13 +116,8 @@ START_TEST(the_bound_is_reached)
 }
 END_TEST
 
-/* What doc/design/bound.md says of classes: of each share of a superblock that is too small for a block. */
-static unsigned rest_at_most(unsigned size)
-{
-    if (size == 11456) return SUPERBLOCK / 8 + LINE;
-    return SUPERBLOCK / 40;
-}
-
+/* What doc/design/bound.md says of classes, and of the share of a superblock that is too small for a block.
+ */
 START_TEST(blocks_in_the_lines_of_one)
 {
     sizeclass_init();
@@ -112,7 +126,8 @@ START_TEST(blocks_in_the_lines_of_one)
         size = sizeclasses[c].size;
         unsigned most = size % 64 == 0 ? 0 : size % 32 == 0 ? 1 : size == 16 ? 3 : 2;
         ck_assert_uint_eq(most_held_back(c), most);
-        ck_assert_uint_le(SUPERBLOCK - sizeclasses[c].capacity * size, rest_at_most(size));
+        unsigned whole = sizeclasses[c].slots * SUPERBLOCK;
+        ck_assert_uint_le(whole - sizeclasses[c].capacity * size, whole / 40);
     }
 }
 END_TEST
@@ -127,6 +142,7 @@ int main(void)
     tcase_add_loop_test(bounds, without_slack_too, 0, all);
     tcase_add_loop_test(bounds, with_much_slack_too, 0, some);
     tcase_add_loop_test(bounds, with_caches_between_too, 0, all);
+    tcase_add_loop_test(bounds, wide_blocks_keep_the_bounds, 0, 5 * 4 * VCPU_PATHS);
     tcase_add_loop_test(bounds, the_bound_is_reached, 0, 3);
     tcase_add_test(bounds, blocks_in_the_lines_of_one);
     return run_cases("bounds", bounds, (TCase *)NULL);

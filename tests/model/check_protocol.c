@@ -26,8 +26,8 @@
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 
-/* Few blocks in a superblock: no lines shared, lines shared, and too few for a batch. */
-static const size_t sizes[] = {2048, 4368, 20000};
+/* Few blocks in a superblock: no lines shared, lines shared, and wide. */
+static const size_t sizes[] = {2048, 4368, 128 * KIB};
 enum { SIZES = sizeof sizes / sizeof *sizes, CAPACITY = 32, OTHERS = 6 };
 
 /* --- what lives ------------------------------------------------------------------------------- */
@@ -188,21 +188,18 @@ static void trim(void) { hoard_trim(0); }
 static void look_at(void *block)
 {
     struct superblock *sb = superblock_of(block);
-    require(!heap_block_is_free(sb, block), "it lives");
+    require(!heap_block_is_free(sb, stub_of(block)), "it lives");
     require(sb->role.owner == STEPPER_FAST, "it has another owner now");
 }
 
 static void look(void)
 {
     look_at(full[capacity - 2]);
-    require(!heap_block_is_free(superblock_of(others[2]), others[2]), "it lives");
+    require(!heap_block_is_free(superblock_of(others[2]), stub_of(others[2])), "it lives");
     if (some_live > 2) look_at(some[some_live - 2]);
 }
 
-static unsigned superblocks(void)
-{
-    return (unsigned)(heap_totals().superblocks + global_heap_superblocks());
-}
+static unsigned slots(void) { return (unsigned)(heap_totals().slots + global_heap_slots()); }
 
 /* Frees all that lives, half of it by each heap. */
 static void free_all(void)
@@ -234,7 +231,7 @@ static void fork_now(void)
         use();
         require(heap_is_valid(), "a child's accounts do not add up");
         free_all();
-        require(heap_is_valid() && superblocks() <= 1, "a child has lost blocks");
+        require(heap_is_valid() && slots() <= sizeclasses[class].slots, "a child has lost blocks");
         _exit(0);
     }
     waitpid(child, &status, 0);
@@ -357,7 +354,7 @@ static struct passed run(const struct fast_part *fast, const struct slow_part *s
     for (unsigned i = 0; i < 3; i++) new_object(size); /* of what the fast one's heap has now */
     look_at_all();
     free_all();
-    require(heap_is_valid() && superblocks() == 0, "blocks were lost");
+    require(heap_is_valid() && slots() == 0, "blocks were lost");
     return passed;
 }
 
@@ -419,7 +416,7 @@ static void pend(char *const *blocks, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         struct superblock *sb = superblock_of(blocks[i]);
-        struct chain chain = chain_of_block(sb, forget(blocks[i]));
+        struct chain chain = chain_of_block(sb, stub_of(forget(blocks[i])));
         heap_make_pending(sb, &chain);
     }
 }

@@ -3,9 +3,9 @@
  * operation costs, for any number of processors. */
 #include "support/check_backend.h"
 
-#include "loads.h"
 #include "arena/superblock.h"
 #include "base/options.h"
+#include "loads.h"
 #include "vcpu.h"
 #include "watch.h"
 

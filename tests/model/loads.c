@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loads.h"
 
-#include "support/check_backend.h"
 #include "arena/superblock.h"
 #include "base/options.h"
 #include "os/rseq.h"
+#include "support/check_backend.h"
 #include "vcpu.h"
 
 #include <stdlib.h>
 
-enum { CAPACITY = SUPERBLOCK / LOAD_SIZE };
+unsigned load_size = LOAD_SIZE;
+
+static const struct sizeclass *load_class(void) { return &sizeclasses[sizeclass_of(load_size)]; }
+
+static unsigned capacity(void) { return load_class()->capacity; }
 
 static void **blocks;
 static size_t blocks_most;
@@ -21,7 +25,7 @@ static void room_for(size_t n)
     blocks_most = n;
 }
 
-static size_t f_of_superblock(void) { return CAPACITY * options.empty_fraction / 8; } /* blocks */
+static size_t f_of_superblock(void) { return capacity() * options.empty_fraction / 8; } /* blocks */
 
 static void fill(size_t from, size_t to, size_t size)
 {
@@ -46,11 +50,11 @@ void load_finish(void)
 /* Processor 2i allocates, 2i+1 frees; all pairs at once. */
 static void run_pairs(unsigned processors, size_t bytes)
 {
-    size_t n = bytes / LOAD_SIZE, share = n / (processors / 2);
+    size_t n = bytes / load_size, share = n / (processors / 2);
     room_for(n);
     for (unsigned round = 0; round < 8; round++) {
         for (unsigned i = 0; i < processors / 2; i++)
-            vcpu_be(2 * i), fill(i * share, (i + 1) * share, LOAD_SIZE);
+            vcpu_be(2 * i), fill(i * share, (i + 1) * share, load_size);
         for (unsigned i = 0; i < processors / 2; i++) vcpu_be(2 * i + 1), empty(i * share, (i + 1) * share);
     }
 }
@@ -59,12 +63,12 @@ static void run_pairs(unsigned processors, size_t bytes)
  * ownership hold `bytes` on every one of them. */
 static void run_round(unsigned processors, size_t bytes)
 {
-    size_t n = bytes / LOAD_SIZE;
+    size_t n = bytes / load_size;
     room_for(n);
     for (unsigned turn = 0; turn < processors + 4; turn++) {
         vcpu_be(turn % processors);
         empty(0, n);
-        fill(0, n, LOAD_SIZE);
+        fill(0, n, load_size);
     }
 }
 
@@ -72,16 +76,16 @@ static void run_round(unsigned processors, size_t bytes)
  * sixteenth of a superblock until the next has come, and allocates other sizes in between. */
 static void run_ended(unsigned processors, size_t bytes)
 {
-    size_t n = bytes / LOAD_SIZE;
+    size_t n = bytes / load_size;
     room_for(n);
     for (unsigned id = 1; id < processors; id++) {
         vcpu_be(0);
         empty(0, n);
         vcpu_be(id);
-        fill(0, n, LOAD_SIZE);
+        fill(0, n, load_size);
         vcpu_be(0);
         for (size_t i = 0; i < n; i++)
-            if (i % (CAPACITY / 16) != 0) empty(i, i + 1);
+            if (i % (capacity() / 16) != 0) empty(i, i + 1);
         for (size_t i = 0; i < n / 8; i++)
             if (blocks[i] == NULL) blocks[i] = vcpu_malloc(1024);
     }
@@ -91,24 +95,24 @@ static void run_ended(unsigned processors, size_t bytes)
  * and another as many as are not queued; then the next heap allocates what was freed. */
 static void thin_out(size_t from, size_t to, unsigned id)
 {
-    unsigned own = CAPACITY * (options.empty_fraction + 1) / 8 - 1;
-    unsigned others = cpu.ids != 0 ? (options.empty_fraction < 2 ? CAPACITY / 8 : CAPACITY / 4) - 1
+    unsigned own = capacity() * (options.empty_fraction + 1) / 8 - 1;
+    unsigned others = cpu.ids != 0 ? (options.empty_fraction < 2 ? capacity() / 8 : capacity() / 4) - 1
                                    : 0; /* nothing pends under locks */
     vcpu_be(id);
-    for (size_t i = from; i + CAPACITY <= to; i += CAPACITY) empty(i, i + own);
+    for (size_t i = from; i + capacity() <= to; i += capacity()) empty(i, i + own);
     vcpu_be(id == 0);
-    for (size_t i = from; i + CAPACITY <= to; i += CAPACITY) empty(i + own, i + own + others);
+    for (size_t i = from; i + capacity() <= to; i += capacity()) empty(i + own, i + own + others);
 }
 
 static void run_worst(unsigned processors, size_t bytes)
 {
-    size_t max = bytes / LOAD_SIZE * 16, n = 0;
+    size_t max = bytes / load_size * 16, n = 0;
     room_for(max);
     for (unsigned id = 0; id < processors; id++) {
-        size_t more = (bytes - ledger.live) / SUPERBLOCK * CAPACITY;
+        size_t more = (bytes - ledger.live) / (load_class()->slots * SUPERBLOCK) * capacity();
         if (n + more > max) break;
         vcpu_be(id);
-        fill(n, n + more, LOAD_SIZE);
+        fill(n, n + more, load_size);
         thin_out(n, n + more, id);
         n += more;
     }
@@ -120,46 +124,46 @@ static void run_worst(unsigned processors, size_t bytes)
 static void prepare_growing(unsigned processors, size_t bytes)
 {
     (void)processors;
-    room_for(2 * bytes / LOAD_SIZE);
+    room_for(2 * bytes / load_size);
     vcpu_be(0);
-    fill(0, bytes / LOAD_SIZE, LOAD_SIZE);
+    fill(0, bytes / load_size, load_size);
 }
 
 static void run_growing(unsigned processors, size_t bytes)
 {
-    size_t n = bytes / LOAD_SIZE, more = n / CAPACITY * f_of_superblock();
+    size_t n = bytes / load_size, more = n / capacity() * f_of_superblock();
     vcpu_be(1);
-    for (size_t i = 0; i + CAPACITY <= n; i += CAPACITY) empty(i, i + f_of_superblock());
+    for (size_t i = 0; i + capacity() <= n; i += capacity()) empty(i, i + f_of_superblock());
     unsigned growers = processors > 2 ? processors - 2 : 1;
     for (unsigned id = 0; id < growers; id++) {
         vcpu_be(processors > 2 ? 2 + id : 1);
-        fill(n + more * id / growers, n + more * (id + 1) / growers, LOAD_SIZE);
+        fill(n + more * id / growers, n + more * (id + 1) / growers, load_size);
     }
 }
 
 /* Every superblock comes to be at the threshold, and then is emptied block by block. */
 static void prepare_shrinking(unsigned processors, size_t bytes)
 {
-    size_t n = bytes / LOAD_SIZE, share = n / processors;
+    size_t n = bytes / load_size, share = n / processors;
     room_for(n);
     for (unsigned id = 0; id < processors; id++) {
         vcpu_be(id);
-        fill(id * share, (id + 1) * share, LOAD_SIZE);
+        fill(id * share, (id + 1) * share, load_size);
         for (size_t i = id * share; i < (id + 1) * share; i++)
-            if (i % CAPACITY < f_of_superblock()) empty(i, i + 1);
+            if (i % capacity() < f_of_superblock()) empty(i, i + 1);
     }
 }
 
 static void run_shrinking(unsigned processors, size_t bytes)
 {
-    size_t share = bytes / LOAD_SIZE / processors;
+    size_t share = bytes / load_size / processors;
     for (unsigned id = 0; id < processors; id++) vcpu_be(id), empty(id * share, (id + 1) * share);
 }
 
 /* Few superblocks on each heap would all be active, or given up at once. */
 size_t load_bytes(const struct load *load, unsigned processors, size_t bytes)
 {
-    size_t least = load->run == run_shrinking ? (size_t)processors * 8 * SUPERBLOCK : 0;
+    size_t least = load->run == run_shrinking ? (size_t)processors * 8 * load_class()->slots * SUPERBLOCK : 0;
     return bytes > least ? bytes : least;
 }
 

@@ -18,8 +18,10 @@ struct load {
     const char *options; /* under which it shows what it is for, where not bounds are tested; NULL: any */
 };
 
-/* Blocks of the loads that use one class: a multiple of the line, of which a superblock has no rest. */
+/* Bytes of the blocks of the loads that use one class: a multiple of the line, of which a superblock has no
+ * rest. */
 enum { LOAD_SIZE = 256 };
+extern unsigned load_size; /* LOAD_SIZE, until a test says another */
 
 extern const struct load load_pairs, load_round, load_ended, load_worst, load_growing, load_shrinking,
     load_active, load_passive, load_handed, load_mixed, load_moving;

@@ -2,11 +2,11 @@
 #include "vcpu.h"
 
 #include "arena/arena_internal.h"
+#include "arena/false_sharing.h"
 #include "heap/heap_internal.h"
+#include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
-#include "hoard.h"
-#include "arena/false_sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ bool vcpu_start(enum vcpu_path path, const char *options)
     setenv("REAP_OPTIONS", text, 1);
     hoard_start();
     intptr_t at = (char *)&id_now - (char *)__builtin_thread_pointer();
-    __asm__("" : "+r"(at)); /* in one vector store of both, ld 2.40 does not know the relocation */
+    __asm__("" : "+r"(at));       /* in one vector store of both, ld 2.40 does not know the relocation */
     rseq_id_at = cpu.now_at = at; /* the CPU's number as well: topology= speaks of processors */
     return (path == VCPU_FAST) == (cpu.ids != 0);
 }
@@ -144,7 +144,8 @@ void *vcpu_malloc(size_t size)
     unsigned class = sizeclass_of(size), first = unit_of(block);
     struct page *page = page_of(block);
     ledger.in_used += page->live != 0 && page->latest != heap_now;
-    each_end(page, first, first + sizeclasses[class].size / BLOCK_UNIT - 1, true);
+    if (!sizeclass_is_wide(class)) /* wide blocks are whole lines */
+        each_end(page, first, first + sizeclasses[class].size / BLOCK_UNIT - 1, true);
     page->class[first] = (uint8_t) class;
     page->latest = heap_now;
     page->live++;
@@ -159,7 +160,8 @@ void vcpu_free(void *block)
     unsigned first = unit_of(block);
     struct page *page = page_of(block);
     size_t size = sizeclasses[page->class[first]].size;
-    each_end(page, first, first + (unsigned)size / BLOCK_UNIT - 1, false);
+    if (!sizeclass_is_wide(page->class[first]))
+        each_end(page, first, first + (unsigned)size / BLOCK_UNIT - 1, false);
     page->live--;
     ledger.frees++;
     ledger.live -= size;

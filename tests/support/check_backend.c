@@ -78,7 +78,9 @@ bool all_bytes(const void *bytes, size_t n, unsigned char value)
     return n == 0 || (*first == value && memcmp(first, first + 1, n - 1) == 0);
 }
 
-struct superblock *superblock_of(const void *block) { return arena_slot(pagemap_find(block), block); }
+void *stub_of(const void *block) { return arena_stub(pagemap_find(block), superblock_of(block), block); }
+
+struct superblock *superblock_of(const void *block) { return arena_head(pagemap_find(block), block); }
 
 struct hoard_stats stats_now(void)
 {

@@ -63,6 +63,9 @@ bool all_bytes(const void *bytes, size_t n, unsigned char value);
 /* Where a block lies. */
 struct superblock *superblock_of(const void *block);
 
+/* What stands for a live block in its heap: the stub of a wide one, or the block itself. */
+void *stub_of(const void *block);
+
 struct hoard_stats stats_now(void);
 size_t live_bytes(void);
 size_t held_bytes(void);

@@ -93,7 +93,7 @@ START_TEST(what_is_freed_leaves_the_heap)
         ck_assert(heap_is_valid());
         struct heap *heap;
         for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
-            ck_assert(heap->free_eighths <= 8 * slack || heap->free_eighths <= f * heap->superblocks);
+            ck_assert(heap->free_eighths <= 8 * slack || heap->free_eighths <= f * heap->slots);
     }
     ck_assert_uint_eq(live_bytes(), 0);
 }

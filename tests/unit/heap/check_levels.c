@@ -102,7 +102,7 @@ END_TEST
 
 START_TEST(an_empty_one_serves_any_class_near)
 {
-    static const unsigned classes[] = {1, CLASS, OTHER, CLASS_CHUNK - 1, CLASS_CHUNK};
+    static const unsigned classes[] = {1, CLASS, OTHER, CLASS_WIDE - 1, CLASS_CHUNK};
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         struct superblock *sb = new_superblock(CLASS, 0);
@@ -120,11 +120,11 @@ START_TEST(what_is_too_much_goes_up)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 1));
-    ck_assert_uint_eq(global_heap_superblocks(), 40);
+    ck_assert_uint_eq(global_heap_slots(), 40);
     ck_assert_uint_eq(count_on(5, CLASS), 40 - GLOBAL_HEAP_CACHE_MAX);
     ck_assert_uint_eq(count_on(2, CLASS), GLOBAL_HEAP_CACHE_MAX);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 0));
-    ck_assert_uint_eq(global_heap_superblocks(), GLOBAL_HEAP_CACHE_MAX); /* the others are the arenas' */
+    ck_assert_uint_eq(global_heap_slots(), GLOBAL_HEAP_CACHE_MAX); /* the others are the arenas' */
     ck_assert_uint_eq(count_on(5, OTHER), 0);
     ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_HEAP_CACHE_MAX);
 }
@@ -147,7 +147,7 @@ START_TEST(frees_reach_what_lies_near)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for a batch */
+    void *block = hoard_malloc(4096), *last = hoard_malloc(4096);
     struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
@@ -156,8 +156,10 @@ START_TEST(frees_reach_what_lies_near)
     ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
     act(0, 0);
     hoard_free(block);
+    heap_deliver_all(); /* it may be in a batch */
     ck_assert_uint_eq(superblock_live(sb), 1);
     hoard_free(last);
+    heap_deliver_all();
     ck_assert_uint_eq(superblock_live(sb), 0);
     ck_assert_ptr_eq(take_on(7, OTHER), sb);
 }
@@ -168,7 +170,7 @@ START_TEST(frees_reach_what_nobody_has_filed)
 {
     start(_i, TWO_CACHES);
     act(1, 1);
-    void *block = hoard_malloc(20000), *last = hoard_malloc(20000); /* too large for a batch */
+    void *block = hoard_malloc(4096), *last = hoard_malloc(4096);
     struct superblock *sb = superblock_of(block);
     heap_give_all();
     act(5, 5);
@@ -177,8 +179,10 @@ START_TEST(frees_reach_what_nobody_has_filed)
     act(0, 0);
     global_heap_settle();
     hoard_free(block);
+    heap_deliver_all(); /* it may be in a batch */
     ck_assert_uint_eq(superblock_live(sb), 1);
     hoard_free(last);
+    heap_deliver_all();
     ck_assert_uint_eq(superblock_live(sb), 0);
 }
 END_TEST

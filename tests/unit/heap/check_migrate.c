@@ -123,8 +123,8 @@ END_TEST
 
 enum { ROUNDS = 30000 };
 
-/* Of a class whose blocks are carved one by one, and made pending one by one. */
-static unsigned big_class(void) { return sizeclass_of(20000); }
+/* Of a class whose blocks are carved one by one, and made pending one by one: of the greatest chunks. */
+static unsigned big_class(void) { return CLASSES - 1; }
 
 static struct superblock sb; /* on no heap: only sections touch it */
 static char *memory;

@@ -305,7 +305,7 @@ START_TEST(stats_tell_what_there_is)
     use_path(_i, NULL);
     struct hoard_stats before, after;
     hoard_stats(&before);
-    void *small = hoard_malloc(100), *large = hoard_malloc(100000), *huge = hoard_malloc(5 * MIB);
+    void *small = hoard_malloc(100), *large = hoard_malloc(200000), *huge = hoard_malloc(5 * MIB);
     hoard_stats(&after);
     size_t sizes = hoard_usable_size(large) + hoard_usable_size(huge);
     ck_assert_uint_eq(after.large_bytes - before.large_bytes, sizes);

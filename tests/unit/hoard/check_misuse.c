@@ -117,7 +117,7 @@ END_TEST
 START_TEST(large_objects)
 {
     use_path(_i, NULL);
-    static const size_t large[] = {CLASS_SIZE_MAX + 1, 100000, MIB, 4 * MIB, 4 * MIB + 1, 9 * MIB};
+    static const size_t large[] = {CLASS_SIZE_MAX + 1, 200000, MIB, 4 * MIB, 4 * MIB + 1, 9 * MIB};
     char *keep = hoard_malloc(100);
     for (unsigned i = 0; i < sizeof large / sizeof large[0]; i++) {
         char *p = hoard_malloc(large[i]);

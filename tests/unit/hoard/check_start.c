@@ -49,7 +49,7 @@ static int registrations_in_child(void)
     if (pid == 0) {
         alarm(60);
         void *block = hoard_malloc(1000);
-        hoard_free(hoard_malloc(100000));
+        hoard_free(hoard_malloc(200000));
         hoard_free(block);
         _exit(block == NULL ? 99 : (int)registrations);
     }
@@ -83,7 +83,7 @@ START_TEST(what_is_refused_is_registered_later)
 {
     use_path(_i, NULL);
     refusals = 3;
-    for (unsigned i = 0; i < 6; i++) hoard_free(hoard_malloc(100000));
+    for (unsigned i = 0; i < 6; i++) hoard_free(hoard_malloc(200000));
     ck_assert_uint_eq(refusals, 0);
     ck_assert_uint_eq(registrations, 1);
     ck_assert_int_eq(registrations_in_child(), 1);

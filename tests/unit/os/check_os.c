@@ -3,7 +3,7 @@
 #include "support/check_backend.h"
 
 #include "arena/pagemap.h"
-#include "arena/sizeclass.h"
+#include "arena/arena.h"
 #include "base/small_file.h"
 #include "os/metadata.h"
 #include "os/pages.h"
@@ -264,15 +264,19 @@ START_TEST(capacity_and_carving_agree)
     for (unsigned c = 1; c < CLASSES; c++) {
         const struct sizeclass *k = &sizeclasses[c];
         if (k->size == 0) continue;
-        ck_assert_uint_eq(k->capacity, SUPERBLOCK / k->size);
+        unsigned step = sizeclass_is_wide(c) ? BLOCK_UNIT : k->size;
+        ck_assert_uint_eq(sizeclass_step(k), step);
+        ck_assert_uint_eq(k->capacity, k->slots * SUPERBLOCK / k->size);
+        ck_assert(k->slots <= SUPERBLOCK_SLOTS && (k->slots & (k->slots - 1)) == 0);
+        if (sizeclass_is_wide(c)) ck_assert_uint_le(k->capacity, k->slots * ARENA_STUBS);
         ck_assert_uint_ge(k->capacity, 2);
         unsigned blocks = 0; /* carving from 8 on, as long as the limit allows */
-        for (uint64_t n = 8; n <= k->carve_limit; n += k->size) blocks++;
+        for (uint64_t n = 8; n <= k->carve_limit; n += step) blocks++;
         ck_assert_uint_eq(blocks, k->capacity);
         for (uint64_t n = 0; n <= k->capacity; n++)
             ck_assert_uint_eq(n * 8 * k->capacity_inverse >> 32, n * 8 / k->capacity);
         ck_assert_uint_lt(k->carve_limit, 1 << 16);
-        ck_assert_uint_eq((uint64_t)(k->carve_step + (1u << 16)), (uint64_t)k->size << 32);
+        ck_assert_uint_eq((uint64_t)(k->carve_step + (1u << 16)), (uint64_t)step << 32);
     }
 }
 END_TEST
@@ -281,10 +285,15 @@ START_TEST(the_inverse_divides_exactly)
 {
     sizeclass_init();
     for (unsigned c = 1; c < CLASSES; c++) {
-        unsigned wrong = 0;
-        if (sizeclasses[c].size == 0) continue;
-        for (uint32_t n = 0; n < 1 << 16; n++)
-            wrong += (n * sizeclasses[c].inverse < sizeclasses[c].inverse) != (n % sizeclasses[c].size == 0);
+        const struct sizeclass *k = &sizeclasses[c];
+        uint32_t inverse = sizeclass_is_wide(c) ? sizeclass_wide_inverse[c - CLASS_WIDE] : k->inverse;
+        uint32_t size = sizeclass_is_wide(c) ? k->size / LINE : k->size, wrong = 0;
+        if (k->size == 0) continue;
+        for (uint32_t n = 0; n < 1 << 16; n++) {
+            uint64_t product = (uint64_t)n * inverse;
+            wrong += ((uint32_t)product < inverse) != (n % size == 0) || product >> 32 != n / size;
+            wrong += (n * k->inverse < k->inverse) != (n % sizeclass_step(k) == 0);
+        }
         ck_assert_uint_eq(wrong, 0);
     }
 }
@@ -293,11 +302,11 @@ END_TEST
 START_TEST(aligned_classes)
 {
     sizeclass_init();
-    for (size_t alignment = 16; alignment <= SUPERBLOCK; alignment *= 2)
-        for (size_t size = 0; size <= SUPERBLOCK; size += size < 600 ? 1 : 97) {
+    for (size_t alignment = 16; alignment <= 4 * SUPERBLOCK; alignment *= 2)
+        for (size_t size = 0; size <= 3 * SUPERBLOCK; size += size < 600 ? 1 : 97) {
             unsigned c = sizeclass_aligned(alignment, size);
-            bool possible = size <= CLASS_SIZE_MAX && alignment <= CLASS_SIZE_MAX;
-            ck_assert_int_eq(c != 0, possible); /* 32 KiB serves all that can be served */
+            bool possible = size <= CLASS_SIZE_MAX && alignment <= SUPERBLOCK;
+            ck_assert_int_eq(c != 0, possible); /* 128 KiB serves all that can be served */
             if (c == 0) continue;
             ck_assert_uint_lt(c, CLASS_CHUNK);
             ck_assert_uint_ge(sizeclasses[c].size, size);
@@ -311,7 +320,7 @@ END_TEST
 START_TEST(chunk_classes)
 {
     sizeclass_init();
-    for (size_t size = 0; size <= CLASS_SIZE_MAX; size++) {
+    for (size_t size = 0; size <= CLASS_CHUNK_MAX; size++) {
         unsigned c = sizeclass_of_chunk(size);
         ck_assert_uint_ge(c, CLASS_CHUNK);
         ck_assert_uint_lt(c, CLASSES);

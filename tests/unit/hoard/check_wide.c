@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_wide.c: blocks of 4.4 to 128 KiB, whose superblocks have several slots, and their stubs. */
+#include "support/check_backend.h"
+
+#include "arena/arena.h"
+#include "arena/large.h"
+#include "hoard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
+
+/* Starts the allocator too: the tables of classes are made by its first call. */
+static void start_on(int path)
+{
+    use_path(path, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    hoard_trim(0);
+}
+
+static size_t size_of(unsigned class) { return sizeclasses[class].size; }
+
+static unsigned slots_held(void)
+{
+    struct hoard_stats stats;
+    hoard_stats(&stats);
+    return (unsigned)(stats.superblocks + stats.global_superblocks);
+}
+
+/* --- blocks ------------------------------------------------------------------------------------ */
+
+/* Two superblocks of each class: whole blocks are written, and none is written to by another. */
+START_TEST(blocks_are_apart)
+{
+    start_on(_i);
+    static char *blocks[2 * UINT8_MAX];
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class ++) {
+        unsigned n = 2 * sizeclasses[class].capacity;
+        size_t size = size_of(class), least = size_of(class - 1) + 1;
+        for (unsigned i = 0; i < n; i++) {
+            ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(i % 2 ? size : least));
+            ck_assert_uint_eq(hoard_usable_size(blocks[i]), size);
+            ck_assert_uint_eq((uintptr_t)blocks[i] % LINE, 0);
+            memset(blocks[i], (int)i, size);
+        }
+        for (unsigned i = 0; i < n; i++) ck_assert(all_bytes(blocks[i], size, (uint8_t)i));
+        for (unsigned i = 0; i < n; i += 2) hoard_free(blocks[i]);
+        for (unsigned i = 0; i < n; i += 2) memset(blocks[i] = hoard_malloc(size), (int)i, size);
+        for (unsigned i = 0; i < n; i++) ck_assert(all_bytes(blocks[i], size, (uint8_t)i));
+        ck_assert_uint_ge(slots_held(), 2 * sizeclasses[class].slots);
+        for (unsigned i = 0; i < n; i++) hoard_free(blocks[i]);
+        hoard_trim(0);
+        ck_assert_uint_eq(slots_held(), 0);
+    }
+    assert_all_comes_back();
+}
+END_TEST
+
+/* A superblock of each class, seen by all its addresses that could start a block. */
+START_TEST(stubs_are_of_starts)
+{
+    start_on(_i);
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class ++) {
+        const struct sizeclass *k = &sizeclasses[class];
+        char *start = slot_start(superblock_of(hoard_malloc(k->size)));
+        struct arena *arena = pagemap_find(start);
+        unsigned wrong = 0;
+        for (size_t at = 0; at < k->slots * (size_t)SUPERBLOCK; at += BLOCK_UNIT) {
+            ck_assert_ptr_eq(arena_wide(arena, start + at), superblock_of(start));
+            const struct stub *stub = arena_stub(arena, superblock_of(start), start + at);
+            bool is_start = at % k->size == 0 && at / k->size < k->capacity;
+            wrong += (stub != NULL) != is_start || (is_start && stub->block != start + at);
+        }
+        ck_assert_uint_eq(wrong, 0);
+        for (unsigned at = 1; at < BLOCK_UNIT; at++)
+            ck_assert_ptr_null(arena_stub(arena, superblock_of(start), start + at));
+    }
+}
+END_TEST
+
+static void free_it(void *block) { hoard_free(block); }
+
+START_TEST(what_was_never_handed_out_is_told)
+{
+    start_on(_i);
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class += 4) {
+        char *first = hoard_malloc(size_of(class));
+        struct superblock *sb = superblock_of(first);
+        char *last = slot_start(sb) + (sizeclasses[class].capacity - 1) * size_of(class);
+        struct outcome said = run_child(free_it, last);
+        ck_assert(is_misuse(&said, "hoard_free", last, "freed twice"));
+        size_t rest = sizeclasses[class].slots * (size_t)SUPERBLOCK % size_of(class);
+        if (rest == 0) continue;
+        said = run_child(free_it, last + size_of(class));
+        ck_assert(is_misuse(&said, "hoard_free", last + size_of(class), "not the start of a block"));
+    }
+}
+END_TEST
+
+/* --- and spans --------------------------------------------------------------------------------- */
+
+static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }
+
+START_TEST(what_grows_has_a_span)
+{
+    start_on(_i);
+    char *object = hoard_malloc(20000);
+    memset(object, 3, 20000);
+    ck_assert_int_eq(kind_of(object), SLOT_WIDE);
+    object = hoard_realloc(object, 60000);
+    ck_assert_int_eq(kind_of(object), SLOT_SPAN);
+    char *same = hoard_realloc(object, 60 * KIB);
+    ck_assert_ptr_eq(same, object);
+    ck_assert(all_bytes(object, 20000, 3));
+    object = hoard_realloc(object, 10000);
+    ck_assert_int_eq(kind_of(object), SLOT_WIDE);
+    ck_assert(all_bytes(object, 10000, 3));
+    hoard_free(object);
+    assert_all_comes_back();
+}
+END_TEST
+
+START_TEST(calloc_clears_what_was_used)
+{
+    start_on(_i);
+    for (size_t size = CLASS_WIDE_SIZE + 1; size <= 256 * KIB; size += size / 3) {
+        char *object = hoard_malloc(size);
+        memset(object, 9, size);
+        hoard_free(object);
+        object = hoard_calloc(1, size);
+        ck_assert(all_bytes(object, size, 0));
+        hoard_free(object);
+    }
+}
+END_TEST
+
+START_TEST(alignments_up_to_a_slot)
+{
+    start_on(_i);
+    for (size_t alignment = 32; alignment <= 512 * KIB; alignment *= 2)
+        for (size_t size = CLASS_WIDE_SIZE + 1; size <= 200 * KIB; size += size / 2) {
+            char *object = hoard_aligned_alloc(alignment, size);
+            ck_assert_uint_eq((uintptr_t)object % alignment, 0);
+            ck_assert_uint_ge(hoard_usable_size(object), size);
+            memset(object, 1, size);
+            hoard_free(object);
+        }
+    assert_all_comes_back();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *wide = new_case("wide", 60);
+    tcase_add_loop_test(wide, blocks_are_apart, 0, PATHS);
+    tcase_add_loop_test(wide, stubs_are_of_starts, 0, PATHS);
+    tcase_add_loop_test(wide, what_was_never_handed_out_is_told, 0, PATHS);
+    tcase_add_loop_test(wide, what_grows_has_a_span, 0, PATHS);
+    tcase_add_loop_test(wide, calloc_clears_what_was_used, 0, PATHS);
+    tcase_add_loop_test(wide, alignments_up_to_a_slot, 0, PATHS);
+    return run_cases("wide", wide, (TCase *)NULL);
+}
