@@ -55,6 +55,7 @@
  * so many children alive, the oldest of which ends when a new one begins, as a server's do; fill, clear,
  * trees, shared and alone have larger regions.
  *
+ * fill takes the size of its regions, 1 if no other: `fill out 3` has 48 MB.
  * request, nested and shared take a number of threads, 1 if none, among which the work is divided. Of the
  * first two each thread has a pool of its own below the root, and its children below that. An operation is
  * one object. After the argument `short` programs, and traces, run for a moment.
@@ -182,8 +183,8 @@ static uint64_t three(void) { return children_with(&root, THREES, 3, out ? THREE
 
 static uint64_t fill(void)
 {
-    int objects = out ? OUT_OBJECTS : FILL;
-    return children_with(&root, (out ? OUT_FILLED : FILLED) / objects, objects, 1);
+    int objects = (out ? OUT_OBJECTS : FILL) * number;
+    return children_with(&root, out ? OUT_FILLED / OUT_OBJECTS : FILLED / FILL, objects, 1);
 }
 
 static uint64_t request_below(struct pool *parent, int n)
