@@ -202,8 +202,8 @@ void arena_wait_for_unused(void);
  * arena_wait_for_unused. For the ends of slow paths, with no lock held, since it may make system calls. */
 void arena_purge_if_due(void);
 
-/* The same after a free. If much is unused now beside what is used, it gives all unused memory back at
- * once. */
+/* The same after a free. If much is unused now beside what is used, it gives unused memory back at once, but
+ * for what the program is known to want again (reclaim.c has the rule). */
 void arena_purge_after_free(void);
 
 /* Sets the limit on the memory of all processes of the group together, for tests; otherwise the library reads

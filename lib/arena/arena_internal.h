@@ -27,7 +27,6 @@
 enum {
     ARENA_LOOK_FOR_LIMIT = 16 * 1024 * 1024, /* bytes held; below, no limit matters */
     ARENA_MAYBE_SPARSE = 4,                  /* slots of an object of which only parts may be touched */
-    ARENA_SPARE_PEAK = 1024 * 1024,          /* bytes; smaller objects may raise the peak */
     ARENA_SPARE_ADDRESSES =
         32 * 1024 * 1024, /* bytes: so many, plus as many as are held, may be mapped without use */
     ARENA_TOGETHER = 16,  /* arenas made at a time, at most */
@@ -47,16 +46,15 @@ struct arena_group {
  * steps. */
 struct arenas {
     struct gate gate;
-    struct arena_group groups;                /* the first */
-    _Atomic(struct arena *) all;              /* along ->next */
-    _Atomic(struct arena *) latest;           /* the arena in which a slot became free last */
-    _Atomic bool shared;   /* several threads allocate */
-    _Atomic bool creating; /* a thread is making arenas */
+    struct arena_group groups;      /* the first */
+    _Atomic(struct arena *) all;    /* along ->next */
+    _Atomic(struct arena *) latest; /* the arena in which a slot became free last */
+    _Atomic bool shared;            /* several threads allocate */
+    _Atomic bool creating;          /* a thread is making arenas */
     _Atomic size_t held, peak;
     _Atomic size_t returned; /* bytes that went back to the OS, all together */
-    _Atomic size_t mapped; /* bytes of addresses */
-    _Atomic size_t spared; /* bytes that went back to keep the peak from rising */
-    _Atomic size_t near;   /* bytes held from which on the limit is near, or should be looked for */
+    _Atomic size_t mapped;   /* bytes of addresses */
+    _Atomic size_t near;     /* bytes held from which on the limit is near, or should be looked for */
     _Atomic bool limit_is_known;
     _Atomic size_t dirty_slots;
     _Atomic uint64_t purged_at;
@@ -157,13 +155,6 @@ static inline size_t arena_unused(void)
     return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) * SUPERBLOCK;
 }
 
-static inline bool arena_needs_room(size_t more)
-{
-    size_t held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
-    size_t peak = atomic_load_explicit(&arenas.peak, memory_order_relaxed);
-    return arena_is_near(more) || (more >= ARENA_SPARE_PEAK && held + more > peak && arena_unused() != 0);
-}
-
 /* Bytes that one call may hold beyond what needs no room: what reclaim.c has agreed to, and what the last try
  * lacked. All zero at first. */
 struct arena_room {
@@ -174,7 +165,7 @@ struct arena_room {
  * ask it, and try again). */
 static inline bool arena_has_room(size_t more, struct arena_room *room)
 {
-    if (LIKELY(!arena_needs_room(more)) || more <= room->agreed) return true;
+    if (LIKELY(!arena_is_near(more)) || more <= room->agreed) return true;
     room->lacked = more;
     return false;
 }

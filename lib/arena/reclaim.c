@@ -133,74 +133,78 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
-static size_t purge_older(uint64_t now, uint64_t min_age, bool unmaps_all)
+/* Gives back slots that have been unused for min_age, until `most` bytes have gone. */
+static size_t purge_older(uint64_t now, uint64_t min_age, size_t most, bool unmaps_all)
 {
     size_t bytes = 0;
-    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
+    for (struct arena *arena = NULL; bytes < most && (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
-        if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, SIZE_MAX);
-        if (atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
+        if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, most - bytes);
+        if (bytes < most && atomic_load(&arena->used) == 0 && is_old(arena, now, min_age))
             bytes += unmap_unused(arena, unmaps_all);
     }
     if (bytes != 0) PROBE(purge, bytes, min_age);
     return bytes;
 }
 
-size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age, min_age == 0); }
+size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age, SIZE_MAX, min_age == 0); }
 
-/* --- bursts of frees --------------------------------------------------------------------------- */
+/* --- the rule ---------------------------------------------------------------------------------- */
 
-/* A program that frees most of what it had may do nothing more, and so no later call would give the memory
- * back. So the free that leaves three times as much unused as used, and BURST_SLACK besides, gives all unused
- * memory back. Programs whose large objects come and go at random have about as much unused as used.
+/* What the program has not wanted for purge_ms goes back: a slow path gives it back, once in purge_ms, or the
+ * thread that purges.
  *
- * A program of phases touches the same memory anew in each. Refaulting a page costs 1 us. A purge pays off if
- * the memory stays unused for 32 us a page, at most 1 s: its term. If half of what was purged is held again
- * before that, and as much is unused again, purges of this kind pause for a term, and for twice as long after
- * each further purge that did not pay off. What is kept in a pause goes back by its age, with a later call.
+ * A program that frees most of what it had may come to no slow path later. So a fall, which is a free that
+ * leaves three times as much unused as used and FALL_SLACK besides, gives unused memory back at once. But
+ * the bytes that the program wanted again within purge_ms after the fall before this one stay.
+ *
+ *     in use |      ___        ___ top
+ *            |     /   \      /   \
+ *            | ___/     \____/     \___
+ *                       fall  wanted  fall: `again`, that is top - low, stays
+ *                       low   again
+ *
+ * Falls less than purge_ms apart may be steps of one: of these the most bytes that were wanted again count.
  */
-enum { BURST_SLACK = 4 * 1024 * 1024 /* bytes */, BURST_MS = 1000, BURST_DOUBLINGS = 5 };
+enum { FALL_SLACK = 4 * 1024 * 1024 /* bytes */, FALL_MS = 1000 };
 
-/* A burst may be several purges. Its words are of their sum, from the first whose term is not over. */
+/* Threads may overwrite each other's step: at worst memory stays until it is old, or is touched once more. */
 static struct {
-    _Atomic uint64_t at, next;        /* when the latest purge was; the time until which none may be */
-    _Atomic size_t bytes, back, held; /* given back, held again since, and held after the latest purge */
-    _Atomic unsigned doublings;       /* of the pause */
-} burst;
+    _Atomic uint64_t at; /* the latest fall */
+    _Atomic size_t low;  /* bytes in use at this fall, */
+    _Atomic size_t top;  /* and the most in the purge_ms after it */
+    _Atomic size_t again;
+} fall = {.low = SIZE_MAX, .top = SIZE_MAX};
 
-static uint64_t term_of(size_t bytes)
-{
-    uint64_t ms = 1 + bytes / (32 * 4096);
-    return ms < BURST_MS ? ms : BURST_MS;
-}
-
-/* Of several threads that come here at once, one purges, by its exchange of `next`. Other words of `burst`
- * may be of two purges then: at worst one more pause comes, or one less. */
-static COLD void purge_burst(uint64_t now)
-{
-    uint64_t next = burst.next, since = now - burst.at, term = term_of(burst.bytes);
-    if (now < next || !atomic_compare_exchange_strong(&burst.next, &next, now + 1)) return;
-    if (since >= 2 * term && burst.bytes != 0) burst.doublings = 0;
-    if (since >= term) burst.bytes = burst.back = 0;
-    if (burst.bytes != 0 && arenas.held > burst.held) burst.back += arenas.held - burst.held;
-    if (burst.bytes != 0 && burst.back >= burst.bytes / 2) {
-        burst.next = now + (term << burst.doublings);
-        if (burst.doublings < BURST_DOUBLINGS) burst.doublings++;
-        burst.bytes = burst.back = 0;
-        return;
-    }
-    burst.bytes += purge_older(now, 0, false);
-    burst.held = arenas.held;
-    burst.at = now;
-    burst.next = 0;
-}
-
-/* With a thread that purges, or where the user wants memory to be kept for longer, no burst does it. */
-static bool is_burst(void)
+static size_t in_use(void)
 {
     size_t unused = arena_unused(), held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
-    if (LIKELY(unused < BURST_SLACK || unused - BURST_SLACK <= 3 * (held - unused))) return false;
-    return options.purge_ms <= BURST_MS && options.purge_thread != PURGE_THREAD_ALWAYS;
+    return held > unused ? held - unused : 0;
+}
+
+/* After each allocation of slots or a mapping. */
+static void note_wanted(void)
+{
+    size_t used = in_use();
+    if (UNLIKELY(used > fall.top) && pages_clock() - fall.at < options.purge_ms) fall.top = used;
+}
+
+/* With a thread that purges, or where the user wants memory to be kept for longer, no fall gives it back. */
+static bool is_fall(size_t kept)
+{
+    size_t unused = arena_unused();
+    if (LIKELY(unused < FALL_SLACK + kept || unused - FALL_SLACK - kept <= 3 * in_use())) return false;
+    return options.purge_ms <= FALL_MS && options.purge_thread != PURGE_THREAD_ALWAYS;
+}
+
+static COLD void purge_fall(uint64_t now)
+{
+    size_t low = fall.low, top = fall.top, again = top > low ? top - low : 0, unused = arena_unused();
+    if (now - fall.at < options.purge_ms && again < fall.again) again = fall.again;
+    fall.again = again;
+    fall.low = fall.top = in_use();
+    fall.at = now;
+    if (unused > again && is_fall(again)) purge_older(now, 0, unused - again, false);
 }
 
 /* --- the thread that purges ------------------------------------------------------------------- */
@@ -232,19 +236,16 @@ void arena_purge_if_due(void)
 {
     ASSERT(lock_rank_is_next(RANK_HEAP_TABLE));
     tell_of_unused();
-    uint64_t now = pages_clock(), delay = options.purge_ms;
-    uint64_t last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
-    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
-    bool is_known = atomic_load_explicit(&arenas.limit_is_known, memory_order_relaxed);
-    if (is_known && atomic_load_explicit(&arenas.held, memory_order_relaxed) > near - near / 4) delay /= 8;
-    if (now - last < delay || !atomic_compare_exchange_strong(&arenas.purged_at, &last, now)) return;
-    arena_purge(delay);
+    uint64_t now = pages_clock(), last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
+    if (now - last < options.purge_ms || !atomic_compare_exchange_strong(&arenas.purged_at, &last, now))
+        return;
+    arena_purge(options.purge_ms);
 }
 
 void arena_purge_after_free(void)
 {
     arena_purge_if_due();
-    if (UNLIKELY(is_burst())) purge_burst(pages_clock());
+    if (UNLIKELY(is_fall(0))) purge_fall(pages_clock());
 }
 
 /* --- a limit on memory ----------------------------------------------------------------------- */
@@ -264,51 +265,15 @@ void arena_limit(size_t bytes) { know_limit(bytes); }
 
 bool arena_nears_limit(size_t more) { return arena_is_near(more); }
 
-/* Returns the dirty arena whose slots became free longest ago. Arenas with huge pages stay: these are worth
- * more than a low peak. */
-static struct arena *oldest_dirty(void)
-{
-    struct arena *oldest = NULL;
-    uint64_t least = UINT64_MAX;
-    for (struct arena *arena = NULL; (arena = arena_next_with(ARENA_DIRTY, arena)) != NULL;) {
-        uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
-        if (arena->huge || freed_at > least || (arena->dirty & ~arena->used) == 0) continue;
-        oldest = arena;
-        least = freed_at;
-    }
-    return oldest;
-}
-
-/* Before the memory held grows past its peak, this returns dirty slots to the OS. They are unused because
- * they have the wrong shape: runs that are too short, which a program leaves behind that allocates ever
- * larger spans. In the life of the process a quarter of its peak goes back for this; the last step may pass
- * this bound. A program whose spans come and go is near its peak again and again, and would touch the same
- * memory anew each time. For small spans no memory goes back: each would cost a system call. */
-static void stay_below_peak(size_t more)
-{
-    size_t held = arenas.held, peak = arenas.peak;
-    if (more < ARENA_SPARE_PEAK || held + more <= peak) return;
-    size_t over = held + more - peak, gone = 0, bytes;
-    struct arena *arena;
-    while (gone < over && arenas.spared < peak / 4 && (arena = oldest_dirty()) != NULL) {
-        if ((bytes = purge_slots(arena, over - gone)) == 0) break;
-        gone += bytes;
-    }
-    atomic_fetch_add_explicit(&arenas.spared, gone, memory_order_relaxed);
-}
-
-/* Makes room for `more` bytes. If they would come near the limit, all unused memory goes back. If they are
- * many and would raise the peak while memory is unused, as much goes back as is needed. Returns false with
- * ENOMEM if they may not be held. */
+/* Makes room for `more` bytes. If they would come near the limit, all unused memory goes back. Returns false
+ * with ENOMEM if they may not be held. */
 static COLD bool make_room(size_t more)
 {
     ASSERT(more != 0);
-    stay_below_peak(more);
-    if (!arena_is_near(more)) return true;
     if (!arenas.limit_is_known)
         know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
     if (!arena_is_near(more)) return true;
-    purge_older(pages_clock(), 0, true);
+    purge_older(pages_clock(), 0, SIZE_MAX, true);
     if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
     errno = ENOMEM;
     return false;
@@ -331,6 +296,7 @@ static struct superblock *take(unsigned n, unsigned alignment, enum superblock_k
     struct superblock *first;
     do first = arena_try_take(n, alignment, kind, use, clean, &room);
     while (UNLIKELY(first == NULL) && is_made(&room));
+    note_wanted();
     return first;
 }
 
@@ -355,6 +321,7 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
     bool done;
     do done = arena_try_resize(first, n, more, &room);
     while (!done && is_made(&room));
+    note_wanted();
     return done;
 }
 
@@ -364,6 +331,7 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     struct arena *arena;
     do arena = arena_try_map(size, alignment, kind, clean, &room);
     while (arena == NULL && is_made(&room));
+    note_wanted();
     return arena;
 }
 
@@ -373,5 +341,6 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
     bool done;
     do done = arena_try_remap(arena, size, may_move, &room);
     while (!done && is_made(&room));
+    note_wanted();
     return done;
 }

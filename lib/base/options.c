@@ -96,7 +96,7 @@ static const struct option {
     {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU", 0},
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
-    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 100, "milliseconds that unused memory is kept", 0},
+    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 500, "milliseconds that unused memory is kept", 0},
     {"purge_thread", AT(purge_thread), purge_thread_words, NULL, 0, 0, PURGE_THREAD_AUTO,
      "1: a thread of the library gives unused memory back; auto: where the program asks for it", 0},
     {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings", 0},

@@ -76,8 +76,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Purges in vain come after 0, 1, 3, 7 ... terms: most phases take their memory as it is. On a busy machine a
- * phase may last longer than a term, 0.77 s for so much. Such phases do not count. */
+/* The first phases find out what is wanted again. Then it stays, and most phases take their memory as it is.
+ * On a busy machine a phase may last for a second. Such phases do not count. */
 static void phases(void)
 {
     int anew = 0, quick = 0;

@@ -15,7 +15,7 @@ try() {
         echo "$said" >>"$tmp/bad"
     fi
 }
-# With purge_ms=1000 nothing goes back by its age while the phases run. With heaps=cpu a migration makes blocks
+# With purge_ms=1000 what is wanted again within a second stays, and only that. With heaps=cpu a migration makes blocks
 # remote, of a heap that does nothing any more.
 program=$top_builddir/tests/preload
 for path in default locked; do

@@ -36,7 +36,7 @@ reaps() {
     }
 }
 reaps purge_thread=1,purge_ms=20 2
-reaps purge_ms=1500 "2 asks" # above 1000 a burst of frees gives nothing back at once
+reaps purge_ms=1500 "2 asks" # above 1000 a fall gives nothing back at once
 reaps purge_ms=60000 1
 reaps purge_thread=0,purge_ms=60000 "1 asks"
 exit $bad

@@ -329,48 +329,63 @@ START_TEST(purges_come_by_themselves_when_due)
 }
 END_TEST
 
-/* Runs that are too short for a large object go back before there is a new peak. */
-START_TEST(what_is_unused_makes_no_new_peak)
+/* --- what stays at a fall -------------------------------------------------------------------------- */
+
+static struct superblock *use(unsigned n)
 {
-    enum { GAPS = 24, WANTED = 16 };
-    struct superblock *all[2 * GAPS];
     bool clean;
-    arena_purge(0);
-    while (arena_held().now < arena_held().peak) ck_assert_ptr_nonnull(arena_take(1, 1, SLOT_SPAN, &clean));
-    for (unsigned i = 0; i < 2 * GAPS; i++) {
-        all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
-        memset(slot_start(all[i]), 1, SUPERBLOCK);
-    }
-    for (unsigned i = 0; i < 2 * GAPS; i += 2) arena_give(all[i], 1);
-    size_t peak = arena_held().peak;
-    ck_assert_uint_eq(arena_held().unused, GAPS * SUPERBLOCK);
-    ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
-    ck_assert_uint_eq(arena_held().peak, peak);
-    ck_assert_uint_eq(arena_held().unused, (GAPS - WANTED) * SUPERBLOCK);
+    struct superblock *span = arena_take(n, 1, SLOT_SPAN, &clean);
+    ck_assert_ptr_nonnull(span);
+    return span;
+}
+
+/* A free of n slots that a slow path follows. Returns the slots held then. */
+static size_t fall(struct superblock *span, unsigned n)
+{
+    arena_give(span, n);
+    arena_purge_after_free();
+    return arena_held().now / SUPERBLOCK;
+}
+
+enum { MANY = 160, FEW = 96, LATE = 256 }; /* slots: each more than 4 MiB */
+
+/* Nothing has been wanted again before the first fall. None of this is old enough to go back by its age. */
+static void fall_first(void)
+{
+    options.purge_ms = 1000;
+    arena_purge_if_due(); /* the first call purges */
+    ck_assert_uint_eq(fall(use(MANY), MANY), 0);
+}
+
+START_TEST(what_is_wanted_again_stays)
+{
+    fall_first();
+    for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(fall(use(MANY), MANY), MANY);
+    ck_assert_uint_eq(fall(use(LATE), LATE), LATE);
 }
 END_TEST
 
-/* A quarter of the peak in slots, the oldest first: then the peak rises. */
-START_TEST(what_goes_back_for_a_peak_is_bounded)
+/* The first step leaves less unused than was wanted again, and no step begins anew. */
+START_TEST(a_fall_in_steps_is_one)
 {
-    enum { ALL = 6 * ARENA_SLOTS, WANTED = 16 };
-    static struct superblock *all[ALL];
-    bool clean;
-    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, &clean);
-    size_t before = arena_held().peak / SUPERBLOCK;
-    for (unsigned i = ALL; i-- != 0;)
-        if (i % 2 == 0) arena_give(all[i], 1);
-    struct arena *oldest = pagemap_find(slot_start(all[ALL - 1])), *latest = pagemap_find(slot_start(all[0]));
-    ck_assert_ptr_ne(oldest, latest);
-    ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
-    ck_assert_uint_eq(arena_held().peak, before * SUPERBLOCK);
-    ck_assert_int_eq(__builtin_popcountll(oldest->dirty), ARENA_SLOTS / 2 - WANTED);
-    ck_assert_int_eq(__builtin_popcountll(latest->dirty), ARENA_SLOTS / 2);
-    for (unsigned i = WANTED; i < ALL / 2; i += WANTED)
-        ck_assert_ptr_nonnull(arena_take(WANTED, 1, SLOT_SPAN, &clean));
-    size_t rise = arena_held().peak / SUPERBLOCK - before, spared = ALL / 2 - rise;
-    ck_assert_uint_le(spared, (before + rise) / 4 + WANTED);
-    ck_assert_uint_ge(spared, (before + rise) / 4 - WANTED);
+    fall_first();
+    struct superblock *large = use(MANY), *small = use(FEW / 4);
+    ck_assert_uint_eq(fall(large, MANY), MANY + FEW / 4);
+    ck_assert_uint_eq(fall(small, FEW / 4), MANY + FEW / 4);
+}
+END_TEST
+
+/* What was used later than purge_ms after a fall was not wanted again: so few slots stay, or none. */
+START_TEST(what_is_wanted_too_late_goes_back)
+{
+    fall_first();
+    struct superblock *few = _i != 0 ? use(FEW) : NULL;
+    options.purge_ms = 1;
+    usleep(20000);
+    struct superblock *late = use(LATE);
+    if (_i != 0) options.purge_ms = 1000; /* so that age does not matter */
+    if (_i != 0) arena_give(few, FEW);
+    ck_assert_uint_eq(fall(late, LATE), _i != 0 ? FEW : 0);
 }
 END_TEST
 
@@ -462,8 +477,9 @@ int main(void)
     tcase_add_loop_test(slots, a_purge_that_waits_has_claimed_nothing, 0, 2);
     tcase_add_test(slots, slots_that_are_not_old_enough_stay);
     tcase_add_test(slots, purges_come_by_themselves_when_due);
-    tcase_add_test(slots, what_is_unused_makes_no_new_peak);
-    tcase_add_test(slots, what_goes_back_for_a_peak_is_bounded);
+    tcase_add_test(slots, what_is_wanted_again_stays);
+    tcase_add_test(slots, a_fall_in_steps_is_one);
+    tcase_add_loop_test(slots, what_is_wanted_too_late_goes_back, 0, 2);
     tcase_add_test(slots, a_refreshed_slot_has_no_memory);
     tcase_add_test(map, any_bits_can_be_asked_about);
     tcase_add_test(map, a_guess_is_believed_only_for_its_own);

@@ -49,7 +49,7 @@ START_TEST(options_have_these_presets)
 {
     static const char *const shown[] = {"stats=0",       "heaps=cid",        "path=auto", "lock=both",
                                         "topology=read", "empty_fraction=2", "slack=4",
-                                        "purge_ms=100",
+                                        "purge_ms=500",
                                         "purge_thread=auto", "thp=grown",
                                         "memory_limit=purge",
                                         "trace=none", "ask=none",
