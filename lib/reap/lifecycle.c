@@ -16,7 +16,6 @@
 #include "reap/reap_mark.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
-#include "reap/reap_survey.h"
 #include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
@@ -53,20 +52,6 @@ static NOINLINE bool start(void)
     return true;
 }
 
-static ALWAYS_INLINE void attach(struct reap *reap, struct reap *parent)
-{
-    unsigned flags = reap_tree_add(reap, parent);
-    if (UNLIKELY(flags & REAP_SPECIAL) && flags & REAP_LIMITED) reap_quota_begin(reap, parent);
-}
-
-static ALWAYS_INLINE struct reap *create_started(void **handle, struct reap *parent)
-{
-    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(parent) : NULL);
-    *handle = reap;
-    if (LIKELY(reap != NULL)) attach(reap, parent);
-    return reap;
-}
-
 static void trace(struct reap *reap)
 {
     if (!reap || !reap_trace_on) return;
@@ -74,34 +59,48 @@ static void trace(struct reap *reap)
     reap_trace_create(reap);
 }
 
-static NOINLINE void create_first(void **handle, struct reap *parent)
+/* Creates a reap of a cached child that a fast path did not take, or of a new chunk. */
+static NOINLINE void create_slow(void **handle, void **parent_handle)
 {
+    HELD struct reap *parent = NULL;
+    if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
-    if (start()) trace(create_started(handle, parent));
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return;
+    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(parent) : NULL);
+    if (!reap) return;
+    *handle = reap;
+    if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
+    trace(reap);
 }
 
-static ALWAYS_INLINE void create(void **handle, struct reap *parent)
+/* Makes the cached child the newest one: if there is one, the library has started, and nothing is traced.
+ * NULL: there is none of the right size, or the parent is locked. */
+static ALWAYS_INLINE struct reap *create_again(struct reap *parent, unsigned *flags)
 {
-    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)))
-        create_first(handle, parent);
-    else
-        create_started(handle, parent);
-}
-
-static NOINLINE void create_below_shared(void **handle, void **parent_handle)
-{
-    HELD struct reap *parent = reap_hold_lightly(parent_handle, "reapCreate");
-    create(handle, parent);
+    if (!reap_tree_try_lock(&parent->below)) return NULL;
+    struct reap *reap = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
+    bool fits = reap && reap_first_chunk(reap)->size == reap_child_size(parent);
+    if (LIKELY(fits)) {
+        reap_tree_set_cached(parent, NULL);
+        reap_region_enliven(reap)->parent = parent;
+        *flags = reap_tree_add_locked(&parent->below, reap);
+    }
+    reap_tree_unlock_below(&parent->below);
+    return LIKELY(fits) ? reap : NULL;
 }
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
     reap_check_place(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
-    if (parent && UNLIKELY(!reap_is_plain(parent)))
-        create_below_shared(handle, parent_handle);
-    else
-        create(handle, parent);
+    unsigned flags;
+    struct reap *reap = reap_is_plain(parent) ? create_again(parent, &flags) : NULL;
+    if (UNLIKELY(!reap)) {
+        create_slow(handle, parent_handle);
+        return;
+    }
+    *handle = reap;
+    if (UNLIKELY(flags & REAP_LIMITED)) reap_quota_begin(reap, parent);
 }
 
 reap_t *reapNew(reap_t *parent)
@@ -159,7 +158,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     struct reap *reap = create_backed(options);
     if (!reap) return -1;
     if (options->flags & REAP_SHARED) reap_shared_begin(reap);
-    attach(reap, parent);
+    if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
     *handle = reap_handle(reap);
     if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) {
         trace(reap);
@@ -232,8 +231,8 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
     reap_quota_gone(reap);
 }
 
-/* Ends one reap that has no children any more. */
-static ALIGNED void end_one(struct reap *reap, const char *call)
+/* Ends a reap that has no children any more, and makes it the cached child if its parent has none. */
+static void end_one(struct reap *reap, const char *call)
 {
     ASSERT(!reap->children && !reap->cleanups);
     struct reap *parent = reap->parent;
@@ -242,10 +241,36 @@ static ALIGNED void end_one(struct reap *reap, const char *call)
     if (UNLIKELY(special != 0)) end_special(reap, call);
     reap_tree_remove(reap);
     if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
-    reap_region_destroy(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
+    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->cached_child;
+    bool is_kept = reap_region_destroy(reap, may_stay);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
-    if (first->is_users || !reap_tree_keep_chunk(parent, first)) reap_chunk_give_back(first);
+    if (is_kept) {
+        reap_tree_lock(&parent->below);
+        is_kept = reap_tree_keep(parent, reap);
+        reap_tree_unlock(&parent->below);
+    }
+    if (!is_kept) reap_chunk_give_back(first);
+}
+
+/* Does the same with a reap that only bumped in a small first chunk, under one lock. False: it is no such
+ * reap, or its parent is locked, and nothing has changed. */
+static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
+{
+    ASSERT_SOUND(reap);
+    struct reap *parent = reap->parent;
+    uintptr_t more = (uintptr_t)reap->children | (uintptr_t)reap->cleanups | reap->flags | reap->born;
+    more |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
+    if (more != 0 || !parent || !reap_region_only_bumped(reap, REAP_SMALL_SIZE)) return false;
+    if (!reap_region_is_settled(reap, parent) || !reap_tree_try_lock(&parent->below)) return false;
+    *handle = NULL;
+    reap_tree_unlink(&parent->below, reap);
+    reap_region_restart(reap, REAP_SMALL_SIZE);
+    reap_region_put_to_rest(reap);
+    bool is_kept = reap_tree_keep(parent, reap);
+    reap_tree_unlock_below(&parent->below);
+    if (UNLIKELY(!is_kept)) reap_chunk_give_back(reap_first_chunk(reap));
+    return true;
 }
 
 static bool run_latest(struct reap *reap, unsigned depth)
@@ -377,8 +402,10 @@ static NOINLINE void empty_whole(struct reap *reap, void **handle)
 }
 
 /* Clears the handle before the reap goes, because the handle may lie in the reap itself. */
-static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
+static NOINLINE void destroy_slow(void **handle)
 {
+    if (!*handle) return;
+    struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
     check_may_end(reap, "reapDestroy", false);
     if (UNLIKELY(reap->children || reap->cleanups))
@@ -388,20 +415,12 @@ static ALWAYS_INLINE void destroy(struct reap *reap, void **handle)
     end_one(reap, "reapDestroy");
 }
 
-static NOINLINE void destroy_shared(void **handle)
-{
-    destroy(reap_shared_hold(*handle, "reapDestroy"), handle);
-}
-
 ALIGNED void reapDestroy(void **handle)
 {
     REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
-    if (!reap) return;
-    if (reap_is_plain(reap))
-        destroy(reap, handle);
-    else
-        destroy_shared(handle);
+    if (reap_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
+    destroy_slow(handle);
     __asm__ volatile(""); /* no tail call: stacks name the public function */
 }
 

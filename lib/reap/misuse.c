@@ -32,8 +32,6 @@ void reap_shared_check_place(void **handle, const char *call)
         report_misuse(call, handle, "a reap, where the address of a handle is to be set");
 }
 
-bool reap_is_in_chunk(const void *pointer) { return chunk_of(pointer, NULL) != NULL; }
-
 /* The words for a freed object, which depend on the call. */
 static const char *freed(const char *call)
 {

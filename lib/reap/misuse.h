@@ -46,9 +46,8 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
 /* Checks that an argument is not NULL. reap.h declares it nonnull, and compilers would drop a plain check. */
 #define REAP_NOT_NULL(argument, call)                                                                        \
     do {                                                                                                     \
-        __typeof__(argument) argument_ = (argument);                                                         \
-        __asm__("" : "+r"(argument_));                                                                       \
-        if (UNLIKELY(!argument_)) reap_misuse_null(call);                                                    \
+        __asm__("" : "+r"(argument));                                                                        \
+        if (UNLIKELY(!(argument))) reap_misuse_null(call);                                                   \
     } while (0)
 
 /* Returns true if it is the chunk of a large object, without writes around that object. */
@@ -64,12 +63,11 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
 }
 
 /* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
- * back to the OS, and a read would fault. */
-bool reap_is_in_chunk(const void *pointer);
+ * back to the OS, and a read would fault. The map of chunks knows most of them, and 0 is its word for none.
+ */
 static inline bool reap_is_readable(const void *pointer)
 {
-    struct arena *arena = pagemap_find(pointer);
-    return LIKELY(arena && arena->mapping == 0) || reap_is_in_chunk(pointer);
+    return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
 }
 
 /* Handles of ordinary reaps lie at REAP_HEADER modulo USER_MEMORY_ALIGN, those of shared reaps (faces) at
@@ -83,14 +81,14 @@ static inline bool reap_may_be_plain(const struct reap *reap) { return (uintptr_
  * fault. */
 static inline bool reap_is_plain_known(const struct reap *reap)
 {
-    return LIKELY(reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
+    return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
 /* Returns true if this value is the handle of an ordinary reap. reap_shared.h has the same for shared
  * ones. */
 static inline bool reap_is_plain(const struct reap *reap)
 {
-    bool may_be = reap && (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER;
+    bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */
     return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 

@@ -12,6 +12,7 @@
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
+#include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "reap/shared_use.h"
 #include "region/reap_free.h"
@@ -215,6 +216,10 @@ static size_t trim(struct reap *reap, size_t keep)
     reap_open(reap);
     given += reap_region_trim(reap, keep);
     reap_close(reap);
+    const struct reap *child = reap_tree_take_cached(reap);
+    if (!child) return given;
+    given += reap_first_chunk(child)->size;
+    reap_chunk_give_back(reap_first_chunk(child));
     return given;
 }
 

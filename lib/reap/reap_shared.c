@@ -344,7 +344,7 @@ static void end_part(struct reap_part *part)
     struct reap *reap = part->reap;
     struct reap_chunk *first = reap_first_chunk(reap);
     ASSERT(!(reap->flags & REAP_LIMITED) || reap->share.drawn == 0);
-    reap_region_destroy(reap);
+    reap_region_destroy(reap, false);
     reap_chunk_give_back(first);
     hoard_free(part);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.h: statistics of reaps for the trace and for surveys. */
+/* reap_stats.h: statistics of reaps for the trace and for surveys (reap_survey.c). */
 #ifndef REAP_STATS_H
 #define REAP_STATS_H
 
@@ -12,5 +12,8 @@ void reap_stats_trace(const struct reap *reap, bool ends);
 /* Fills in the statistics, without the children, of a reap that other threads may use. All chunks are frozen,
  * and the reap stays: it is in a locked list, or the caller's. */
 void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats);
+
+/* If the options say so, arranges that the program's exit lists each reap that was never destroyed. */
+void reap_survey_start(void);
 
 #endif

@@ -11,9 +11,7 @@
  * Thus a reap that stays, below reaps that stay, is visited once. One that comes or goes meanwhile may be
  * missing.
  */
-#include "reap/reap_survey.h"
-
-#include "reap.h"
+#include "reap/reap_stats.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -23,7 +21,6 @@
 #include "hoard/user_memory.h"
 #include "os/pages.h"
 #include "reap/reap_shared.h"
-#include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "region/reap_chunk.h"
 
@@ -69,7 +66,7 @@ static double age_of(const struct reap *reap)
 struct survey {
     char *bytes;
     size_t room, used;
-    size_t last; /* the sight collected last */
+    size_t last;  /* the sight collected last */
     unsigned top; /* depth of the first reaps of a walk */
 };
 

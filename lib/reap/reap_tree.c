@@ -33,31 +33,6 @@ void reap_tree_wait(struct reap_list *list)
 
 struct root_list reap_roots[ROOT_LISTS];
 
-/* NULL: the reap is in user memory. */
-static struct reap_list *list_of_root(const struct reap *reap)
-{
-    if (reap_first_chunk(reap)->is_users) return NULL;
-    return &reap_roots[(uintptr_t)reap / SUPERBLOCK % ROOT_LISTS].list;
-}
-
-void reap_tree_add_root(struct reap *reap)
-{
-    struct reap_list *list = list_of_root(reap);
-    if (!list) return;
-    reap_tree_lock(list);
-    reap_tree_push(list, reap);
-    reap_tree_unlock(list);
-}
-
-void reap_tree_remove_root(struct reap *reap)
-{
-    struct reap_list *list = list_of_root(reap);
-    if (!list) return;
-    reap_tree_lock(list);
-    reap_tree_unlink(list, reap);
-    reap_tree_unlock(list);
-}
-
 /* --- walks ----------------------------------------------------------------------------------- */
 
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
@@ -137,7 +112,7 @@ void reap_tree_adopt(struct reap *reap, struct reap *parent)
 {
     ASSERT(adopters.lock != 0 && !(parent && reap_tree_is_below(parent, reap)));
     reap_tree_remove(reap);
-    reap->next = reap->prev = NULL;
+    reap->next = NULL;
     reap->born = 0;
     reap_tree_add(reap, parent);
 }

@@ -31,7 +31,7 @@
 #include <sys/single_threaded.h>
 
 #include "base/lock.h"
-#include "region/reap_chunk.h"
+#include "region/region.h"
 
 enum { ROOT_LISTS = 64 };
 struct root_list {
@@ -44,15 +44,22 @@ extern unsigned reap_tree_generation; /* of the process: raised in the child of 
 /* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
 void reap_tree_wait(struct reap_list *list);
 
+/* Locks a list. False: it is locked. A process with one thread needs no atomic instruction. */
+static ALWAYS_INLINE bool reap_tree_try_lock(struct reap_list *list)
+{
+    unsigned unlocked = 0, generation = reap_tree_generation;
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_strong_explicit(&list->lock, &unlocked, generation,
+                                                       memory_order_acquire, memory_order_relaxed);
+    if (UNLIKELY(atomic_load_explicit(&list->lock, memory_order_relaxed) != 0)) return false;
+    atomic_store_explicit(&list->lock, generation, memory_order_relaxed);
+    return true;
+}
+
 /* Locks the list of children of a reap that is in a list which this thread has locked. */
 static inline void reap_tree_lock_below(struct reap_list *list)
 {
-    unsigned unlocked = 0, generation = reap_tree_generation;
-    if (__libc_single_threaded && atomic_load_explicit(&list->lock, memory_order_relaxed) == 0)
-        atomic_store_explicit(&list->lock, generation, memory_order_relaxed);
-    else if (UNLIKELY(!atomic_compare_exchange_strong_explicit(&list->lock, &unlocked, generation,
-                                                               memory_order_acquire, memory_order_relaxed)))
-        reap_tree_wait(list);
+    if (UNLIKELY(!reap_tree_try_lock(list))) reap_tree_wait(list);
 }
 
 static inline void reap_tree_unlock_below(struct reap_list *list)
@@ -61,7 +68,7 @@ static inline void reap_tree_unlock_below(struct reap_list *list)
     atomic_store_explicit(&list->lock, 0, memory_order_release);
 }
 
-/* Locks a list. A process with one thread needs no atomic instruction. */
+/* Locks a list. */
 static inline void reap_tree_lock(struct reap_list *list)
 {
     ASSERT(lock_rank_is_next(RANK_CHILDREN));
@@ -95,41 +102,48 @@ static inline void reap_tree_unlink(struct reap_list *list, struct reap *reap)
         prev->next = next;
     else
         __atomic_store_n(&list->first, next, __ATOMIC_RELAXED);
+    reap->prev = NULL;
 }
 
-/* Lists a reap that has no parent; takes it from its list. */
-void reap_tree_add_root(struct reap *reap);
-void reap_tree_remove_root(struct reap *reap);
+/* The list that a reap is in, or belongs into. NULL: it is a root in user memory. */
+static inline struct reap_list *reap_tree_list_of(const struct reap *reap)
+{
+    if (LIKELY(reap->parent != NULL)) return &reap->parent->below;
+    bool is_users = reap_first_chunk(reap)->is_users;
+    return is_users ? NULL : &reap_roots[(uintptr_t)reap / SUPERBLOCK % ROOT_LISTS].list;
+}
 
-/* Makes child the newest child of parent, which may be NULL, and returns the parent's flags. The child is
- * born at the depth of the parent's open marks, which changes under the lock (reap_mark.c). */
+/* Lists a reap, and returns its parent's flags (0: it has none). The list is locked: the reap is born at the
+ * depth of the parent's open marks, which changes under the lock (reap_mark.c). */
+static ALWAYS_INLINE unsigned reap_tree_add_locked(struct reap_list *list, struct reap *reap)
+{
+    ASSERT(reap->parent != reap && reap->tag != 0 && !reap->prev);
+    unsigned flags = reap->parent ? reap->parent->flags : 0;
+    if (UNLIKELY(flags & REAP_SPECIAL)) reap->born = reap_depth(reap->parent);
+    reap_tree_push(list, reap);
+    return flags;
+}
+
+/* Makes child the newest child of parent, which may be NULL, and returns the parent's flags. */
 static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
 {
-    ASSERT(child != parent && child->tag != 0);
     child->parent = parent;
-    if (!parent) {
-        reap_tree_add_root(child);
-        return 0;
-    }
-    reap_tree_lock(&parent->below);
-    unsigned flags = parent->flags;
-    if (UNLIKELY(flags & REAP_SPECIAL)) child->born = reap_depth(parent);
-    reap_tree_push(&parent->below, child);
-    reap_tree_unlock(&parent->below);
+    struct reap_list *list = reap_tree_list_of(child);
+    if (!list) return 0;
+    reap_tree_lock(list);
+    unsigned flags = reap_tree_add_locked(list, child);
+    reap_tree_unlock(list);
     return flags;
 }
 
 /* Takes a reap from the list that it is in. */
 static inline void reap_tree_remove(struct reap *reap)
 {
-    struct reap *parent = reap->parent;
-    if (!parent) {
-        reap_tree_remove_root(reap);
-        return;
-    }
-    reap_tree_lock(&parent->below);
-    reap_tree_unlink(&parent->below, reap);
-    reap_tree_unlock(&parent->below);
+    struct reap_list *list = reap_tree_list_of(reap);
+    if (!list) return;
+    reap_tree_lock(list);
+    reap_tree_unlink(list, reap);
+    reap_tree_unlock(list);
 }
 
 /* Calls fn for the reaps of a locked list, newest first, and for all below each: parents before their
@@ -138,33 +152,34 @@ static inline void reap_tree_remove(struct reap *reap)
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
                     void *arg);
 
-/* Takes the chunk that the parent keeps for its next child. NULL: none. */
-static inline struct reap_chunk *reap_tree_take_cached(struct reap *parent)
+/* Sets the cached child of a parent whose list is locked. A dead child is off the list by then, and one that
+ * begins is not on it: so a fork at any time finds it in one place at most. */
+static ALWAYS_INLINE void reap_tree_set_cached(struct reap *parent, struct reap *child)
 {
-    struct reap_chunk *chunk = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
-    if (!chunk) return NULL;
-    if (!__libc_single_threaded)
-        return atomic_exchange_explicit(&parent->cached_child, NULL, memory_order_acquire);
-    atomic_store_explicit(&parent->cached_child, NULL, memory_order_relaxed);
-    return chunk;
+    ASSERT(!child || (child->tag == 0 && !reap_chunk_is_live(reap_first_chunk(child))));
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&parent->cached_child, child, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Keeps a dead child's first chunk in its parent as the cached child, if the parent has none and the chunk
- * has the size of the next child's. The child is off the list by then, so a fork at any time finds it whole
- * or not at all. A parent in user memory keeps none: other processes may share that memory, but not the
- * chunk. False: the chunk is not kept. */
-static inline bool reap_tree_keep_chunk(struct reap *parent, struct reap_chunk *chunk)
+/* Makes a dead child the cached one of a locked parent, if there is none, and the parent does not lie in user
+ * memory: other processes may share that, but not the chunk. */
+static ALWAYS_INLINE bool reap_tree_keep(struct reap *parent, struct reap *child)
 {
-    struct reap_chunk *none = NULL;
-    ASSERT(!reap_chunk_is_live(chunk) && !chunk->is_users);
-    if (UNLIKELY(!parent || reap_instrumented || chunk->size != reap_child_size(parent))) return false;
-    if (UNLIKELY(parent->flags & REAP_SOURCED) && !chunk_source_is_hoard(&parent->source)) return false;
-    if (atomic_load_explicit(&parent->cached_child, memory_order_relaxed)) return false;
-    if (!__libc_single_threaded)
-        return atomic_compare_exchange_strong_explicit(&parent->cached_child, &none, chunk,
-                                                       memory_order_release, memory_order_relaxed);
-    atomic_store_explicit(&parent->cached_child, chunk, memory_order_relaxed);
+    if (parent->cached_child || UNLIKELY(reap_first_chunk(parent)->is_users)) return false;
+    reap_tree_set_cached(parent, child);
     return true;
+}
+
+/* Takes the cached child, of any size. NULL: there is none. */
+static inline struct reap *reap_tree_take_cached(struct reap *parent)
+{
+    if (!atomic_load_explicit(&parent->cached_child, memory_order_relaxed)) return NULL;
+    reap_tree_lock(&parent->below);
+    struct reap *child = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
+    reap_tree_set_cached(parent, NULL);
+    reap_tree_unlock(&parent->below);
+    return child;
 }
 
 /* The reap after this one in the tree below top, parents before their children; NULL after the last one. No

@@ -144,8 +144,8 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 
 static void check_children(const struct reap *reap, struct sums *sums)
 {
-    const struct reap_chunk *cached_child = reap->cached_child;
-    HOLDS(sums, !cached_child || (chunk_of(cached_child, NULL) == cached_child && cached_child->tag == 0));
+    const struct reap_chunk *cached = reap->cached_child ? reap_first_chunk(reap->cached_child) : NULL;
+    HOLDS(sums, !cached || (chunk_of(cached, NULL) == cached && cached->tag == 0));
     const struct reap *prev = NULL;
     for (const struct reap *child = reap->children; child && !sums->wrong;
          prev = child, child = child->next) {

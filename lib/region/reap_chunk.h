@@ -6,6 +6,8 @@
 #ifndef REAP_CHUNK_H
 #define REAP_CHUNK_H
 
+#include <string.h>
+
 #include "arena/chunk_map.h"
 #include "base/sanitizer.h"
 #include "hoard/guarded.h"
@@ -31,6 +33,51 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 static inline uint64_t *reap_chunk_lives(const struct reap_chunk *chunk)
 {
     return chunk->starts + (chunk->is_mapped ? CHUNK_MAP_BITS / 8 : chunk->size / REAP_UNIT / 64);
+}
+
+/* Makes a regular chunk empty, with objects from offset `head` on: no lives, no records. */
+static ALWAYS_INLINE void reap_lay_out_empty(struct reap_chunk *chunk, size_t size, size_t head)
+{
+    uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
+    if (LIKELY(size == REAP_SMALL_SIZE))
+        words[0] = 0;
+    else
+        memset(words, 0, size / REAP_UNIT / 8);
+    words[head / 1024] |= (uint64_t)1 << head / REAP_UNIT % 64;
+    words[size / 1024 - 1] |= (uint64_t)1 << 63;
+    chunk->first = ((uintptr_t)chunk + head) / REAP_UNIT;
+    chunk->end_unit = ((uintptr_t)chunk + size) / REAP_UNIT - 1;
+    chunk->high = 0;
+    chunk->has_records = false;
+    ASSERT(chunk->first < chunk->end_unit);
+}
+
+/* Lays out a regular chunk, with objects from offset `head` on, but writes no tag. If there is no place for
+ * its bits in the map, they lie in the chunk, and then come the objects. Clears shared. */
+static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, size_t size, size_t head,
+                                bool is_users)
+{
+    ASSERT(size % 1024 == 0 && head >= REAP_HEADER && (uintptr_t)chunk % 1024 == 0);
+    bool is_mapped =
+        size <= SUPERBLOCK && !is_users && chunk_map_is_near(chunk, owner) && chunk_map_claim(chunk);
+    uint64_t *words = (uint64_t *)(void *)chunk_map_starts(chunk);
+    if (UNLIKELY(!is_mapped)) {
+        owner->has_unmapped = true;
+        words = (uint64_t *)((char *)chunk + head);
+        head += 2 * (size / REAP_UNIT / 8);
+    }
+    chunk->owner = owner;
+    memset((char *)chunk + offsetof(struct reap_chunk, kind), 0, 8); /* one store, to the line's end */
+    static_assert(REAP_CHUNK_REGION == 0, "the state is among them");
+    chunk->kind = REAP_REGULAR;
+    chunk->is_users = is_users;
+    chunk->is_mapped = is_mapped;
+    chunk->size = size;
+    chunk->starts = words - (uintptr_t)chunk / 1024;
+    chunk->lives = NULL;
+    reap_lay_out_empty(chunk, size, head);
+    if (UNLIKELY(reap_instrumented))
+        sanitizer_hide(reap_address(chunk->first), (chunk->end_unit - chunk->first) * REAP_UNIT);
 }
 
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */

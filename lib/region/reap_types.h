@@ -28,7 +28,7 @@
  *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
  *               are no objects, and cost objects nothing
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached child    the first chunk of a destroyed child, kept by its parent for the next child
+ *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
  * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap is in region
@@ -65,7 +65,6 @@
 #include "base/list.h"
 #include "hoard/chunk_provider.h"
 #include "region/chunk_source.h"
-#include "region/reap_tables.h"
 
 enum {
     REAP_UNIT = 16,              /* bytes; the alignment of objects */
@@ -141,6 +140,24 @@ static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often i
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
 
+enum {
+    REAP_EXACT_LISTS = 32,                 /* free lists of one size each: 1 to 32 units */
+    REAP_FREELISTS = REAP_EXACT_LISTS + 22 /* and two for each doubling, up to a whole chunk */
+};
+
+/* A gap on a free list, which has its link in its own memory. */
+struct reap_block {
+    struct reap_block *next;
+    size_t units; /* only in gaps of more than REAP_EXACT_LISTS units */
+};
+
+/* The tables of heap mode: the free lists, by size (reap_free.h), which fast paths read through reap->tables.
+ * All reaps in region mode share empty ones: so creating a reap need not clear its own. */
+struct reap_tables {
+    struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
+    ptrdiff_t room;                               /* units that may still come onto lists before a flush */
+};
+
 struct reap_cleanup;
 
 /* A reap's name. When the program takes the name away, this stays for the next one, with an empty text. */
@@ -171,8 +188,7 @@ struct reap_list {
     _Atomic(uint32_t) lock;
 };
 
-/* Creating a reap writes only the first three cache lines, and the fields for other threads: each field of
- * the first line, and zeros to the other two. */
+/* A new reap has zeros up to `recent`, but for a few fields, and the rest is undefined. */
 struct reap {
     /* the fast paths */
     void *self; /* this reap: so a program may pass a handle where a call wants a handle's address */
@@ -213,11 +229,11 @@ struct reap {
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap_chunk *) cached_child; /* or NULL; any thread may set or take it */
-    bool heap;                                 /* heap mode: `own` is in use */
-    bool has_unmapped; /* has a chunk that is not mapped: no fast paths in heap mode */
-    bool has_tables;   /* there is `own` */
-    bool walked;       /* a reapWalk runs */
+    _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
+    bool heap;                           /* heap mode: `own` is in use */
+    bool has_unmapped;                   /* has a chunk that is not mapped: no fast paths in heap mode */
+    bool has_tables;                     /* there is `own` */
+    bool walked;                         /* a reapWalk runs */
 
     /* for other threads, on cache lines to which the reap's own thread does not write */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
@@ -258,8 +274,7 @@ struct reap {
 static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
                   offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
               "a reap's children are a list");
-static_assert(offsetof(struct reap, remote) == 3 * 64, "reap_region_create writes three lines");
-static_assert(offsetof(struct reap, recent) == 3 * 64 + 24, "made_at takes no room");
+static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to lines of their own");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 

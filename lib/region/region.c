@@ -7,62 +7,37 @@
 
 #include "hoard/user_memory.h"
 #include "region/reap_free.h"
-#include "region/reap_layout.h"
-
-/* Bytes before the first objects. */
-enum {
-    SMALL_HEAD = (REAP_HEADER + sizeof(struct reap) + REAP_UNIT - 1) / REAP_UNIT * REAP_UNIT,
-    FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + sizeof(struct reap_tables) + 63) / 64 * 64
-};
-static_assert(FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8 &&
-                  SMALL_HEAD + REAP_UNIT <= REAP_SMALL_SIZE * 5 / 8,
-              "a first chunk is for objects");
-
-static inline size_t head_of(size_t size) { return size == REAP_SMALL_SIZE ? SMALL_HEAD : FIRST_HEAD; }
 
 _Atomic(uint32_t) reap_seconds;
 
-/* Lays out an empty first chunk with the hole in it. Inline: most first chunks have one size, and with it
- * much here becomes constant. */
-static ALWAYS_INLINE void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size,
-                                        bool is_users, bool again)
+static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size, bool is_users)
 {
-    reap_lay_out(chunk, reap, size, head_of(size), is_users, again);
+    reap_lay_out(chunk, reap, size, reap_head(size), is_users);
     reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap->carved = size;
     reap_choose_mode(reap);
 }
 
-/* Makes a reap in its first chunk. */
-static ALWAYS_INLINE struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users, bool again)
+/* Makes a reap in its first chunk, but for its tags. */
+static struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users)
 {
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
-    reap_zero_line((char *)reap + 64);
-    reap_zero_line((char *)reap + 128);
-    if (LIKELY(size == REAP_SMALL_SIZE))
-        lay_out_first(reap, chunk, REAP_SMALL_SIZE, is_users, again);
-    else
-        lay_out_first(reap, chunk, size, is_users, again);
+    chunk->tag = 0;
+    memset(reap, 0, offsetof(struct reap, recent));
+    lay_out_first(reap, chunk, size, is_users);
     reap->self = reap;
-    reap->mark_at = NULL; /* in the first line, which is not zeroed */
     reap->tables = &reap_no_tables;
-    reap->tag = reap_tag(reap);
-    atomic_init(&reap->remote, 0);
-    atomic_init(&reap->turn, 0);
-    reap->made_at = atomic_load_explicit(&reap_seconds, memory_order_relaxed);
-    atomic_init(&reap->remote_chunks, NULL);
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_instrumented)) {
         reap->flags = REAP_WATCHED;
         sanitizer_pool_begin(reap);
     }
-    ASSERT(reap_first_chunk(reap) == chunk && reap_chunk_is_live(chunk) && chunk->owner == reap);
     return reap;
 }
 
 /* Makes the first chunk of a buffer's whole KiBs, from the first multiple of 1 KiB on. */
-static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > FIRST_HEAD + REAP_BUFFER_MIN / 64,
+static_assert(REAP_BUFFER_MIN - 2 * USER_MEMORY_ALIGN > REAP_FIRST_HEAD + REAP_BUFFER_MIN / 64,
               "a reap and objects fit into the smallest buffer");
 static struct reap_chunk *in_buffer(struct chunk_source *backing, size_t *size)
 {
@@ -82,37 +57,33 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     struct reap_chunk *chunk =
         backing.buffer ? in_buffer(&backing, &size) : chunk_source_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
-    struct reap *reap = begin(chunk, size, !chunk_source_is_hoard(&backing), false);
+    struct reap *reap = begin(chunk, size, !chunk_source_is_hoard(&backing));
     reap->flags |= REAP_SOURCED;
     reap->source = backing;
-    return reap;
+    return reap_region_enliven(reap);
 }
 
-ALIGNED struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *chunk)
+struct reap *reap_region_create(const struct reap *parent, struct reap *cached)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
-    if (UNLIKELY(chunk && chunk->size != size)) {
-        reap_chunk_give_back(chunk);
-        chunk = NULL;
-    }
-    bool again = chunk != NULL;
-    if (UNLIKELY(!again) && !(chunk = chunk_alloc(size, &size, NULL))) return NULL;
-    struct reap *reap = begin(chunk, size, false, again);
-    if (parent) {
-        uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-        atomic_init(&reap->child_votes, (uint8_t)reap_step_below(votes));
-    }
-    return reap;
+    if (cached && reap_first_chunk(cached)->size == size) return reap_region_enliven(cached);
+    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
+    struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
+    if (!chunk) return NULL;
+    struct reap *reap = begin(chunk, size, false);
+    uint8_t votes = parent ? atomic_load_explicit(&parent->child_votes, memory_order_relaxed) : 0;
+    atomic_init(&reap->child_votes, (uint8_t)reap_step_below(votes));
+    return reap_region_enliven(reap);
 }
 
 /* Returns true if a reap's objects would have fitted into a first chunk of this size. */
 static bool fits(const struct reap *reap, size_t size)
 {
     size_t used = (size_t)(reap->bump - (char *)reap_address(reap_first_chunk(reap)->first));
-    return head_of(size) + used + REAP_UNIT <= size;
+    return reap_head(size) + used + REAP_UNIT <= size;
 }
 
-void reap_region_learn_size(const struct reap *reap)
+void reap_region_learn(const struct reap *reap)
 {
     ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
@@ -167,7 +138,7 @@ static void drop_pending(struct reap *reap)
     }
 }
 
-/* Ends all that a small reap does not have: other chunks, the cached child. */
+/* Ends all that a reap has beside its first chunk. */
 static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
@@ -175,26 +146,32 @@ static NOINLINE void end_rest(struct reap *reap)
     if (UNLIKELY(reap_instrumented)) sanitizer_pool_end(reap);
     give_back_all(reap->chunks);
     give_back_all(reap_spares(reap));
-    struct reap_chunk *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
-    if (cached_child) give_back(cached_child);
+    struct reap *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
+    if (cached_child) reap_chunk_give_back(reap_first_chunk(cached_child));
     if (reap_tables_are_apart(reap)) chunk_free(reap->own);
+    reap_chunk_forget(reap_first_chunk(reap));
+    reap->bump = reap->bump_max = NULL;
+    reap->tables = &reap_no_tables;
 }
 
-ALIGNED void reap_region_destroy(struct reap *reap)
+bool reap_region_destroy(struct reap *reap, bool may_stay)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
     ASSERT(!reap->children && !reap->cleanups);
-    uintptr_t rest = (uintptr_t)reap->chunks | reap->spare_bytes | reap->has_tables;
-    rest |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
-    rest |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
-    rest |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
-    if (UNLIKELY(rest != 0 || reap->flags & REAP_WATCHED)) end_rest(reap);
-    reap_chunk_forget(reap_first_chunk(reap));
-    reap->tag = 0;
-    reap->self = reap; /* reapDestroy(reap) has cleared it: a later use of it must be recognized */
-    reap->bump = reap->end = reap->bump_max = NULL;
-    reap->tables = &reap_no_tables;
-    reap_first_chunk(reap)->tag = 0;
+    uint8_t votes = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
+    struct reap_chunk *first = reap_first_chunk(reap);
+    may_stay = may_stay && !(reap->flags & (REAP_WATCHED | REAP_SOURCED));
+    if (reap->cached_child || !reap_region_only_bumped(reap, first->size)) {
+        end_rest(reap);
+        if (may_stay) begin(first, first->size, false);
+    } else if (may_stay) {
+        reap_region_restart(reap, first->size);
+        reap->mark_at = NULL;
+        reap->born = reap->flags = 0;
+    }
+    atomic_store_explicit(&reap->child_votes, votes, memory_order_relaxed);
+    reap_region_put_to_rest(reap);
+    return may_stay;
 }
 
 /* Sets `keep`, the bytes of spares for the next round, from the bytes of chunks that this round has used
@@ -244,12 +221,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
 
 size_t reap_region_trim(struct reap *reap, size_t keep)
 {
-    size_t before = reap->held, child = 0;
-    struct reap_chunk *cached = atomic_exchange_explicit(&reap->cached_child, NULL, memory_order_acquire);
-    if (cached) {
-        child = cached->size;
-        give_back(cached);
-    }
+    size_t before = reap->held;
     while (reap->spare_bytes > keep) {
         struct reap_chunk *chunk = reap->spares;
         reap->spares = chunk->next;
@@ -259,7 +231,7 @@ size_t reap_region_trim(struct reap *reap, size_t keep)
     }
     if (reap->keep > keep) reap->keep = (uint32_t)keep;
     reap_free_trim(reap);
-    return before - reap->held + child;
+    return before - reap->held;
 }
 
 /* Keeps or gives back each chunk of the round, and then each spare that the round has not used. */
@@ -318,9 +290,15 @@ static size_t size_of_name(const struct reap *reap)
     return sizeof *reap->name + reap->name->room;
 }
 
-void reap_region_clear(struct reap *reap)
+/* Makes the face a record again, at the place where it is. */
+static void carve_face(struct reap *reap)
 {
-    ASSERT(!reap->children && !(reap->flags & REAP_MARKED));
+    if (reap_is_shared(reap)) reap_chunk_record(reap, reap_first_chunk(reap), REAP_FACE);
+}
+
+/* Clears a reap that has more than objects in its first chunk. */
+static NOINLINE void clear_any(struct reap *reap)
+{
     struct reap_chunk *first = reap_first_chunk(reap);
     drop_pending(reap);
     reap_chunk_adopt(reap);
@@ -332,19 +310,31 @@ void reap_region_clear(struct reap *reap)
     }
     reap_chunk_forget(first);
     reap->heap = reap->walked = reap->has_unmapped = false;
-    if (LIKELY(first->size == REAP_FIRST_SIZE && !first->is_users))
-        lay_out_first(reap, first, REAP_FIRST_SIZE, false, true);
-    else
-        lay_out_first(reap, first, first->size, first->is_users, true);
+    lay_out_first(reap, first, first->size, first->is_users);
     first->shared = reap_is_part(reap);
     reap->tables = &reap_no_tables;
     reap->cleanups = reap->spare_cleanups = NULL;
-    if (UNLIKELY(reap->flags & REAP_SOURCED) && reap_is_shared(reap))
-        reap_chunk_record(reap, first, REAP_FACE); /* at the place where the face is */
+    carve_face(reap);
     size_t size = reap->name && reap->name != reap_short_name(reap) ? size_of_name(reap) : 0;
     void *place = size ? reap_chunk_record(reap, first, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);
     sort_out_chunks(reap, big);
     if (names) begin_in_chunk_of_name(reap, names, size);
+}
+
+ALIGNED void reap_region_clear(struct reap *reap)
+{
+    ASSERT(!reap->children && !(reap->flags & REAP_MARKED));
+    size_t size = reap_first_chunk(reap)->size;
+    bool is_named = reap->name && reap->name != reap_short_name(reap);
+    if (is_named || reap->flags & REAP_WATCHED || !reap_region_only_bumped(reap, size)) {
+        clear_any(reap);
+        return;
+    }
+    if (LIKELY(size == REAP_FIRST_SIZE))
+        reap_region_restart(reap, REAP_FIRST_SIZE);
+    else
+        reap_region_restart(reap, size);
+    if (UNLIKELY(reap->flags & REAP_SOURCED)) carve_face(reap);
 }

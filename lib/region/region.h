@@ -8,38 +8,94 @@
 
 #include "region/reap_chunk.h"
 
+/* Bytes before the first objects of a first chunk. */
+enum {
+    REAP_SMALL_HEAD = (REAP_HEADER + sizeof(struct reap) + REAP_UNIT - 1) / REAP_UNIT * REAP_UNIT,
+    REAP_FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + sizeof(struct reap_tables) + 63) / 64 * 64
+};
+static_assert(REAP_FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8 &&
+                  REAP_SMALL_HEAD + REAP_UNIT <= REAP_SMALL_SIZE * 5 / 8,
+              "a first chunk is for objects");
+static inline size_t reap_head(size_t size)
+{
+    return size == REAP_SMALL_SIZE ? REAP_SMALL_HEAD : REAP_FIRST_HEAD;
+}
+
 /* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. Uses the given
- * chunk, a cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
-struct reap *reap_region_create(const struct reap *parent, struct reap_chunk *chunk);
+ * cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
+struct reap *reap_region_create(const struct reap *parent, struct reap *cached);
 
 /* Creates a reap with a chunk source, and a first chunk of size bytes. If the source has a buffer, the first
  * chunk lies in it, and size is the buffer's, at least REAP_BUFFER_MIN. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create_from(const struct chunk_source *backing, size_t size);
+
+/* Gives a new reap, or a cached child, its tags, and opens its hole. */
+static ALWAYS_INLINE struct reap *reap_region_enliven(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    ASSERT(reap->tag == 0 && first->owner == reap && reap->peak == first->size && reap->current == first &&
+           reap_unit(reap->bump) == first->first);
+    first->tag = reap_chunk_tag(first);
+    reap->end = UNLIKELY(reap_instrumented) ? reap->bump : reap->bump_max;
+    reap->made_at = atomic_load_explicit(&reap_seconds, memory_order_relaxed);
+    reap->tag = reap_tag(reap);
+    return reap;
+}
 
 enum {
     REAP_VOTES_MIN = -8,   /* no more small children than these count */
     REAP_VOTES_SHRINK = -4 /* at which the first chunk of the next child is halved, if it was doubled */
 };
 
-/* Votes, for a reap that ends, on how big its parent's next child's first chunk should be. */
-void reap_region_learn_size(const struct reap *reap);
-static inline void reap_region_learn(const struct reap *reap)
+/* Votes, for a reap that ends, on how big its parent's next child's first chunk should be. The second one
+ * tells whether a small child changes nothing. */
+void reap_region_learn(const struct reap *reap);
+static inline bool reap_region_is_settled(const struct reap *reap, const struct reap *parent)
 {
-    bool outgrown = reap->peak > reap_first_chunk(reap)->size;
-    uint8_t votes = atomic_load_explicit(&reap->parent->child_votes, memory_order_relaxed);
+    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
     uint8_t own = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
-    uint8_t settled = (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
-    if (outgrown || votes != settled) reap_region_learn_size(reap); /* else a small child changes nothing */
+    return votes == (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
 }
 
-/* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead. */
-void reap_region_destroy(struct reap *reap);
+/* Returns true if a reap has never done more than to bump in its first chunk, of so many bytes, and back. */
+static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
+{
+    uint32_t modes; /* heap, has_unmapped, has_tables, walked */
+    memcpy(&modes, &reap->heap, sizeof modes);
+    uintptr_t more = modes | atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    return more == 0 && reap->peak == size;
+}
+
+/* Forgets the objects and records of such a reap. */
+static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    ASSERT(first->size == size && first->is_mapped && !first->lives && reap->current == first && !reap->keep);
+    ASSERT(reap->tables == &reap_no_tables && !reap->cleanups);
+    reap_lay_out_empty(first, size, reap_head(size));
+    reap->bump = reap_address(first->first);
+    reap->end = reap->bump_max = reap_address(first->end_unit);
+    reap->spare_cleanups = NULL;
+}
+
+/* Makes a dead reap of one that is as new otherwise: a cached child. */
+static ALWAYS_INLINE void reap_region_put_to_rest(struct reap *reap)
+{
+    reap->self = reap; /* reapDestroy(reap) has cleared it: a later use of it must be recognized */
+    reap->end = reap->bump;
+    reap->name = NULL;
+    reap->tag = reap_first_chunk(reap)->tag = 0;
+}
+
+/* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead.
+ * may_stay: makes a cached child of it. Returns true if it is one. */
+bool reap_region_destroy(struct reap *reap, bool may_stay);
 
 /* Forgets every object, and every record but the name. Keeps the first chunk, and `keep` bytes of others. */
 void reap_region_clear(struct reap *reap);
 
-/* Gives back spares until at most `keep` bytes of them are left, the cached child, and what reap_free_trim
- * does. Returns the bytes. */
+/* Gives back spares beyond `keep` bytes, and what reap_free_trim does. Returns the bytes. */
 size_t reap_region_trim(struct reap *reap, size_t keep);
 
 #endif

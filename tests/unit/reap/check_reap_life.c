@@ -508,6 +508,8 @@ START_TEST(a_long_name_outlives_clears_of_a_small_reap)
 }
 END_TEST
 
+static void use_nothing(void *arg) { (void)arg; }
+
 /* The children of a request begin with what those of the last request came to need. */
 START_TEST(children_learn_from_their_parents_siblings)
 {
@@ -518,6 +520,34 @@ START_TEST(children_learn_from_their_parents_siblings)
         ck_assert_uint_eq(stats_of(below).chunk_bytes, i == 0 ? 1024 : 8192);
         for (int k = 0; k < 20; k++) reapMalloc(&below, 100);
         reapDestroy(&below);
+        reapDestroy(&child);
+    }
+    void *children[2], *below; /* the second one is in a new chunk */
+    for (int i = 0; i < 2; i++) reapCreate(&children[i], &reap);
+    reapCreate(&below, &children[1]);
+    ck_assert_uint_eq(stats_of(below).chunk_bytes, 8192);
+}
+END_TEST
+
+/* The next child, in the memory of the last one, has neither its name nor room for its functions. */
+START_TEST(a_child_has_nothing_of_the_last_one)
+{
+    for (int i = 0; i < 20; i++) {
+        void *child;
+        reapCreate(&child, &reap);
+        ck_assert_ptr_null(reapName(&child));
+        if (i % 2 == 0) {
+            reapOnDestroy(&child, use_nothing, NULL);
+            reapCancelOnDestroy(&child, use_nothing, NULL);
+            ck_assert_int_eq(reapSetName(&child, "name"), 0);
+        } else {
+            size_t room =
+                (size_t)(((const struct reap *)child)->bump_max - ((const struct reap *)child)->bump);
+            char *object = memset(reapMalloc(&child, room), 'o', room);
+            reapOnDestroy(&child, use_nothing, NULL);
+            for (size_t k = 0; k < room; k++) ck_assert_int_eq(object[k], 'o');
+        }
+        assert_valid(child);
         reapDestroy(&child);
     }
 }
@@ -738,6 +768,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, children_learn_from_each_other);
     tcase_add_test(tests, a_long_name_outlives_clears_of_a_small_reap);
     tcase_add_test(tests, children_learn_from_their_parents_siblings);
+    tcase_add_test(tests, a_child_has_nothing_of_the_last_one);
     tcase_add_test(tests, children_that_live_together_learn_one_step);
     tcase_add_test(tests, a_few_great_children_do_not_change_the_size_of_all);
     tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);

@@ -127,6 +127,26 @@ static void make_more(void *arg)
     reapOnDestroy(&reap, make_more, NULL);
 }
 
+/* A child in the memory of one that was born after a mark is older than the next mark. */
+START_TEST(a_child_is_not_as_old_as_the_last_one)
+{
+    reap_mark mark;
+    void *child;
+    for (int i = 0; i < 20; i++) {
+        reapMark(&reap, &mark);
+        reapCreate(&child, &reap);
+        reapDestroy(&child);
+        reapUnmark(&reap, &mark);
+        reapCreate(&child, &reap);
+        reapMark(&reap, &mark);
+        reapRewind(&reap, &mark);
+        ck_assert_uint_eq(stats().children, 1);
+        reapUnmark(&reap, &mark);
+        reapDestroy(&child);
+    }
+}
+END_TEST
+
 START_TEST(functions_may_use_the_reap_that_is_rewound)
 {
     reap_mark mark;
@@ -281,6 +301,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, a_rewind_frees_what_came_after);
     tcase_add_test(tests, children_and_functions_go_with_a_rewind);
     tcase_add_test(tests, functions_may_use_the_reap_that_is_rewound);
+    tcase_add_test(tests, a_child_is_not_as_old_as_the_last_one);
     tcase_add_test(tests, marks_nest);
     tcase_add_test(tests, what_marks_held_back_is_used_again);
     tcase_add_test(tests, marks_and_limits);
