@@ -212,11 +212,10 @@ static COLD void purge_fall(uint64_t now)
 /* 1: a thread sleeps until there is unused memory */
 static _Atomic uint32_t arena_watched;
 
-static bool has_unused(void) { return arena_unused() != 0; }
-
 static void tell_of_unused(void)
 {
-    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || !has_unused()) return;
+    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
+        return;
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
@@ -225,7 +224,7 @@ static void tell_of_unused(void)
 void arena_wait_for_unused(void)
 {
     atomic_store(&arena_watched, 1);
-    while (!has_unused()) {
+    while (arena_unused() == 0) {
         lock_sleep(&arena_watched, 1);
         atomic_store(&arena_watched, 1);
     }

@@ -22,9 +22,9 @@ static const uint16_t above_1_kib[] = {1040, 1152, 1280, 1408, 1536, 1728, 1920,
  * four slots gawk's buffers. */
 static const struct {
     uint8_t slots, blocks;
-} above_2_kib[] = {{1, 28},  {1, 24},  {1, 21},  {1, 18},  {1, 16},  {1, 15},  {4, 52},  {4, 44},
-                   {4, 38},  {4, 32},  {8, 54},  {8, 46},  {8, 38},  {8, 32},  {16, 54}, {16, 46},
-                   {16, 38}, {16, 32}, {16, 26}, {16, 20}, {16, 16}, {16, 12}, {16, 8}};
+} above_2_kib[] = {{1, 28}, {1, 24}, {1, 21}, {1, 18},  {1, 16},  {1, 15},  {2, 26}, {2, 22},
+                   {2, 19}, {2, 16}, {4, 27}, {4, 23},  {4, 19},  {4, 16},  {8, 27}, {8, 23},
+                   {8, 19}, {8, 16}, {8, 13}, {16, 20}, {16, 16}, {16, 12}, {16, 8}};
 
 enum {
     ABOVE_1_KIB = sizeof above_1_kib / sizeof above_1_kib[0],
@@ -54,30 +54,6 @@ static void set_class(unsigned c, uint32_t size, unsigned slots)
     sizeclass_wide_inverse[c - CLASS_WIDE] = UINT32_MAX / (size / LINE) + 1;
 }
 
-/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. */
-static unsigned set_small(void)
-{
-    unsigned c = 0;
-    for (uint32_t size = 0, doubling = BLOCK_UNIT; size < KIB;) {
-        if (size >= 2 * doubling) doubling *= 2;
-        uint32_t least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
-        size += doubling / STEPS > least ? doubling / STEPS : least;
-        set_class(++c, size, 1);
-    }
-    ASSERT(c == SMALL_STEPS);
-    return c;
-}
-
-/* Whole cache lines, so that blocks share none (false_sharing.h); but SQLite's pages have 4368 bytes. */
-static unsigned set_large(unsigned c)
-{
-    for (unsigned i = 0; i < ABOVE_2_KIB; i++) {
-        unsigned blocks = above_2_kib[i].blocks, unit = blocks == 15 ? BLOCK_UNIT : LINE;
-        set_class(++c, above_2_kib[i].slots * SUPERBLOCK / blocks & ~(unit - 1u), above_2_kib[i].slots);
-    }
-    return c;
-}
-
 /* Notes the least class for each number of units up to `most` bytes. */
 static void fill(uint8_t *classes, unsigned most, unsigned unit)
 {
@@ -88,12 +64,24 @@ static void fill(uint8_t *classes, unsigned most, unsigned unit)
     }
 }
 
+/* Small classes: eight to a doubling, at least a unit apart, and two units above 128 bytes. From 2 KiB on
+ * whole cache lines, so that blocks share none (false_sharing.h); but SQLite's pages have 4368 bytes. */
 void sizeclass_init(void)
 {
-    unsigned last = set_small();
-    for (unsigned i = 0; i < ABOVE_1_KIB; i++) set_class(++last, above_1_kib[i], 1);
-    last = set_large(last);
-    ASSERT(last == CLASS_CHUNK - 1 && sizeclasses[last].size == CLASS_SIZE_MAX);
+    unsigned c = 0;
+    for (uint32_t size = 0, doubling = BLOCK_UNIT; size < KIB;) {
+        if (size >= 2 * doubling) doubling *= 2;
+        uint32_t least = size < 8 * BLOCK_UNIT ? BLOCK_UNIT : 2 * BLOCK_UNIT;
+        size += doubling / STEPS > least ? doubling / STEPS : least;
+        set_class(++c, size, 1);
+    }
+    ASSERT(c == SMALL_STEPS);
+    for (unsigned i = 0; i < ABOVE_1_KIB; i++) set_class(++c, above_1_kib[i], 1);
+    for (unsigned i = 0; i < ABOVE_2_KIB; i++) {
+        unsigned slots = above_2_kib[i].slots, blocks = above_2_kib[i].blocks;
+        set_class(++c, slots * SUPERBLOCK / blocks & ~((blocks == 15 ? BLOCK_UNIT : LINE) - 1u), slots);
+    }
+    ASSERT(c == CLASS_CHUNK - 1 && sizeclasses[c].size == CLASS_SIZE_MAX);
     ASSERT(sizeclasses[CLASS_WIDE - 1].size == CLASS_WIDE_SIZE);
     set_class(CLASS_CHUNK, KIB, 1);
     for (unsigned i = 1; i < CLASSES - CLASS_CHUNK; i++) set_class(CLASS_CHUNK + i, 4 * KIB << i, 1);

@@ -10,9 +10,9 @@
  * whole cache lines but for one class. There are four to a doubling up to 32 KiB, and five for the two
  * doublings above.
  *
- * A superblock has one slot of 64 KiB up to 4368 bytes. The classes above are wide: a superblock has four,
- * eight or sixteen slots, so that up to 32 KiB it holds 32 blocks at least, and a free seldom takes it to
- * another fullness group. A wide block has a stub (superblock.h), and its place in the word is that of the
+ * A superblock has one slot of 64 KiB up to 4368 bytes. The classes above are wide: a superblock has two to
+ * sixteen slots, so that up to 32 KiB it holds 16 blocks at least, and not each free takes it to another
+ * fullness group. A wide block has a stub (superblock.h), and its place in the word is that of the
  * stub.
  *
  * The last four classes are for chunks of reaps. Class 0 is no class: tables that are still zero lead to the

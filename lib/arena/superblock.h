@@ -134,7 +134,7 @@ static inline const struct sizeclass *superblock_class(const struct superblock *
 /* Returns the slots of a superblock: its weight in the accounts of heaps. */
 static inline unsigned superblock_slots(const struct superblock *sb) { return superblock_class(sb)->slots; }
 
-/* A superblock has 1, 4, 8 or 16 slots; its size is the logarithm. */
+/* A superblock has 1, 2, 4, 8 or 16 slots; its size is the logarithm. */
 enum { SUPERBLOCK_SIZES = 5 };
 static inline unsigned superblock_size_of(unsigned slots) { return (unsigned)__builtin_ctz(slots); }
 

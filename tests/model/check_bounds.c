@@ -84,7 +84,7 @@ START_TEST(with_caches_between_too)
 }
 END_TEST
 
-/* Wide blocks: superblocks of four, eight and sixteen slots. */
+/* Wide blocks: superblocks of two, four, eight and sixteen slots. */
 START_TEST(wide_blocks_keep_the_bounds)
 {
     static const unsigned sizes[] = {8 * KIB, 16 * KIB, 32 * KIB, 128 * KIB};
