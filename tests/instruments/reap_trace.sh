@@ -16,7 +16,7 @@ N N create AT below AT
 N N create AT shared
 N N create AT below AT
 N N destroy AT: 0 objects, 0 bytes, 1 chunks, 1024 held, 1024 at most, after N
-N N destroy AT shared: 0 objects, 0 bytes, 2 chunks, 9216 held, 9216 at most, after N
+N N destroy AT shared: 0 objects, 0 bytes, 1 chunks, 8192 held, 8192 at most, after N
 N N destroy AT gone: 0 objects, 0 bytes, 1 chunks, 8192 held, 8192 at most, after N
 N N destroy AT late: 0 objects, 0 bytes, 1 chunks, 8192 held, 8192 at most, after N
 END
