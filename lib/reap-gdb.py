@@ -18,7 +18,8 @@ USER_MEMORY_ALIGN = 1024
 MASK = (1 << 64) - 1
 REGULAR, WHOLE, SPARE = 1, 2, 3
 LIMITED = 4  # of enum reap_flag
-BLOCKS, CHUNKS, SPAN, SPAN_CHUNK = 1, 2, 3, 4  # enum superblock_kind
+BLOCKS, CHUNKS, SPAN, SPAN_CHUNK, WIDE = 1, 2, 3, 4, 5  # enum superblock_kind
+STUB = 16
 BIAS = 8
 SUPERBLOCK = 1 << 16
 
@@ -341,7 +342,7 @@ class ReapHeapsCommand(gdb.Command):
         classes = gdb.parse_and_eval('sizeclasses')
         sums = {}
         for slot, mapping in slots():
-            if int(slot['kind']) not in (BLOCKS, CHUNKS):
+            if int(slot['kind']) not in (BLOCKS, CHUNKS, WIDE):
                 continue
             klass = classes[int(slot['class'])]
             key = (int(slot['role']['heap']), int(slot['class']))
@@ -354,7 +355,7 @@ class ReapHeapsCommand(gdb.Command):
     @staticmethod
     def live(slot, klass):
         size, word, pending = int(klass['size']), int(slot['word']), int(slot['pending'])
-        carved = max((word >> 32) - BIAS, 0) // size
+        carved = max((word >> 32) - BIAS, 0) // (STUB if int(slot['kind']) == WIDE else size)
         listed_free = (word >> 16 & 0xffff) - (int(klass['capacity']) - carved)
         return (carved - listed_free - (pending >> 16 & 0xffff)) * size
 

@@ -2,7 +2,7 @@
 /* owner.h: the owner of a pointer that a program hands back.
  *
  *     the user's memory of a reap    ->  a chunk             user_memory.h
- *     map -> arena -> slot           ->  a block             SLOT_BLOCKS
+ *     map -> arena -> slot           ->  a block             SLOT_BLOCKS, SLOT_WIDE
  *                                        a chunk             SLOT_CHUNKS, SLOT_SPAN_CHUNK
  *                                        a large object      SLOT_SPAN, or a mapping
  *     none of these                  ->  a line, and abort

@@ -45,6 +45,7 @@ int main(void)
     reapCreateWith(&in_buffer, NULL, &options);
     fill(&in_buffer, 5);
     hoard_malloc(100);
+    for (unsigned i = 0; i < 3; i++) hoard_malloc(20000);
     reapSetLimit(&connection, 1 << 24);
     reapReport(NULL, stdout);
     fflush(stdout);

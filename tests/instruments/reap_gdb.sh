@@ -39,6 +39,7 @@ for options in stats=0 bypass=1; do
     has '= reap connection 0x[0-9a-f]+: 2 objects, 224 bytes, '
     has '^heap [0-9]+: [0-9]+ superblocks of 8192 bytes, [0-9]+ live'
     has '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
+    has '^heap [0-9]+: 1 superblocks of 22784 bytes, 68352 live'
 done
 [ $bad = 0 ] || cat "$tmp/log"
 # Without debug information each command says so in one line.
