@@ -53,7 +53,7 @@ static inline uint16_t global_left_by(unsigned id) { return (uint16_t)(id + 1); 
 
 /* Queued superblocks that are on no heap, or were on none when heap_enqueue looked. */
 extern HIDDEN _Atomic(struct superblock *) global_heap_queued;
-extern HIDDEN _Atomic uint32_t global_heap_unseen; /* queued since somebody last took that queue */
+extern HIDDEN _Atomic uint32_t global_heap_unseen; /* slots queued since somebody last took that queue */
 
 /* Looks at the queued superblocks, and gives the empty ones to the arenas. */
 void global_heap_take_queued(void (*forward)(struct superblock *sb));

@@ -49,7 +49,7 @@ struct heap {
     _Atomic(struct superblock *) queued;
     struct list empty[SUPERBLOCK_SIZES];
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
-    _Atomic uint32_t unseen;    /* superblocks queued since somebody last took the queue */
+    _Atomic uint32_t unseen;    /* slots of superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
     struct bin bins[CLASSES]; /* last: a small process touches few of them */
@@ -204,7 +204,7 @@ void heap_enqueue_onward(struct superblock *sb);
 /* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
 struct superblock *heap_take_queued(struct heap *heap);
 
-/* A queue of this number of superblocks is long. Set when a queue becomes long, or longer by as many. */
+/* A queue of superblocks with so many slots is long. Set when it becomes long, or longer by as many. */
 enum { HEAP_UNSEEN = 16 };
 extern HIDDEN _Atomic bool heap_queues_are_long;
 

@@ -16,10 +16,10 @@ struct superblock *heap_take_queued(struct heap *heap)
     return superblock_take_queued(&heap->queued);
 }
 
-static void count_unseen(_Atomic uint32_t *unseen)
+static void count_unseen(_Atomic uint32_t *unseen, unsigned slots)
 {
-    uint32_t before = atomic_fetch_add_explicit(unseen, 1, memory_order_relaxed);
-    if (before % HEAP_UNSEEN == HEAP_UNSEEN - 1) atomic_store(&heap_queues_are_long, true);
+    uint32_t before = atomic_fetch_add_explicit(unseen, slots, memory_order_relaxed);
+    if (before / HEAP_UNSEEN != (before + slots) / HEAP_UNSEEN) atomic_store(&heap_queues_are_long, true);
 }
 
 static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
@@ -39,7 +39,7 @@ void heap_enqueue(struct superblock *sb)
     struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     ASSERT(id >= HEAP_NONE || heap != NULL);
     push(heap != NULL ? &heap->queued : &global_heap_queued, sb);
-    count_unseen(heap != NULL ? &heap->unseen : &global_heap_unseen);
+    count_unseen(heap != NULL ? &heap->unseen : &global_heap_unseen, superblock_slots(sb));
 }
 
 /* The load must not be relaxed: the CPU could do it before superblock_unqueue's store. */

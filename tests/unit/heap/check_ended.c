@@ -89,6 +89,29 @@ START_TEST(what_is_freed_in_one_burst_goes_back)
 }
 END_TEST
 
+/* A wide superblock is worth as many as it has slots: few of them hold much. */
+enum { WIDE_LEFT = 480, WIDE_SIZE = 64 * KIB };
+
+static void *leave_wide(void *arg)
+{
+    (void)arg;
+    pin_to(1);
+    for (unsigned i = 0; i < WIDE_LEFT; i++) left[i] = hoard_malloc(WIDE_SIZE);
+    left_done = true;
+    return NULL;
+}
+
+START_TEST(wide_blocks_freed_in_one_burst_go_back)
+{
+    use_path(_i, NULL);
+    let_another(leave_wide, 0);
+    ck_assert_uint_ge(arena_held().now, WIDE_LEFT * WIDE_SIZE);
+    for (unsigned i = 0; i < WIDE_LEFT; i++) hoard_free(left[i]);
+    ck_assert_uint_le(arena_held().now, 12 * MIB);
+    ck_assert(heap_is_valid());
+}
+END_TEST
+
 /* One superblock of each class, all of them active when their thread ended. */
 static void *leave_each_class(void *arg)
 {
@@ -176,6 +199,7 @@ int main(void)
     tcase_add_loop_test(tests, memory_of_an_ended_thread_serves_others, 0, POLICIES);
     tcase_add_loop_test(tests, what_is_wholly_free_is_noticed, 0, POLICIES);
     tcase_add_loop_test(tests, what_is_freed_in_one_burst_goes_back, 0, 2 * POLICIES);
+    tcase_add_loop_test(tests, wide_blocks_freed_in_one_burst_go_back, 0, POLICIES);
     tcase_add_loop_test(tests, active_superblocks_of_an_ended_thread_come_back, 0, PATHS + 2);
     tcase_add_loop_test(tests, trimming_takes_all_that_is_free_everywhere, 0, POLICIES);
     tcase_add_loop_test(tests, short_threads_leave_nothing, 0, POLICIES);
