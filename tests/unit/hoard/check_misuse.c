@@ -62,6 +62,7 @@ START_TEST(a_block_freed_by_another_thread_before)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < SIZES; i++) {
+        hoard_malloc(sizes[i]); /* it lives: a large superblock without one would go back at once */
         char *p = hoard_malloc(sizes[i]);
         pthread_t thread;
         pthread_create(&thread, NULL, free_in_thread, p);
