@@ -146,8 +146,9 @@ static inline struct superblock *arena_head(struct arena *arena, const void *poi
 /* Returns the address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot)
 {
+    bool is_wide = __atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) == SLOT_WIDE; /* first: it is set last */
     char *first = slot->origin + BLOCK_BIAS;
-    return UNLIKELY(slot->kind == SLOT_WIDE) ? ((struct stub *)(void *)first)->block : first;
+    return UNLIKELY(is_wide) ? ((struct stub *)(void *)first)->block : first;
 }
 
 /* Returns the wide superblock that a pointer may lie in, or NULL. Stale pointers come here too. */
@@ -166,7 +167,7 @@ static inline void *arena_stub_of(struct arena *arena, const struct superblock *
 {
     unsigned wide = *(const volatile uint8_t *)&sb->class - (unsigned)CLASS_WIDE;
     size_t i = (size_t)(sb - arena->slots), offset = ((uintptr_t)pointer & (ARENA - 1)) - i * SUPERBLOCK;
-    if (wide >= CLASS_CHUNK - CLASS_WIDE || offset % LINE != 0) return NULL;
+    if (wide >= CLASS_CHUNK - CLASS_WIDE || offset % LINE != 0 || i >= ARENA_SLOTS) return NULL;
     uint32_t inverse = sizeclass_wide_inverse[wide];
     uint64_t index = (uint64_t)(offset / LINE) * inverse;
     if ((uint32_t)index >= inverse || index >> 32 >= sizeclasses[CLASS_WIDE + wide].capacity) return NULL;
@@ -225,8 +226,8 @@ void arena_begin_sharing(void);
 bool arena_has_dirty(void);
 bool arena_has_unused(size_t bytes);
 
-/* Bytes in use or dirty: now, and at most; bytes of dirty slots and kept spans now; and all bytes that ever
- * went back to the OS. */
+/* Bytes in use or dirty: now, and at most; bytes of dirty slots; and all bytes that ever went back to the OS.
+ */
 struct arena_held {
     size_t now, peak, unused, returned;
 };

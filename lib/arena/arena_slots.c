@@ -490,7 +490,7 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, e
         start = (char *)&arena->stubs[i * ARENA_STUBS];
     }
     slot->origin = start - BLOCK_BIAS;
-    slot->kind = (uint8_t)kind;
+    __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
     slot->word = n;
     return slot;
 }
@@ -574,7 +574,8 @@ struct superblock *arena_head_before(struct arena *arena, const void *pointer)
         struct superblock *head = &before->slots[63 - (unsigned)__builtin_clzll(heads)];
         bool is_span = head->kind == SLOT_SPAN || head->kind == SLOT_SPAN_CHUNK;
         size_t bytes = is_span ? arena_span(head) * (size_t)SUPERBLOCK : 0;
-        if ((size_t)((const char *)pointer - slot_start(head)) < bytes) return head;
+        const char *start = base - i * (size_t)ARENA + (head - before->slots) * (ptrdiff_t)SUPERBLOCK;
+        if ((size_t)((const char *)pointer - start) < bytes) return head;
         break;
     }
     return arena_slot(arena, pointer);

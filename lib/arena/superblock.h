@@ -94,7 +94,7 @@ struct superblock {
     uint32_t inverse; /* sizeclass.inverse; 0, which no pointer passes, where free must find no blocks */
     uint8_t class;
     uint8_t kind; /* enum superblock_kind */
-    /* under the heap's lock; `queued` is atomic. A large object's group is its set of kept spans */
+    /* under the heap's lock; `queued` is atomic */
     uint8_t group;
     _Atomic uint8_t queued;
 };

@@ -10,6 +10,7 @@ static void free_block(struct arena *arena, void *block, const char *call)
 {
     struct superblock *sb = arena_head(arena, block);
     void *stub = arena_stub(arena, sb, block);
+    if (stub == NULL) report_misuse(call, block, "freed before, or never allocated"); /* its slot just went */
     if (block_looks_free(stub) && heap_block_is_free(sb, stub)) report_misuse(call, block, "freed twice");
     hoard_push(sb, stub);
 }

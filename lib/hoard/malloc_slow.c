@@ -14,8 +14,7 @@ void hoard_make_room_near_limit(size_t more)
     if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
 }
 
-/* Gives all unused memory of heaps and arenas back to the OS, which has refused. The caller asks once
- * more. */
+/* Gives all unused memory of heaps and arenas back to the OS, which has refused. The caller asks anew. */
 static COLD void make_room(void)
 {
     heap_give_all();

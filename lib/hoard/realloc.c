@@ -24,7 +24,7 @@ size_t hoard_usable_size_any(const void *block, const char *call)
     }
     struct superblock *sb = arena_head(arena, block);
     void *stub = arena_stub(arena, sb, block);
-    if (block_looks_free(stub) && heap_block_is_free(sb, stub))
+    if (stub == NULL || (block_looks_free(stub) && heap_block_is_free(sb, stub)))
         report_misuse(call, block, "used after it was freed");
     return superblock_class(sb)->size;
 }
