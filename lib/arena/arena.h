@@ -131,16 +131,22 @@ unsigned arena_span(const struct superblock *first);
  * pointer's own slot. */
 struct superblock *arena_head_before(struct arena *arena, const void *pointer);
 
+/* Returns the last slot up to the pointer's own where a span or superblock begins, or NULL. */
+static inline struct superblock *arena_head_here(struct arena *arena, const void *pointer)
+{
+    unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
+    uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) << (ARENA_SLOTS - 1 - i);
+    return heads != 0 ? &arena->slots[i - (unsigned)__builtin_clzll(heads)] : NULL;
+}
+
 /* Returns the first slot of the span or superblock that a pointer lies in, else its own slot. Not for
  * mappings. */
 static inline struct superblock *arena_head(struct arena *arena, const void *pointer)
 {
     unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
-    uint64_t used = atomic_load_explicit(&arena->used, memory_order_relaxed);
-    uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) & (((uint64_t)2 << i) - 1);
-    if ((used >> i & 1) == 0) return &arena->slots[i];
-    if (heads == 0) return arena_head_before(arena, pointer);
-    return &arena->slots[63 - (unsigned)__builtin_clzll(heads)];
+    if ((atomic_load_explicit(&arena->used, memory_order_relaxed) >> i & 1) == 0) return &arena->slots[i];
+    struct superblock *head = arena_head_here(arena, pointer);
+    return head != NULL ? head : arena_head_before(arena, pointer);
 }
 
 /* Returns the address of a slot's memory. */
@@ -154,11 +160,8 @@ static inline char *slot_start(const struct superblock *slot)
 /* Returns the wide superblock that a pointer may lie in, or NULL. Stale pointers come here too. */
 static inline struct superblock *arena_wide(struct arena *arena, const void *pointer)
 {
-    unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
-    uint64_t heads = atomic_load_explicit(&arena->heads, memory_order_relaxed) << (ARENA_SLOTS - 1 - i);
-    if (heads == 0) return NULL;
-    struct superblock *sb = &arena->slots[i - (unsigned)__builtin_clzll(heads)];
-    return sb->kind == SLOT_WIDE ? sb : NULL;
+    struct superblock *sb = arena_head_here(arena, pointer);
+    return sb != NULL && sb->kind == SLOT_WIDE ? sb : NULL;
 }
 
 /* Returns the stub of the block of a wide superblock that starts at a pointer, or NULL. For a stale pointer
@@ -226,8 +229,7 @@ void arena_begin_sharing(void);
 bool arena_has_dirty(void);
 bool arena_has_unused(size_t bytes);
 
-/* Bytes in use or dirty: now, and at most; bytes of dirty slots; and all bytes that ever went back to the OS.
- */
+/* Bytes in use or dirty: now, and at most; of dirty slots; and all that ever went back to the OS. */
 struct arena_held {
     size_t now, peak, unused, returned;
 };

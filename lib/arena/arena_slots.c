@@ -365,17 +365,19 @@ static size_t clean_bytes(struct piece piece)
     return clean * (size_t)SUPERBLOCK;
 }
 
-/* Puts claimed pieces into use, if there is room for the memory that they lack; otherwise makes them free.
- * Without huge pages, if `small`. */
-static bool use_pieces(struct piece piece, bool small, bool *clean, struct arena_room *room)
+/* Puts claimed pieces of an object of n slots into use, if there is room for the memory that they lack;
+ * otherwise makes them free. */
+static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean,
+                       struct arena_room *room)
 {
+    bool no_huge_pages = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
     if (!arena_has_room(clean_bytes(piece), room)) {
         unclaim(piece, 0);
         return false;
     }
     *clean = true;
     for (; piece.left != 0; next_piece(&piece)) {
-        if (small) arena_no_huge_pages(piece.arena);
+        if (no_huge_pages) arena_no_huge_pages(piece.arena);
         *clean &= begin_use(piece.arena, mask_of(&piece));
     }
     return true;
@@ -473,8 +475,7 @@ struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superbloc
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     ASSERT(first % alignment == 0 && run.arena->slots[first].kind == SLOT_FREE);
-    bool small = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
-    if (!use_pieces(first_piece(run.arena, first, n), small, clean, room)) return NULL;
+    if (!use_pieces(first_piece(run.arena, first, n), n, use, clean, room)) return NULL;
     atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
     return arena_slot_set(run.arena, first, n, kind);
 }
@@ -549,8 +550,7 @@ bool arena_try_resize(struct superblock *first, unsigned n, int more, struct are
     if (more > 0) {
         struct piece behind = pieces_at(arena, end, (unsigned)more);
         if (!claim_slots(behind.base, behind.first, behind.left)) return false;
-        bool small = is_maybe_sparse(after, ARENA_SPAN) && after <= ARENA_SLOTS;
-        if (!use_pieces(pieces_at(arena, end, (unsigned)more), small, &clean, room)) return false;
+        if (!use_pieces(pieces_at(arena, end, (unsigned)more), after, ARENA_SPAN, &clean, room)) return false;
     }
     __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);
     if (more < 0) end_use(pieces_at(arena, end - (unsigned)-more, (unsigned)-more));

@@ -28,14 +28,15 @@
 enum {
     SUPERBLOCK_SHIFT = 16,
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes of a slot: the papers' S */
-    SUPERBLOCK_SLOTS = 16,              /* of the largest superblock */
-    BLOCK_UNIT = 16,                    /* bytes; sizes and offsets of blocks are multiples of it */
-    LINE = 64,                          /* bytes of a cache line */
-    CLASS_SIZE_MAX = 2 * SUPERBLOCK,    /* bytes; larger objects have spans of their own */
-    CLASS_WIDE = 43,                    /* the first of the wide classes */
-    CLASS_WIDE_SIZE = 4368,             /* bytes; blocks of wide classes are larger */
-    CLASS_CHUNK = 60,                   /* the first of the four classes for chunks of reaps */
-    CLASS_CHUNK_MAX = SUPERBLOCK / 2,   /* bytes of the largest of these */
+    SUPERBLOCK_SIZES = 5,               /* superblocks have 1, 2, 4, 8 or 16 slots */
+    SUPERBLOCK_SLOTS = 1 << (SUPERBLOCK_SIZES - 1),
+    BLOCK_UNIT = 16,                  /* bytes; sizes and offsets of blocks are multiples of it */
+    LINE = 64,                        /* bytes of a cache line */
+    CLASS_SIZE_MAX = 2 * SUPERBLOCK,  /* bytes; larger objects have spans of their own */
+    CLASS_WIDE = 43,                  /* the first of the wide classes */
+    CLASS_WIDE_SIZE = 4368,           /* bytes; blocks of wide classes are larger */
+    CLASS_CHUNK = 60,                 /* the first of the four classes for chunks of reaps */
+    CLASS_CHUNK_MAX = SUPERBLOCK / 2, /* bytes of the largest of these */
     CLASSES = 64,
     CLASS_SMALL_MAX = 1024, /* bytes; up to this size malloc has a path of its own */
     CARVE_RUN = 1024,       /* bytes to carve at once, if blocks are smaller */

@@ -134,11 +134,8 @@ static inline const struct sizeclass *superblock_class(const struct superblock *
 /* Returns the slots of a superblock: its weight in the accounts of heaps. */
 static inline unsigned superblock_slots(const struct superblock *sb) { return superblock_class(sb)->slots; }
 
-/* A superblock has 1, 2, 4, 8 or 16 slots; its size is the logarithm. */
-enum { SUPERBLOCK_SIZES = 5 };
+/* Returns the place of so many slots among the sizes of superblocks. */
 static inline unsigned superblock_size_of(unsigned slots) { return (unsigned)__builtin_ctz(slots); }
-
-_Static_assert(1 << (SUPERBLOCK_SIZES - 1) == SUPERBLOCK_SLOTS, "powers of two up to the largest");
 
 static inline uint64_t block_number(const struct superblock *sb, const void *block)
 {

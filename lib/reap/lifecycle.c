@@ -54,7 +54,7 @@ static NOINLINE bool start(void)
 
 static void trace(struct reap *reap)
 {
-    if (!reap || !reap_trace_on) return;
+    if (!reap_trace_on) return;
     reap->flags |= REAP_WATCHED;
     reap_trace_create(reap);
 }
