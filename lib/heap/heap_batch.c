@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/arena.h"
 #include "arena/false_sharing.h"
+#include "base/report.h"
 #include "heap/heap_internal.h"
 
 #include <sched.h>
@@ -17,15 +18,18 @@ static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
 static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_BATCH_ONE); }
 
-static uint64_t *batch_of(unsigned id, unsigned class)
+/* An id has a word for each batch and each waiting block, which counts no blocks. */
+enum { WORDS = CLASSES + HEAP_WAITING };
+
+static uint64_t *word_of(unsigned id, unsigned n)
 {
-    ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
-    return &heap_batches[id].of[class];
+    ASSERT(id < IDS_MAX && n != 0 && n < WORDS);
+    return n < CLASSES ? &heap_batches[id].of[n] : &heap_waiting[id].of[n - CLASSES];
 }
 
-static uint64_t batch_read(unsigned id, unsigned class)
+static uint64_t read_word(unsigned id, unsigned n)
 {
-    return __atomic_load_n(batch_of(id, class), __ATOMIC_ACQUIRE);
+    return __atomic_load_n(word_of(id, n), __ATOMIC_ACQUIRE);
 }
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
@@ -75,9 +79,24 @@ static struct superblock *superblock_of(void *block, const void *before)
     return arena_slot(arena, block);
 }
 
+/* The second of two frees may have waited longer than the first. */
+static void deliver_waiting(void *block)
+{
+    struct arena *arena = pagemap_find(block);
+    struct superblock *sb = arena != NULL && arena->mapping == 0 ? arena_slot(arena, block) : NULL;
+    if (sb == NULL || !superblock_starts_at(sb, block) || block_looks_free(block))
+        report_misuse("free", block, "freed twice");
+    struct chain chain = chain_of_block(sb, block);
+    heap_make_pending(sb, &chain);
+}
+
 static void deliver(uint64_t word)
 {
-    ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
+    ASSERT(blocks_in(word) <= MOST);
+    if (blocks_in(word) == 0) {
+        deliver_waiting(heap_waiting_block(word));
+        return;
+    }
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
@@ -92,37 +111,37 @@ static void deliver(uint64_t word)
     for (unsigned i = 0; i < SORTED; i++) send(&table[i]);
 }
 
-static void deliver_class(unsigned id, unsigned class)
+static void deliver_own(unsigned id, unsigned n)
 {
-    uint64_t word = batch_read(id, class);
+    uint64_t word = read_word(id, n);
     if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return;
-    if (rseq_store(id, batch_of(id, class), word, 0) == RSEQ_DONE) deliver(word);
+    if (rseq_store(id, word_of(id, n), word, 0) == RSEQ_DONE) deliver(word);
 }
 
 void heap_batch_deliver(void)
 {
     unsigned id = rseq_id();
-    for (unsigned class = 1; class < CLASSES; class ++) deliver_class(id, class);
+    for (unsigned n = 1; n < WORDS; n++) deliver_own(id, n);
 }
 
-/* Sections do not touch a closed batch. One that had read the batch before may still write; it is over after
- * the next fence. True: there are blocks in it. */
-static bool close(uint64_t *batch)
+/* Sections do not touch a closed word. One that had read it before may still write; it is over after
+ * the next fence. True: it has blocks. */
+static bool close(uint64_t *at)
 {
-    uint64_t word = __atomic_load_n(batch, __ATOMIC_RELAXED);
-    while (word != 0 && !__atomic_compare_exchange_n(batch, &word, word | HEAP_BATCH_CLOSED, false,
+    uint64_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (word != 0 && !__atomic_compare_exchange_n(at, &word, word | HEAP_BATCH_CLOSED, false,
                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return word != 0;
 }
 
 /* False: a section wrote to it, and it is not closed any more. */
-static bool take_closed(uint64_t *batch)
+static bool take_closed(uint64_t *at)
 {
-    uint64_t word = __atomic_load_n(batch, __ATOMIC_ACQUIRE);
+    uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     if ((word & HEAP_BATCH_CLOSED) == 0) return false;
     ASSERT((word & ADDRESS) != 0);
-    __atomic_store_n(batch, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(at, 0, __ATOMIC_RELEASE);
     deliver(word);
     return true;
 }
@@ -134,15 +153,15 @@ static _Atomic bool taking;
 
 static void take_all(struct heap *heap)
 {
-    bool left[CLASSES], any;
+    bool left[WORDS], any;
     memset(left, true, sizeof left);
     do {
         any = false;
-        for (unsigned class = 1; class < CLASSES; class ++)
-            if (left[class]) any |= left[class] = close(batch_of(heap->id, class));
+        for (unsigned n = 1; n < WORDS; n++)
+            if (left[n]) any |= left[n] = close(word_of(heap->id, n));
         if (any) rseq_fence();
-        for (unsigned class = 1; class < CLASSES; class ++)
-            if (left[class]) left[class] = !take_closed(batch_of(heap->id, class));
+        for (unsigned n = 1; n < WORDS; n++)
+            if (left[n]) left[n] = !take_closed(word_of(heap->id, n));
     } while (any);
 }
 
@@ -155,8 +174,8 @@ void heap_batch_take(struct heap *heap)
 
 static bool has_any(unsigned id)
 {
-    for (unsigned class = 1; class < CLASSES; class ++)
-        if (batch_read(id, class) != 0) return true;
+    for (unsigned n = 1; n < WORDS; n++)
+        if (read_word(id, n) != 0) return true;
     return false;
 }
 
@@ -182,17 +201,17 @@ bool heap_batch_put(struct superblock *sb, void *block)
     if (most == 0 || sb->kind == SLOT_WIDE) return false;
     for (;;) {
         unsigned id = rseq_id();
-        uint64_t word = batch_read(id, class);
+        uint64_t word = read_word(id, class);
         ASSERT((word & HEAP_BATCH_CLOSED) != 0 || blocks_in(word) <= MOST);
         if ((word & HEAP_BATCH_CLOSED) != 0) return false;
         if (blocks_in(word) == most) {
-            deliver_class(id, class);
+            deliver_own(id, class);
             continue;
         }
         block_set_link(block, 0);
         *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
-        if (rseq_store(id, batch_of(id, class), word, put) == RSEQ_DONE) return true;
+        if (rseq_store(id, word_of(id, class), word, put) == RSEQ_DONE) return true;
     }
 }
 

@@ -54,8 +54,26 @@ static inline struct superblock *heap_entry_superblock(uint64_t entry)
 }
 extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
 
+/* Blocks of an id that wait for their free, until their line has come. Two lines of the cache. */
+enum { HEAP_WAITING = 16 };
+struct heap_waiting {
+    uint64_t of[HEAP_WAITING];
+};
+extern HIDDEN struct heap_waiting heap_waiting[IDS_MAX];
+
+/* Each block has one place, so the second of two frees of a block finds the first. */
+static ALWAYS_INLINE unsigned heap_waiting_place(const void *block)
+{
+    return (unsigned)((uint32_t)((uintptr_t)block >> 4) * 0x9E3779B1u >> 28);
+}
+
 #define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
 #define HEAP_BATCH_ONE ((uint64_t)1 << 49)
+
+static inline void *heap_waiting_block(uint64_t place)
+{
+    return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
+}
 
 #if RSEQ_AVAILABLE
 
@@ -136,6 +154,18 @@ static inline void *heap_batch_pop(unsigned class)
 }
 
 static inline void heap_free(struct superblock *sb, void *block) { heap_free_slow(sb, block); }
+
+static inline enum rseq_result heap_give_warm(struct superblock *sb, uint64_t number, void *block)
+{
+    (void)sb, (void)number, (void)block;
+    return RSEQ_MOVED;
+}
+
+static inline uint64_t heap_wait(void *block)
+{
+    (void)block;
+    return HEAP_BATCH_CLOSED;
+}
 
 #endif
 

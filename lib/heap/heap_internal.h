@@ -72,11 +72,12 @@ static inline bool heap_is_active(const struct heap *heap, const struct superblo
     return heap_active(heap, sb->class) == sb;
 }
 
-static inline void superblock_set_regroup_at(struct superblock *sb, unsigned count)
+/* Makes an owned superblock warm, without a threshold: it will be active. */
+static inline void superblock_warm(struct superblock *sb)
 {
-    ASSERT(count <= UINT16_MAX);
     union superblock_role role = sb->role;
-    role.regroup_at = (uint16_t)count;
+    role.regroup_at = HEAP_NEVER;
+    if (role.owner != OWNER_NONE) role.owner = role.heap;
     superblock_set_role(sb, role);
 }
 

@@ -142,7 +142,7 @@ enum refill {
 static enum refill install(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
-    superblock_set_regroup_at(sb, HEAP_NEVER);
+    superblock_warm(sb);
     enum rseq_result result =
         heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb));
     struct superblock *rest = result == RSEQ_DONE ? old : sb;

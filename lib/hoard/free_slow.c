@@ -48,3 +48,31 @@ void hoard_free_slow(void *block, const char *call)
     else
         hoard_push(sb, stub);
 }
+
+/* Lets the block wait until the CPU has its line. Returns the block whose free is due instead, or NULL. */
+static void *wait(void *block, const char *call)
+{
+    __builtin_prefetch(block, 1);
+    uint64_t place = heap_wait(block);
+    void *due = heap_waiting_block(place);
+    if (UNLIKELY(due == block)) report_misuse(call, block, "freed twice");
+    return UNLIKELY((place & HEAP_BATCH_CLOSED) != 0) ? block : due;
+}
+
+/* The block has been checked to be a start; of one that waited, this is checked again. */
+void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call)
+{
+    bool is_start = true, cold = superblock_is_cold(sb);
+    if (cold) {
+        block = wait(block, call);
+        if (block == NULL) return;
+        sb = arena_guess(block);
+        is_start = superblock_starts_at(sb, block);
+    }
+    if (UNLIKELY(!is_start || block_may_be_free(block)))
+        hoard_free_slow(block, call);
+    else if (cold)
+        heap_free(sb, block);
+    else
+        heap_free_slow(sb, block);
+}

@@ -23,6 +23,8 @@ void *hoard_malloc_slow(size_t size, const void *caller);
 void *hoard_malloc_heap(size_t size);   /* never from a reap */
 void *hoard_malloc_medium(size_t size); /* for sizes above CLASS_SMALL_MAX, never from a reap */
 void hoard_free_slow(void *block, const char *call);
+/* Frees the start of a block in a superblock that this heap does not own, or that is cold. */
+void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call);
 
 /* A block of a class; and an object that is too large for one, or a chunk of a reap, with *zeroed true if all
  * of it reads as zero. NULL and ENOMEM when the OS refuses, also after unused memory was given back. After
@@ -115,10 +117,15 @@ static ALWAYS_INLINE void *hoard_malloc_fast(size_t size)
 static ALWAYS_INLINE void hoard_free_fast(void *block, const char *call)
 {
     struct superblock *sb = arena_guess(block);
-    if (UNLIKELY(!superblock_starts_at(sb, block) || block_may_be_free(block)))
+    if (UNLIKELY(!superblock_starts_at(sb, block))) {
         hoard_free_slow(block, call);
-    else
-        heap_free(sb, block);
+        return;
+    }
+    enum rseq_result result = heap_give_warm(sb, block_number(sb, block), block);
+    if (UNLIKELY(result == RSEQ_MOVED))
+        hoard_free_elsewhere(sb, block, call);
+    else if (UNLIKELY(result == RSEQ_CHANGED))
+        hoard_free_slow(block, call);
 }
 
 #endif

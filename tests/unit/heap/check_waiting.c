@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_waiting.c: frees of cold blocks wait until the CPU has the block's line. */
+#include "support/check_backend.h"
+
+#include "heap/heap_internal.h"
+#include "hoard.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 20 MiB, where superblocks are cold from 16 MiB on. */
+enum { SIZE = 1024, BLOCKS = 20 * 1024, THREADS = 4, LOOK_EACH = 64 };
+
+static char *blocks[BLOCKS];
+
+/* A heap with cold superblocks. False: sections do not run here. */
+static bool setup(int path)
+{
+    use_path(path, NULL);
+    pin_to(0);
+    hoard_free(hoard_malloc(1));
+    if (cpu.ids == 0) return false;
+    for (unsigned i = 0; i < BLOCKS; i++) blocks[i] = memset(hoard_malloc(SIZE), 1, SIZE);
+    return true;
+}
+
+#define NO_SECTIONS "no restartable sequences here"
+
+/* The last block that lies in a cold superblock. free's slow path sees the first block of an arena: so one
+ * is freed before. */
+static unsigned last_cold(void)
+{
+    unsigned i = BLOCKS - 1;
+    while (i != 0 && !superblock_is_cold(superblock_of(blocks[i]))) i--;
+    ck_assert_uint_gt(i, BLOCKS / 2);
+    hoard_free(blocks[i]);
+    blocks[i] = hoard_malloc(SIZE);
+    heap_deliver_all();
+    while (!superblock_is_cold(superblock_of(blocks[i]))) i--;
+    return i;
+}
+
+static void free_it(void *block) { hoard_free(block); }
+
+static void free_all(void)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
+}
+
+START_TEST(a_small_heap_has_no_cold_superblock)
+{
+    use_path(_i, NULL);
+    for (unsigned i = 0; i < BLOCKS / 2; i++) {
+        blocks[i] = hoard_malloc(SIZE);
+        ck_assert(!superblock_is_cold(superblock_of(blocks[i])));
+    }
+}
+END_TEST
+
+START_TEST(a_cold_block_waits_and_is_freed_once)
+{
+    needs(setup(_i), NO_SECTIONS);
+    unsigned i = last_cold();
+    size_t lived = live_bytes();
+    hoard_free(blocks[i]);
+    ck_assert(!block_looks_free(blocks[i]));
+    ck_assert_uint_eq(live_bytes(), lived - SIZE); /* it is delivered for this sum */
+    ck_assert(block_looks_free(blocks[i]));
+    blocks[i] = NULL;
+    free_all();
+    ck_assert_uint_eq(live_bytes(), 0);
+    assert_all_comes_back();
+}
+END_TEST
+
+/* The block that waits goes home when another one needs its place, into the word and not as a remote free. */
+START_TEST(the_next_block_of_the_place_frees_it)
+{
+    needs(setup(_i), NO_SECTIONS);
+    unsigned first = last_cold(), next = first - 1;
+    struct superblock *sb = superblock_of(blocks[first]);
+    while (heap_waiting_place(blocks[next]) != heap_waiting_place(blocks[first]) ||
+           !superblock_is_cold(superblock_of(blocks[next])))
+        next--;
+    hoard_free(blocks[first]);
+    unsigned had = word_free(word_read(sb));
+    hoard_free(blocks[next]);
+    ck_assert(block_looks_free(blocks[first]) && !block_looks_free(blocks[next]));
+    needs(word_free(word_read(sb)) == had + 1, "the thread has moved");
+    ck_assert(!superblock_has_pending(sb));
+}
+END_TEST
+
+/* --- misuse ---------------------------------------------------------------------------------------- */
+
+START_TEST(a_block_that_waits_is_not_freed_twice)
+{
+    needs(setup(_i), NO_SECTIONS);
+    unsigned i = last_cold();
+    hoard_free(blocks[i]);
+    struct outcome said = run_child(free_it, blocks[i]);
+    ck_assert_msg(is_misuse(&said, "hoard_free", blocks[i], "freed twice"), "%s", said.text);
+}
+END_TEST
+
+static void free_and_trim(void *block)
+{
+    hoard_free(block);
+    hoard_trim(0);
+}
+
+static void free_and_fill(void *block)
+{
+    hoard_free(block);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (blocks[i] != block) hoard_free(blocks[i]);
+}
+
+/* The second free waits, so it is told when the block is delivered, or its place is needed. */
+START_TEST(a_block_that_waited_is_not_freed_twice)
+{
+    needs(setup(_i), NO_SECTIONS);
+    unsigned i = last_cold();
+    hoard_free(blocks[i]);
+    heap_deliver_all();
+    struct outcome said = run_child(free_and_trim, blocks[i]);
+    ck_assert_msg(is_misuse(&said, "free", blocks[i], "freed twice"), "%s", said.text);
+    said = run_child(free_and_fill, blocks[i]);
+    ck_assert_msg(is_misuse(&said, "hoard_free", blocks[i], "freed twice"), "%s", said.text);
+}
+END_TEST
+
+/* --- threads --------------------------------------------------------------------------------------- */
+
+static _Atomic unsigned running;
+
+/* Replaces random ones of its share. Wherever a block lies, nobody else writes to it. */
+static void *replace(void *arg)
+{
+    unsigned share = BLOCKS / THREADS, first = (unsigned)(uintptr_t)arg * share;
+    uint64_t random = random_seed() + first;
+    for (unsigned n = steps_of(200000); n != 0; n--) {
+        unsigned i = first + random_below(&random, share);
+        if (!all_bytes(blocks[i], SIZE, (unsigned char)blocks[i][0])) abort();
+        hoard_free(blocks[i]);
+        blocks[i] = memset(hoard_malloc(SIZE), (int)(n % 255 + 1), SIZE);
+    }
+    atomic_fetch_sub(&running, 1);
+    return NULL;
+}
+
+START_TEST(others_deliver_what_waits)
+{
+    needs(setup(_i), NO_SECTIONS);
+    pthread_t threads[THREADS];
+    running = THREADS;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, replace, (void *)i), 0);
+    while (running != 0) heap_deliver_all();
+    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    ck_assert_uint_ge(live_bytes(), (size_t)BLOCKS * SIZE);
+    free_all();
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+    assert_all_comes_back();
+}
+END_TEST
+
+static void free_in_child(void *arg)
+{
+    (void)arg;
+    free_all();
+    expect(live_bytes() == 0 && heap_is_valid(), "a child has lost a block that waited");
+}
+
+START_TEST(a_child_frees_what_waits)
+{
+    needs(setup(_i), NO_SECTIONS);
+    unsigned i = last_cold();
+    hoard_free(blocks[i]);
+    blocks[i] = NULL;
+    struct outcome said = run_child(free_in_child, NULL);
+    ck_assert_msg(said.status == 0, "%s", said.text);
+}
+END_TEST
+
+enum { SECTION_PATHS = PATHS - 1 }; /* on the locked path no superblock is cold */
+
+int main(void)
+{
+    TCase *tests = new_case("waiting", 120);
+    tcase_add_loop_test(tests, a_small_heap_has_no_cold_superblock, 0, PATHS);
+    tcase_add_loop_test(tests, a_cold_block_waits_and_is_freed_once, 0, SECTION_PATHS);
+    tcase_add_loop_test(tests, the_next_block_of_the_place_frees_it, 0, SECTION_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, SECTION_PATHS);
+    tcase_add_loop_test(tests, a_block_that_waited_is_not_freed_twice, 0, SECTION_PATHS);
+    tcase_add_loop_test(tests, others_deliver_what_waits, 0, SECTION_PATHS);
+    tcase_add_loop_test(tests, a_child_frees_what_waits, 0, SECTION_PATHS);
+    return run_cases("waiting", tests, (TCase *)NULL);
+}
