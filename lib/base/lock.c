@@ -20,20 +20,16 @@ void lock_configure(enum lock_kind kind, unsigned cpus)
     lock_spins = kind == LOCK_BLOCK ? 0 : cpus < 2 ? 1 : SPINS;
 }
 
-/* Classes of sleepers, for futex: all of them, those that wait for a free lock, and those that wait until it
- * is handed over. */
-enum { ANYBODY = FUTEX_BITSET_MATCH_ANY, PATIENT = 1, IMPATIENT = 2 };
-
-static void futex(_Atomic uint32_t *word, int what, uint32_t value, uint32_t who)
+static void futex(_Atomic uint32_t *word, int what, uint32_t value)
 {
     int saved = errno;
-    syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, who);
+    syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
     errno = saved;
 }
 
-void lock_sleep(_Atomic uint32_t *word, uint32_t value) { futex(word, FUTEX_WAIT_BITSET, value, PATIENT); }
+void lock_sleep(_Atomic uint32_t *word, uint32_t value) { futex(word, FUTEX_WAIT, value); }
 
-void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE_BITSET, 1, ANYBODY); }
+void lock_wake_sleeper(_Atomic uint32_t *word) { futex(word, FUTEX_WAKE, 1); }
 
 /* --- ranks: debug builds ------------------------------------------------------------------------ */
 
@@ -174,23 +170,12 @@ static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
 
 static void sleep_until_taken(struct lock *lock)
 {
-    unsigned woken = 0;
-    for (bool impatient = false;;) {
+    for (;;) {
         uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
-        if ((seen == LOCK_FREE || (seen == LOCK_HANDED && impatient)) && take_as(lock, seen, LOCK_WANTED)) {
-            if (impatient) atomic_fetch_sub(&lock->impatient, 1);
-            return;
-        }
-        if (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED)) continue;
-        if (seen == LOCK_FREE) continue;
-        if (seen == LOCK_HANDED && impatient) continue;
-        if (!impatient && woken++ == LOCK_PATIENCE) {
-            impatient = true;
-            atomic_fetch_add(&lock->impatient, 1);
-        }
-        futex(&lock->state, FUTEX_WAIT_BITSET, seen == LOCK_HANDED ? seen : (uint32_t)LOCK_WANTED,
-              impatient ? IMPATIENT : PATIENT);
-        if (!impatient && spin(lock, LOCK_WANTED)) return;
+        if (seen == LOCK_FREE && take_as(lock, LOCK_FREE, LOCK_WANTED)) return;
+        if (seen == LOCK_FREE || (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED))) continue;
+        lock_sleep(&lock->state, LOCK_WANTED);
+        if (spin(lock, LOCK_WANTED)) return;
     }
 }
 
@@ -205,12 +190,10 @@ void lock_wait(struct lock *lock)
     ASSERT(atomic_load(&lock->state) == LOCK_HELD || atomic_load(&lock->state) == LOCK_WANTED);
 }
 
-/* An impatient thread that does not sleep yet sees the new state before it sleeps. */
 void lock_give_on(struct lock *lock)
 {
-    bool hand = atomic_load(&lock->impatient) != 0;
-    atomic_store(&lock->state, hand ? LOCK_HANDED : LOCK_FREE);
-    futex(&lock->state, FUTEX_WAKE_BITSET, 1, hand ? (uint32_t)IMPATIENT : (uint32_t)ANYBODY);
+    atomic_store(&lock->state, LOCK_FREE);
+    lock_wake_sleeper(&lock->state);
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -237,7 +220,6 @@ void lock_reset(struct lock *lock)
     note_reset(lock);
     if (lock->forker == &lock_depth) lock_count(-1);
     lock->forker = NULL;
-    atomic_store_explicit(&lock->impatient, 0, memory_order_relaxed);
     atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
 }
 
@@ -282,7 +264,7 @@ static void close_and_wait(struct gate *gate)
 static void open_closed(struct gate *gate)
 {
     ASSERT(atomic_load(&gate->closed) != 0);
-    if (atomic_exchange(&gate->closed, 0) == 2) futex(&gate->closed, FUTEX_WAKE_BITSET, INT_MAX, ANYBODY);
+    if (atomic_exchange(&gate->closed, 0) == 2) futex(&gate->closed, FUTEX_WAKE, INT_MAX);
 }
 
 void gate_close(struct gate *gate)

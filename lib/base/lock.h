@@ -6,8 +6,7 @@
  * forked child may simply zero a lock that a thread of its parent held.
  *
  * Any thread may take a lock that becomes free, since the lock would stand idle while a sleeper wakes. One
- * sleeper is woken at a time. A thread that was woken LOCK_PATIENCE times and found the lock held waits
- * until the lock is handed to it: a lock that is handed over is for such threads only.
+ * sleeper is woken at a time.
  *
  * Rank: doc/design/concurrency.md has the order in which threads, and fork, take locks. A debug build counts
  * the locks of each rank that a thread holds. It asserts that a thread which may wait for a lock holds none
@@ -25,11 +24,8 @@
 enum {
     LOCK_FREE,
     LOCK_HELD,
-    LOCK_WANTED, /* held, and a thread sleeps */
-    LOCK_HANDED  /* not held yet: an impatient thread may take it */
+    LOCK_WANTED /* held, and a thread sleeps */
 };
-
-enum { LOCK_PATIENCE = 8 /* wake-ups that find the lock held */ };
 
 /* In the order in which threads take them. A program chooses the order of its shared reaps. */
 enum lock_rank {
@@ -50,7 +46,6 @@ enum lock_rank {
 
 struct lock {
     _Atomic uint32_t state;
-    _Atomic uint32_t impatient; /* threads that wait until the lock is handed to them */
     const void *forker; /* the thread whose fork holds it, by the address of its lock_depth; or NULL */
 #ifdef REAP_DEBUG
     _Atomic uint32_t holder; /* its thread, by the address of its lock_depth; 0: none, or a fork */
