@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c: turns the heap profile on and off, and answers for it.
  *
- *     reap-ask PROCESS profile [on [BYTES] | off | pprof | flames | flames allocated]     a question
- * (libreap-ask) REAP_PROFILE=FILE                                                  from the start; FILE is
- * written at exit
+ *     reap-ask PROCESS profile [on [BYTES] | off | pprof | flames | flames allocated]     (libreap-ask)
+ *     REAP_PROFILE=FILE [REAP_PROFILE_BYTES=BYTES]     from the start; FILE is written at exit
  *
  * Off is as if this library were not there: the program's calls go where ld.so has sent them. What was
  * sampled stays to be asked for, and stands still.
@@ -44,23 +43,24 @@ static int64_t ns_since(const struct timespec *start, clockid_t clock)
 
 /* --- on and off ------------------------------------------------------------------------------ */
 
-/* fork takes all locks of the profile: libunwind's and the table's are held by one thread at a time. */
+/* fork takes all locks of the profile: libunwind's and the table's are held by one thread at a time. What
+ * other handlers allocate and free meanwhile, as libreap-ask's in the child, must not want them. */
+static __thread bool busy_before_fork;
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);
+    profile_patch_lock();
     profile_table_lock();
+    busy_before_fork = profile_busy;
+    profile_busy = true;
 }
 
 static void after_fork(void)
 {
+    profile_busy = busy_before_fork;
     profile_table_unlock();
+    profile_patch_unlock();
     pthread_mutex_unlock(&mutex);
-}
-
-static void in_child(void)
-{
-    profile_patch_forked();
-    after_fork();
 }
 
 /* What finds a thread's stack. libunwind remembers how: it takes 0.13 us for 25 frames, where libc's
@@ -82,7 +82,7 @@ static const char *prepare(void)
     static bool is_ready;
     if (is_ready) return NULL;
     if (!profile_table_make(find_walk())) return "no memory for the profile";
-    if (pthread_atfork(before_fork, after_fork, in_child) != 0) return "no memory for the profile";
+    if (pthread_atfork(before_fork, after_fork, after_fork) != 0) return "no memory for the profile";
     is_ready = true;
     return NULL;
 }
@@ -163,12 +163,14 @@ static size_t read_period(const char *text)
     return *end || errno != 0 || bytes > PERIOD_MOST ? 0 : (size_t)bytes;
 }
 
+static const char no_period[] = "the bytes between two samples are 1 to 1073741824";
+
 static const char *do_what(const char *args, FILE *out)
 {
     static const char *const reports[] = {"pprof", "flames", "flames allocated"};
     bool says_on = strncmp(args, "on", 2) == 0 && (!args[2] || args[2] == ' ' || args[2] == '\t');
     size_t period = says_on ? read_period(args + 2) : 0;
-    if (says_on && period == 0) return "on takes the bytes between two samples, 1 to 1073741824";
+    if (says_on && period == 0) return no_period;
     const char *wrong = says_on ? turn_on(period) : strcmp(args, "off") == 0 ? turn_off() : "";
     if (!wrong) put_state(out);
     if (!wrong || *wrong) return wrong;
@@ -229,7 +231,9 @@ __attribute__((constructor)) static void start(void)
     memcpy(file, path, strlen(path) + 1);
     writer = getpid();
     profile_busy = true;
-    const char *wrong = turn_on(PERIOD);
+    const char *bytes = secure_getenv("REAP_PROFILE_BYTES");
+    size_t period = read_period(bytes ? bytes : "");
+    const char *wrong = period == 0 ? no_period : turn_on(period);
     profile_busy = false;
     if (wrong) say(wrong, "");
 }

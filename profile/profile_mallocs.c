@@ -26,6 +26,10 @@ static int (*real_hoard_posix_memalign)(void **, size_t, size_t);
 /* An object of 0 bytes is one of one byte. */
 static size_t window_of(size_t size) { return size + (size == 0); }
 
+/* In a function that the program has called, or a jump from there. */
+#define IS_SAMPLED(size)                                                                                     \
+    (profile_counts(window_of(size)) && !profile_is_for_libc(__builtin_return_address(0)))
+
 static __attribute__((noinline)) void *noted(void *object, size_t size)
 {
     profile_note(object, size, window_of(size), malloc_usable_size);
@@ -44,10 +48,14 @@ static __attribute__((noinline)) void *noted_in_core(void *object, size_t size)
 
 #define SIZED(note, name, parameters, arguments)                                                             \
     static void *(*real_##name)parameters;                                                                   \
+    static __attribute__((noinline)) void *slow_##name parameters                                            \
+    {                                                                                                        \
+        if (!IS_SAMPLED(size)) return real_##name arguments;                                                 \
+        return note(real_##name arguments, size);                                                            \
+    }                                                                                                        \
     static void *instead_##name parameters                                                                   \
     {                                                                                                        \
-        if (!profile_counts(window_of(size))) return real_##name arguments;                                  \
-        return note(real_##name arguments, size);                                                            \
+        return profile_passes(size) ? real_##name arguments : slow_##name arguments;                         \
     }
 
 #define FREED(name, parameters, arguments)                                                                   \
@@ -107,19 +115,19 @@ static size_t product(size_t n, size_t size)
 
 static void *instead_calloc(size_t n, size_t size)
 {
-    if (!profile_counts(window_of(product(n, size)))) return real_calloc(n, size);
+    if (!IS_SAMPLED(product(n, size))) return real_calloc(n, size);
     return noted(real_calloc(n, size), product(n, size));
 }
 
 static void *instead_hoard_calloc(size_t n, size_t size)
 {
-    if (!profile_counts(window_of(product(n, size)))) return real_hoard_calloc(n, size);
+    if (!IS_SAMPLED(product(n, size))) return real_hoard_calloc(n, size);
     return noted_in_core(real_hoard_calloc(n, size), product(n, size));
 }
 
 static int instead_posix_memalign(void **block, size_t alignment, size_t size)
 {
-    if (!profile_counts(window_of(size))) return real_posix_memalign(block, alignment, size);
+    if (!IS_SAMPLED(size)) return real_posix_memalign(block, alignment, size);
     int error = real_posix_memalign(block, alignment, size);
     if (error == 0) noted(*block, size);
     return error;
@@ -127,7 +135,7 @@ static int instead_posix_memalign(void **block, size_t alignment, size_t size)
 
 static int instead_hoard_posix_memalign(void **block, size_t alignment, size_t size)
 {
-    if (!profile_counts(window_of(size))) return real_hoard_posix_memalign(block, alignment, size);
+    if (!IS_SAMPLED(size)) return real_hoard_posix_memalign(block, alignment, size);
     int error = real_hoard_posix_memalign(block, alignment, size);
     if (error == 0) noted_in_core(*block, size);
     return error;
@@ -140,21 +148,21 @@ static int instead_hoard_posix_memalign(void **block, size_t alignment, size_t s
 static void *instead_realloc(void *block, size_t size)
 {
     profile_forget(block);
-    if (!profile_counts(window_of(size))) return real_realloc(block, size);
+    if (!IS_SAMPLED(size)) return real_realloc(block, size);
     return noted(real_realloc(block, size), size);
 }
 
 static void *instead_hoard_realloc(void *block, size_t size)
 {
     profile_forget(block);
-    if (!profile_counts(window_of(size))) return real_hoard_realloc(block, size);
+    if (!IS_SAMPLED(size)) return real_hoard_realloc(block, size);
     return noted_in_core(real_hoard_realloc(block, size), size);
 }
 
 static void *instead_reallocarray(void *block, size_t n, size_t size)
 {
     profile_forget(block);
-    if (!profile_counts(window_of(product(n, size)))) return real_reallocarray(block, n, size);
+    if (!IS_SAMPLED(product(n, size))) return real_reallocarray(block, n, size);
     return noted(real_reallocarray(block, n, size), product(n, size));
 }
 
@@ -164,7 +172,7 @@ static void *instead_reallocarray(void *block, size_t n, size_t size)
     static type *(*real_##name)parameters;                                                                   \
     static type *instead_##name parameters                                                                   \
     {                                                                                                        \
-        if (!profile_counts(window_of(size))) return real_##name arguments;                                  \
+        if (!IS_SAMPLED(size)) return real_##name arguments;                                                 \
         return noted_in_core(real_##name arguments, size);                                                   \
     }
 

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,7 +36,8 @@ static const struct profile_call *calls[CALLS]; /* those that this process has *
 static unsigned n_calls;
 static uintptr_t core; /* the base of the object that defines hoard_malloc; 0: there is none */
 static size_t page;
-static bool works, is_on;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool is_on;
 static unsigned long long seen; /* objects that were loaded so far */
 static bool is_partial;         /* ld.so was at work on one of them */
 
@@ -168,9 +170,6 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *unused)
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-static bool begin(void) { return !__atomic_exchange_n(&works, true, __ATOMIC_ACQUIRE); }
-static void end(void) { __atomic_store_n(&works, false, __ATOMIC_RELEASE); }
-
 static bool patch_all(void)
 {
     if (!profile_maps_read()) return false;
@@ -182,11 +181,11 @@ static bool patch_all(void)
 
 bool profile_patch(bool on)
 {
-    while (!begin()) usleep(100);
+    pthread_mutex_lock(&mutex);
     find_all_calls();
     is_on = on;
     bool done = patch_all();
-    end();
+    pthread_mutex_unlock(&mutex);
     return done;
 }
 
@@ -201,10 +200,11 @@ void profile_patch_new(void)
 {
     unsigned long long count = 0;
     if (!is_on) return;
+    if (pthread_mutex_trylock(&mutex) != 0) return;
     dl_iterate_phdr(count_objects, &count);
-    if ((count == seen && !is_partial) || !begin()) return;
-    if (is_on) patch_all();
-    end();
+    if (is_on && (count != seen || is_partial)) patch_all();
+    pthread_mutex_unlock(&mutex);
 }
 
-void profile_patch_forked(void) { works = false; }
+void profile_patch_lock(void) { pthread_mutex_lock(&mutex); }
+void profile_patch_unlock(void) { pthread_mutex_unlock(&mutex); }

@@ -32,7 +32,9 @@ bool profile_patch(bool on);
 /* The same for objects that were loaded since, while the profile is on. */
 void profile_patch_new(void);
 
-/* Forgets a fork that came while another thread was at work. */
-void profile_patch_forked(void);
+/* Around a fork, also in the child: ld.so's lock on the list of objects, which is taken here, stays taken in
+ * a child whose parent was in dl_iterate_phdr (glibc 2.36). */
+void profile_patch_lock(void);
+void profile_patch_unlock(void);
 
 #endif

@@ -92,8 +92,9 @@ static void *made(const struct hole *before, void *object, size_t size)
         is_sampled = true;
     else
         is_sampled = profile_counts(window);
+    if (is_sampled)
+        profile_note(object, size, window, usable); /* its record may raise the end of a limited reap */
     if (before->front->bump < before->front->end) watch_changes(before);
-    if (is_sampled) profile_note(object, size, window, usable);
     return object;
 }
 
@@ -101,6 +102,13 @@ static void *made(const struct hole *before, void *object, size_t size)
 static void given(const struct hole *before)
 {
     if (before->front && before->front->bump < before->front->end) watch_changes(before);
+}
+
+/* After a call that makes a record. In a limited reap it raises a lowered end. */
+static void recorded(const struct hole *before)
+{
+    struct reap_front *front = before->front;
+    if (front && front->bump == before->bump && front->end > before->end) watch_changes(before);
 }
 
 static void forget(const void *object)
@@ -154,6 +162,34 @@ static void instead_reapRewind(void **reap, const reap_mark *mark)
     struct hole before = hole_of(reap);
     real_reapRewind(reap, mark);
     given(&before);
+}
+
+static int (*real_reapOnDestroy)(void **, void (*)(void *), void *);
+static int (*real_reapSetName)(void **, const char *);
+static int (*real_reapSetLimit)(void **, size_t);
+
+static int instead_reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg)
+{
+    struct hole before = hole_of(reap);
+    int result = real_reapOnDestroy(reap, fn, arg);
+    recorded(&before);
+    return result;
+}
+
+static int instead_reapSetName(void **reap, const char *name)
+{
+    struct hole before = hole_of(reap);
+    int result = real_reapSetName(reap, name);
+    recorded(&before);
+    return result;
+}
+
+static int instead_reapSetLimit(void **reap, size_t bytes)
+{
+    struct hole before = hole_of(reap);
+    int result = real_reapSetLimit(reap, bytes);
+    recorded(&before);
+    return result;
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
@@ -240,7 +276,9 @@ static void *instead_reapMove(void *object, void **from, void **to)
 #name, (void *)instead_##name, (void **)(void *)&real_##name, true                                   \
     }
 const struct profile_call profile_reaps[] = {
-    CALL(reapCreate),  CALL(reapNew),     CALL(reapCreateWith),     CALL(reapFreeAll), CALL(reapRewind),
-    CALL(reapMalloc),  CALL(reapCalloc),  CALL(reapAlignedAlloc),   CALL(reapStrdup),  CALL(reapStrndup),
-    CALL(reapMemdup),  CALL(reapVprintf), CALL(reapPrintf),         CALL(reapRealloc), CALL(reapFree),
-    CALL(reapFreeAny), CALL(reapMove),    {NULL, NULL, NULL, false}};
+    CALL(reapCreate),         CALL(reapNew),       CALL(reapCreateWith), CALL(reapFreeAll),
+    CALL(reapRewind),         CALL(reapMalloc),    CALL(reapCalloc),     CALL(reapAlignedAlloc),
+    CALL(reapStrdup),         CALL(reapStrndup),   CALL(reapMemdup),     CALL(reapVprintf),
+    CALL(reapPrintf),         CALL(reapRealloc),   CALL(reapFree),       CALL(reapFreeAny),
+    CALL(reapMove),           CALL(reapOnDestroy), CALL(reapSetName),    CALL(reapSetLimit),
+    {NULL, NULL, NULL, false}};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile_sample.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <math.h>
 #include <pthread.h>
@@ -87,6 +89,19 @@ static void end_own_work(struct own_work work)
     profile_busy = false;
     pthread_setcancelstate(work.state, NULL);
     errno = work.error;
+}
+
+static const void *home_of(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+bool profile_is_for_libc(const void *caller)
+{
+    if (!reapEntered || !reapEntered()) return false;
+    const void *home = home_of(caller);
+    return home == home_of(dlsym(RTLD_DEFAULT, "fopen")) || home == home_of(&_r_debug);
 }
 
 static void note(const void *object, size_t size, size_t window, size_t (*usable)(void *object))

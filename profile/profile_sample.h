@@ -39,19 +39,27 @@ void profile_set_period(size_t bytes);
  * is none, also where the thread does the profile's own work. */
 size_t profile_first_point(size_t bytes);
 
-/* Counts an object. Returns true if it is sampled. A big size is one that fails. */
+/* Counts an object, if no point lies on it for certain. For fast paths: nothing is called. */
+static inline bool profile_passes(size_t window)
+{
+    bool passes = __builtin_expect(window < profile_left, 1);
+    if (passes) profile_left -= window;
+    return passes;
+}
+
+/* Counts an object of at least one byte. Returns true if it is sampled. */
 static inline bool profile_counts(size_t window)
 {
-    if (__builtin_expect(window < profile_left, 1)) {
-        profile_left -= window;
-        return false;
-    }
-    return profile_first_point(window) < window;
+    return !profile_passes(window) && profile_first_point(window) < window;
 }
 
 /* Notes a sampled object, which has just been allocated (NULL: it has not been), in a reap or by malloc,
  * where usable tells what it takes. Keeps errno. */
 void profile_note(const void *object, size_t size, size_t window, size_t (*usable)(void *object));
+
+/* Returns true if the thread has entered a reap, and the caller is libc: libreap-malloc must see who calls,
+ * since such an object is not the reap's (reapEnter). It is not sampled. */
+bool profile_is_for_libc(const void *caller);
 
 /* Forgets an object that is about to be freed, if it was sampled. is_owner: this thread may use the object's
  * reap. Keeps errno. */

@@ -18,7 +18,6 @@ struct sample {
 
 /* Numbers of samples and stacks begin with 1; 0 is none. All of it begins with zeros. */
 struct table {
-    uint64_t filter[PROFILE_BUCKETS / 64];
     uint32_t buckets[PROFILE_BUCKETS];
     uint32_t hashes[PROFILE_STACKS];
     struct sample samples[PROFILE_SAMPLES + 1];
@@ -34,8 +33,7 @@ static struct table *table;
 static int (*walk)(void **frames, int most);
 static uint64_t numbers; /* given to samples so far, also to forgotten ones */
 static bool runs;
-static uint64_t empty_filter[PROFILE_BUCKETS / 64];
-uint64_t *profile_filter = empty_filter;
+uint64_t profile_filter[PROFILE_BUCKETS / 64];
 
 void profile_table_lock(void) { pthread_mutex_lock(&mutex); }
 void profile_table_unlock(void) { pthread_mutex_unlock(&mutex); }
@@ -49,7 +47,6 @@ bool profile_table_make(int (*with)(void **frames, int most))
     if (memory == MAP_FAILED) return false;
     madvise(memory, sizeof *table, MADV_NOHUGEPAGE);
     table = memory;
-    __atomic_store_n(&profile_filter, table->filter, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -65,7 +62,7 @@ void profile_table_stop(void)
 {
     profile_table_lock();
     runs = false;
-    if (table) madvise(table->filter, sizeof table->filter, MADV_DONTNEED);
+    memset(profile_filter, 0, sizeof profile_filter);
     profile_table_unlock();
 }
 
@@ -151,7 +148,7 @@ static void unlink_sample(uint32_t *link)
     count(&table->stacks[sample->stack].live, &sample->sum, -1);
     *link = sample->next;
     if (!table->buckets[bucket])
-        __atomic_and_fetch(&table->filter[bucket / 64], ~((uint64_t)1 << bucket % 64), __ATOMIC_RELAXED);
+        __atomic_and_fetch(&profile_filter[bucket / 64], ~((uint64_t)1 << bucket % 64), __ATOMIC_RELAXED);
     sample->number = 0;
     sample->next = table->free_samples;
     table->free_samples = i;
@@ -187,7 +184,7 @@ static uint64_t add(const struct profile_object *object)
     sample->number = (numbers += PROFILE_SAMPLES * 2) + i;
     sample->sum = (struct profile_sum){scale, scale * (double)object->size, scale * (double)object->taken};
     table->buckets[bucket] = i;
-    __atomic_or_fetch(&table->filter[bucket / 64], (uint64_t)1 << bucket % 64, __ATOMIC_RELAXED);
+    __atomic_or_fetch(&profile_filter[bucket / 64], (uint64_t)1 << bucket % 64, __ATOMIC_RELAXED);
     count(&table->stacks[stack].all, &sample->sum, 1);
     count(&table->stacks[stack].live, &sample->sum, 1);
     table->figures.live++;

@@ -88,7 +88,7 @@ struct profile_figures profile_table_figures(void);
 void profile_table_lock(void);
 void profile_table_unlock(void);
 
-extern uint64_t *profile_filter; /* PROFILE_BUCKETS bits */
+extern uint64_t profile_filter[PROFILE_BUCKETS / 64] __attribute__((visibility("hidden")));
 
 static inline size_t profile_bucket(const void *object) { return (uintptr_t)object / 16 % PROFILE_BUCKETS; }
 
