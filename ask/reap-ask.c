@@ -186,7 +186,7 @@ static void print(char *text, size_t size)
 static bool refuses(const char *start, size_t size)
 {
     static const char *const refusals[] = {"reap: no such question", "reap: only ", "reap: no memory",
-                                           "reap: this question"};
+                                           "reap: this question", "reap: profile:"};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (size >= strlen(refusals[i]) && memcmp(start, refusals[i], strlen(refusals[i])) == 0) return true;
     return false;

@@ -125,8 +125,7 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 {
     const struct reap_chunk *chunk = reap->current;
     bool limited = reap->flags & REAP_LIMITED;
-    HOLDS(sums, reap->end == reap->bump || reap->end == reap->bump_max || limited);
-    HOLDS(sums, reap->end == (reap->heap || reap_instrumented ? reap->bump : reap->bump_max) || limited);
+    HOLDS(sums, limited || reap->end == reap->bump || !(reap->heap || reap_instrumented));
     if (!chunk) {
         HOLDS(sums, !reap->bump && !reap->bump_max);
         return;

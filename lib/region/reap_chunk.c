@@ -377,7 +377,7 @@ void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size
     chunk->has_records = true;
     char *record = reap_address(chunk->end_unit);
     if (chunk == reap->current && reap_unit(reap->bump_max) == end) {
-        if (reap->end == reap->bump_max) reap->end = record;
+        if (reap->end > record) reap->end = record;
         reap->bump_max = record;
     }
     if (UNLIKELY(reap_instrumented)) sanitizer_show(record, units * REAP_UNIT);

@@ -47,7 +47,7 @@
  *     - each chunk that is quiet has a live object, except for the first, the current one and those with
  *       records, and while a mark is open
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
- *     - end is bump or bump_max. In a limited reap it may lie in between
+ *     - end is bump or bump_max. In a limited reap, or by the heap profile's doing, it may lie in between
  *
  * Threads: a reap's fields belong to the one thread that uses it, except `remote`, `remote_chunks`
  * (any thread pushes to them) and the fields that the parent's lock guards (see reap_tree.h).

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile_symbols.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MEMORY = 1 << 27, ROOM = 1 << 18 /* for places: a power of two */ };
+
+static struct {
+    char *memory;
+    size_t used;
+    struct report report;
+    uint32_t *hashes;
+    uint32_t *frames;
+    uint32_t n_frames;
+} own;
+
+void *report_memory(size_t size)
+{
+    size = (size + 15) / 16 * 16;
+    if (!own.memory || size > MEMORY - own.used) return NULL;
+    own.used += size;
+    return own.memory + own.used - size;
+}
+
+/* The number of the place that returns to this address. When there is no room, the last one stands for it. */
+static uint32_t find_place(uintptr_t address)
+{
+    uint32_t i = (uint32_t)(address * 0x9e3779b97f4a7c15u >> 40) % ROOM;
+    for (; own.hashes[i]; i = (i + 1) % ROOM)
+        if (own.report.places[own.hashes[i] - 1].address == address) return own.hashes[i] - 1;
+    if (own.report.n_places == ROOM / 2) return ROOM / 2 - 1;
+    own.report.places[own.report.n_places].address = address;
+    own.hashes[i] = ++own.report.n_places;
+    return own.report.n_places - 1;
+}
+
+/* Under the lock of the table. The call is before the address to which it returns. */
+static void copy_stack(const struct profile_stack *stack, void *const *frames, const char *name, void *unused)
+{
+    (void)unused;
+    if (own.report.n_stacks == PROFILE_STACKS || PROFILE_FRAMES - own.n_frames < stack->depth) return;
+    struct report_stack *to = &own.report.stacks[own.report.n_stacks++];
+    *to = (struct report_stack){.places = own.frames + own.n_frames, .depth = stack->depth};
+    to->name = name;
+    to->all = stack->all;
+    to->live = stack->live;
+    for (unsigned i = 0; i < stack->depth; i++)
+        own.frames[own.n_frames++] = find_place((uintptr_t)frames[i] - 1);
+}
+
+static const char *text_of(const char *format, const char *file, uintptr_t number)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text, format, file, number);
+    char *copy = report_memory((size_t)n + 1);
+    return copy ? memcpy(copy, text, (size_t)n + 1) : "?";
+}
+
+static void name_place(struct report_place *place)
+{
+    Dl_info info;
+    const struct profile_map *map = profile_map_of((void *)place->address);
+    bool is_known = dladdr((void *)place->address, &info) != 0;
+    place->is_known = is_known && info.dli_sname;
+    const char *path = map && map->path[0] == '/' ? map->path : "", *slash = strrchr(path, '/');
+    place->file = path;
+    if (place->is_known)
+        place->function = text_of("%.400s", info.dli_sname, 0);
+    else if (slash)
+        place->function = text_of("%.200s+0x%zx", slash + 1, place->address - map->begin + map->offset);
+    else
+        place->function = text_of("%s0x%zx", "", place->address);
+}
+
+const struct report *report_make(void)
+{
+    own.memory =
+        mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (own.memory == MAP_FAILED) own.memory = NULL;
+    own.used = own.n_frames = 0;
+    own.report = (struct report){.n_stacks = 0};
+    own.report.stacks = report_memory(PROFILE_STACKS * sizeof *own.report.stacks);
+    own.report.places = report_memory(ROOM * sizeof *own.report.places);
+    own.hashes = report_memory(ROOM * sizeof *own.hashes);
+    own.frames = report_memory(PROFILE_FRAMES * sizeof *own.frames);
+    if (!own.frames || !profile_maps_read()) {
+        report_drop();
+        return NULL;
+    }
+    profile_table_walk(copy_stack, NULL);
+    for (uint32_t i = 0; i < own.report.n_places; i++) name_place(&own.report.places[i]);
+    return &own.report;
+}
+
+void report_drop(void)
+{
+    if (own.memory) munmap(own.memory, MEMORY);
+    own.memory = NULL;
+    profile_maps_drop();
+}

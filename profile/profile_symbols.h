@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_symbols.h: a copy of the profile that stands still, with names for its addresses.
+ *
+ * Threads: one report at a time, which profile.c sees to.
+ */
+#ifndef PROFILE_SYMBOLS_H
+#define PROFILE_SYMBOLS_H
+
+#include "profile_maps.h"
+#include "profile_table.h"
+
+struct report_stack {
+    const uint32_t *places; /* numbers of places, innermost first */
+    unsigned depth;
+    const char *name; /* of the reap; "": malloc's */
+    struct profile_sum all, live;
+};
+
+/* An address in a call; its function's name. */
+struct report_place {
+    uintptr_t address;
+    const char *function;
+    const char *file; /* the object's */
+    bool is_known;    /* ld.so knows a function of this name there */
+};
+
+struct report {
+    struct report_stack *stacks;
+    struct report_place *places;
+    uint32_t n_stacks, n_places;
+};
+
+/* Makes a report. The memory is the report's own. NULL: there is none, or no /proc. */
+const struct report *report_make(void);
+void report_drop(void);
+
+/* Memory until the report is dropped; NULL: there is none. */
+void *report_memory(size_t size);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile_table.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "profile_own.h"
+
+struct sample {
+    const void *object;
+    uint32_t next; /* of the bucket, or the next free one */
+    uint32_t stack;
+    uint64_t number; /* 0: free */
+    struct profile_sum sum;
+};
+
+/* Numbers of samples and stacks begin with 1; 0 is none. All of it begins with zeros. */
+struct table {
+    uint32_t buckets[PROFILE_BUCKETS];
+    uint32_t hashes[PROFILE_STACKS];
+    struct sample samples[PROFILE_SAMPLES + 1];
+    struct profile_stack stacks[PROFILE_STACKS + 1];
+    void *frames[PROFILE_FRAMES];
+    char names[PROFILE_NAMES][PROFILE_NAME];
+    uint32_t used_samples, free_samples, used_frames, used_names;
+    struct profile_figures figures;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct table *table;
+static int (*walk)(void **frames, int most);
+static uint64_t numbers; /* given to samples so far, also to forgotten ones */
+static bool runs;
+uint64_t profile_filter[PROFILE_BUCKETS / 64];
+
+void profile_table_lock(void) { pthread_mutex_lock(&mutex); }
+void profile_table_unlock(void) { pthread_mutex_unlock(&mutex); }
+
+bool profile_table_make(int (*with)(void **frames, int most))
+{
+    walk = with;
+    if (table) return true;
+    void *memory =
+        mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    madvise(memory, sizeof *table, MADV_NOHUGEPAGE);
+    table = memory;
+    return true;
+}
+
+void profile_table_start(void)
+{
+    profile_table_lock();
+    madvise(table, sizeof *table, MADV_DONTNEED); /* zeros again, and its memory is the system's */
+    runs = true;
+    profile_table_unlock();
+}
+
+void profile_table_stop(void)
+{
+    profile_table_lock();
+    runs = false;
+    memset(profile_filter, 0, sizeof profile_filter);
+    profile_table_unlock();
+}
+
+/* --- stacks ---------------------------------------------------------------------------------- */
+
+static uint16_t find_name(const char *name)
+{
+    char text[PROFILE_NAME] = "";
+    if (!name) return 0; /* names[0] is "" */
+    memcpy(text, *name ? name : "(no name)", strnlen(*name ? name : "(no name)", sizeof text - 1));
+    if (table->used_names == 0) table->used_names = 1;
+    for (uint32_t i = 1; i < table->used_names; i++)
+        if (memcmp(table->names[i], text, sizeof text) == 0) return (uint16_t)i;
+    if (table->used_names == PROFILE_NAMES - 1) {
+        memcpy(table->names[PROFILE_NAMES - 1], "(other names)", 14);
+        return PROFILE_NAMES - 1;
+    }
+    memcpy(table->names[table->used_names], text, sizeof text);
+    return (uint16_t)table->used_names++;
+}
+
+static uint32_t hash_of(void *const *frames, unsigned depth, unsigned name)
+{
+    uint64_t hash = name;
+    for (unsigned i = 0; i < depth; i++) hash = (hash ^ (uintptr_t)frames[i]) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(hash >> 32);
+}
+
+static bool is_same(const struct profile_stack *stack, void *const *frames, unsigned depth, unsigned name)
+{
+    return stack->depth == depth && stack->name == name &&
+           memcmp(table->frames + stack->first, frames, depth * sizeof *frames) == 0;
+}
+
+/* The number of the stack with these frames, made if it is not there. 0: no room. */
+static uint32_t find_stack(void *const *frames, unsigned depth, unsigned name)
+{
+    uint32_t hash = hash_of(frames, depth, name), *head = &table->hashes[hash % PROFILE_STACKS], i;
+    for (i = *head; i; i = table->stacks[i].next)
+        if (table->stacks[i].hash == hash && is_same(&table->stacks[i], frames, depth, name)) return i;
+    if (table->figures.stacks == PROFILE_STACKS || PROFILE_FRAMES - table->used_frames < depth) return 0;
+    i = ++table->figures.stacks;
+    table->stacks[i] = (struct profile_stack){.next = *head, .first = table->used_frames, .hash = hash};
+    table->stacks[i].depth = (uint16_t)depth;
+    table->stacks[i].name = (uint16_t)name;
+    memcpy(table->frames + table->used_frames, frames, depth * sizeof *frames);
+    table->used_frames += depth;
+    return *head = i;
+}
+
+/* The stack of this thread, without the frames of this library. */
+static uint32_t this_stack(const char *name)
+{
+    void *frames[PROFILE_DEPTH + 16];
+    int n = walk(frames, PROFILE_DEPTH + 16), first = 0;
+    while (first < n && profile_is_own(frames[first])) first++;
+    int depth = n > first ? n - first : 0;
+    if (depth > PROFILE_DEPTH) depth = PROFILE_DEPTH;
+    return find_stack(frames + first, (unsigned)depth, find_name(name));
+}
+
+static void count(struct profile_sum *to, const struct profile_sum *sum, double sign)
+{
+    to->objects += sign * sum->objects;
+    to->bytes += sign * sum->bytes;
+    to->taken += sign * sum->taken;
+}
+
+/* --- samples --------------------------------------------------------------------------------- */
+
+static uint32_t *find_sample(const void *object)
+{
+    uint32_t *link = &table->buckets[profile_bucket(object)];
+    while (*link && table->samples[*link].object != object) link = &table->samples[*link].next;
+    return link;
+}
+
+static void unlink_sample(uint32_t *link)
+{
+    uint32_t i = *link;
+    struct sample *sample = &table->samples[i];
+    size_t bucket = profile_bucket(sample->object);
+    count(&table->stacks[sample->stack].live, &sample->sum, -1);
+    *link = sample->next;
+    if (!table->buckets[bucket])
+        __atomic_and_fetch(&profile_filter[bucket / 64], ~((uint64_t)1 << bucket % 64), __ATOMIC_RELAXED);
+    sample->number = 0;
+    sample->next = table->free_samples;
+    table->free_samples = i;
+    table->figures.live--;
+}
+
+/* Room for a sample; 0: there is none. */
+static uint32_t take_sample(void)
+{
+    uint32_t i = table->free_samples;
+    if (i)
+        table->free_samples = table->samples[i].next;
+    else if (table->used_samples < PROFILE_SAMPLES)
+        i = ++table->used_samples;
+    return i;
+}
+
+/* A sample that is still there at this address was freed by a call that the profile did not see. */
+static uint64_t add(const struct profile_object *object)
+{
+    uint32_t *old = find_sample(object->address);
+    if (*old) unlink_sample(old);
+    table->figures.samples++;
+    uint32_t stack = this_stack(object->name), i = stack ? take_sample() : 0;
+    if (!i) {
+        table->figures.lost++;
+        return 0;
+    }
+    double scale = -1 / expm1(-(double)object->window / (double)object->period);
+    size_t bucket = profile_bucket(object->address);
+    struct sample *sample = &table->samples[i];
+    *sample = (struct sample){.object = object->address, .next = table->buckets[bucket], .stack = stack};
+    sample->number = (numbers += PROFILE_SAMPLES * 2) + i;
+    sample->sum = (struct profile_sum){scale, scale * (double)object->size, scale * (double)object->taken};
+    table->buckets[bucket] = i;
+    __atomic_or_fetch(&profile_filter[bucket / 64], (uint64_t)1 << bucket % 64, __ATOMIC_RELAXED);
+    count(&table->stacks[stack].all, &sample->sum, 1);
+    count(&table->stacks[stack].live, &sample->sum, 1);
+    table->figures.live++;
+    return sample->number;
+}
+
+uint64_t profile_table_add(const struct profile_object *object)
+{
+    profile_table_lock();
+    uint64_t number = runs ? add(object) : 0;
+    profile_table_unlock();
+    return number;
+}
+
+uint64_t profile_table_remove(const void *object)
+{
+    uint64_t number = 0;
+    profile_table_lock();
+    uint32_t *link = runs ? find_sample(object) : NULL;
+    if (link && *link) {
+        number = table->samples[*link].number;
+        unlink_sample(link);
+    }
+    profile_table_unlock();
+    return number;
+}
+
+void profile_table_end(uint64_t number)
+{
+    uint32_t i = (uint32_t)(number % (PROFILE_SAMPLES * 2));
+    profile_table_lock();
+    if (runs && i <= PROFILE_SAMPLES && table->samples[i].number == number)
+        unlink_sample(find_sample(table->samples[i].object));
+    profile_table_unlock();
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *const *frames, const char *name,
+                                   void *arg),
+                        void *arg)
+{
+    if (!table) return;
+    profile_table_lock();
+    for (uint32_t i = 1; i <= table->figures.stacks; i++) {
+        const struct profile_stack *stack = &table->stacks[i];
+        fn(stack, table->frames + stack->first, table->names[stack->name], arg);
+    }
+    profile_table_unlock();
+}
+
+struct profile_figures profile_table_figures(void)
+{
+    profile_table_lock();
+    struct profile_figures figures = table ? table->figures : (struct profile_figures){.samples = 0};
+    profile_table_unlock();
+    return figures;
+}

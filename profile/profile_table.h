@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* profile_table.h: what the heap profile has seen: stacks, and sampled objects that live.
+ *
+ * A sampled object stands for `scale` objects of its size: 1 / (1 - exp(-window / period)), where window are
+ * the bytes in which a sample point might have fallen. So sums over samples are right on the average,
+ * whatever the sizes are.
+ *
+ *     filter     one bit for each bucket, read by each free without a lock
+ *        |
+ *     buckets -> sample -> sample        objects that live, by their addresses
+ *                  |
+ *     hashes  -> stack -> stack          frames and the reap's name; sums of all samples, and of those that
+ * live
+ *
+ * Invariants
+ *     - A filter's bit is set if and only if its bucket has a sample; after the profile was stopped none is
+ * set.
+ *     - The sums of live objects of all stacks are those of the samples.
+ *     - The memory is bounded: what finds no room is counted as `lost`, and is in no sum.
+ *
+ * Threads: any; one lock, which is held over no call of the allocator. fork takes it, so a child is whole.
+ */
+#ifndef PROFILE_TABLE_H
+#define PROFILE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PROFILE_BUCKETS = 1 << 18,
+    PROFILE_SAMPLES = 1 << 17, /* that live at once */
+    PROFILE_STACKS = 1 << 15,
+    PROFILE_FRAMES = 1 << 20, /* of all stacks */
+    PROFILE_DEPTH = 64,       /* frames of a stack; deeper ones lose their beginning */
+    PROFILE_NAMES = 1024,
+    PROFILE_NAME = 120 /* bytes that tell names of reaps apart */
+};
+
+/* A sum over objects: how many, their bytes as asked for, and those that they take. */
+struct profile_sum {
+    double objects, bytes, taken;
+};
+
+struct profile_stack {
+    uint32_t next;  /* of the same hash */
+    uint32_t first; /* its frames: return addresses, innermost first */
+    uint16_t depth;
+    uint16_t name; /* of the reap */
+    uint32_t hash;
+    struct profile_sum all, live;
+};
+
+struct profile_figures {
+    uint64_t samples, lost;
+    uint32_t live, stacks;
+};
+
+/* An object that was just allocated. */
+struct profile_object {
+    const void *address;
+    size_t size, taken, window, period;
+    const char *name; /* of its reap; NULL: it is malloc's */
+};
+
+/* Sets how stacks are found. False: no memory. */
+bool profile_table_make(int (*walk)(void **frames, int most));
+
+/* Forgets everything, and takes samples from now on; and takes none any more, with all sums as they are. */
+void profile_table_start(void);
+void profile_table_stop(void);
+
+/* Adds a sample, with the stack of the caller. Returns its number, which is never used again; 0: it is not
+ * there. */
+uint64_t profile_table_add(const struct profile_object *object);
+
+/* Takes a sample away, by its object or by its number. The first call returns its number, or 0. */
+uint64_t profile_table_remove(const void *object);
+void profile_table_end(uint64_t number);
+
+/* Calls fn for each stack, with its frames and name ("": no reap's), under the lock: fn must not allocate. */
+void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *const *frames, const char *name,
+                                   void *arg),
+                        void *arg);
+struct profile_figures profile_table_figures(void);
+
+/* Around a fork, also in the child. */
+void profile_table_lock(void);
+void profile_table_unlock(void);
+
+extern uint64_t profile_filter[PROFILE_BUCKETS / 64] __attribute__((visibility("hidden")));
+
+static inline size_t profile_bucket(const void *object) { return (uintptr_t)object / 16 % PROFILE_BUCKETS; }
+
+/* Returns true if the object may be sampled. */
+static inline bool profile_may_have(const void *object)
+{
+    size_t bucket = profile_bucket(object);
+    return __atomic_load_n(&profile_filter[bucket / 64], __ATOMIC_RELAXED) >> bucket % 64 & 1;
+}
+
+#endif

@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The heap profile (libreap-profile) of programs that know what they allocate: its sums are right within sampling's
+# error, as pprof's format, picture and lines, with threads, fork, modules that come later, and reaps that end. Off,
+# the program's calls go where they went before. Bad requests have a line each.
+. "${srcdir:-.}/tests/support/preload-lib.sh"
+need python3
+build=$(realpath "${top_builddir:-.}")
+[ -e "$build/.libs/libreap-profile.so" ] || { echo "skipped: no zlib"; exit 77; }
+ask=$build/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
+libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
+here=$(cd "${srcdir:-.}" && pwd)
+bytes=${PROFILE_BYTES:-8192}
+bad=0
+wrong() { echo "wrong: $*"; bad=1; }
+at_exit='exec 9>&-; kill $started 2>/dev/null'
+started=
+
+# lines N: waits until the program has printed as many.
+lines() {
+    tries=0
+    until [ "$(wc -l <"$tmp/out")" -ge "$1" ] || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
+    [ "$(wc -l <"$tmp/out")" -ge "$1" ] || wrong "the program prints no line $1"
+}
+# start WORK [ARGUMENT]: the program in the background, which waits for a line. Its number goes to $pid.
+start() {
+    rm -f "$tmp/in" "$tmp/out"
+    mkfifo "$tmp/in"
+    : >"$tmp/out"
+    REAP_OPTIONS=ask=@reap.%p LD_PRELOAD=$libraries "$program" "$@" <"$tmp/in" >"$tmp/out" 2>"$tmp/err" &
+    started=$!
+    exec 9>"$tmp/in"
+    lines 1
+    pid=$(head -n 1 "$tmp/out")
+    tries=0
+    until "$ask" "$pid" help >"$tmp/help" 2>&1 || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    grep -q '^profile: ' "$tmp/help" || wrong "the question is not there"
+}
+go_on() { echo >&9; }
+stop() {
+    go_on
+    exec 9>&-
+    wait $started || wrong "the program ends with status $?"
+    [ ! -s "$tmp/err" ] || { wrong "it says:"; cat "$tmp/err"; }
+}
+profile() { "$ask" "$pid" profile "$@"; }
+# says LINE COMMAND...: it fails, and writes this line only.
+says() {
+    line=$1
+    shift
+    "$@" >"$tmp/said" 2>"$tmp/refused" && wrong "no failure: $*"
+    [ ! -s "$tmp/said" ] || wrong "it prints: $*"
+    grep -qxF -- "reap-ask: reap: profile: $line" "$tmp/refused" || { wrong "$* does not say '$line', but:"; cat "$tmp/refused"; }
+}
+reports() {
+    profile pprof >"$tmp/pprof" && profile flames >"$tmp/svg" && profile >"$tmp/text" || wrong "no report"
+    tail -n 1 "$tmp/out" >"$tmp/expected"
+    python3 -B "$here/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
+}
+
+# --- sums -------------------------------------------------------------------------------------
+for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited}; do
+    start "$work"
+    profile on "$bytes" >"$tmp/text" || wrong "it is not on"
+    go_on
+    lines 2
+    reports
+    stop
+done
+
+# A module that was opened while the profile was on; a child that was forked.
+start module "$module"
+profile on "$bytes" >/dev/null
+go_on
+lines 2
+go_on
+lines 3
+reports
+stop
+start fork
+profile on "$bytes" >/dev/null
+go_on
+lines 3
+pid=$(sed -n 2p "$tmp/out")
+reports
+stop
+
+# --- on and off -------------------------------------------------------------------------------
+# Often, under three threads; children are forked meanwhile. Afterwards no word and no page is as it is while it is on.
+writable() { awk '$2 ~ /w/ { split($1, a, "-"); n++ } END { print n }' "/proc/$pid/maps"; }
+start churn
+profile on "$bytes" >/dev/null && profile off >/dev/null # what it loads and maps once
+go_on
+lines 2
+sleep 0.2
+before=$(writable)
+go_on
+for turn in $(seq 40); do
+    profile on 1024 >"$tmp/on" || wrong "not on"
+    [ $turn -lt 40 ] || sleep 0.1
+    profile off >"$tmp/off" || wrong "not off"
+done
+grep -q 'profile: off, [0-9.]* s, a sample each 1024 bytes: [1-9]' "$tmp/off" || { wrong "it has no samples:"; cat "$tmp/off"; }
+profile | head -n 1 | sed 's/.*bytes: //' >"$tmp/one"
+sleep 0.2
+profile | head -n 1 | sed 's/.*bytes: //' >"$tmp/two"
+cmp -s "$tmp/one" "$tmp/two" || wrong "off, it goes on: $(cat "$tmp/one" "$tmp/two")"
+after=$(writable)
+[ $((after - before)) -le 8 ] || wrong "$before mappings could be written to, and $after can now"
+lines 3
+go_on
+lines 4
+[ "$(sed -n 3,4p "$tmp/out" | tr '\n' ' ')" = "forked ended " ] || { wrong "children:"; cat "$tmp/out"; }
+stop
+
+# --- requests ---------------------------------------------------------------------------------
+start kept
+says "it is off already" profile off
+says "it was not on yet" profile pprof
+says "it was not on yet" profile flames
+for what in "on 0" "on -1" "on 1x" "on 1073741825" "on 99999999999999999999" "on 1 2"; do
+    says "the bytes between two samples are 1 to 1073741824" profile "$what"
+done
+for what in onward offf "pprof x" "flames x" '\377' "$(printf '%4000s' | tr ' ' x)"; do
+    says "it takes on [BYTES], off, pprof, flames, flames allocated, or nothing" profile "$what"
+done
+[ "$(profile)" = "profile: off; on [BYTES] turns it on" ] || wrong "off: $(profile)"
+profile on >"$tmp/text"
+grep -q 'a sample each 524288 bytes: 0 samples' "$tmp/text" || { wrong "on:"; cat "$tmp/text"; }
+says "it is on already" profile on
+profile flames >"$tmp/svg" && python3 -c 'import sys, xml.etree.ElementTree as x; x.parse(sys.argv[1])' "$tmp/svg" || wrong "no picture of nothing"
+go_on
+lines 2
+stop
+
+# --- from the start ---------------------------------------------------------------------------
+run() { printf '\n\n' | env REAP_PROFILE_BYTES="$1" REAP_PROFILE="$2" LD_PRELOAD="$libraries" "$program" kept 2>"$tmp/err"; }
+run 4096 "$tmp/at-exit" >"$tmp/out" && [ ! -s "$tmp/err" ] || { wrong "the program says:"; cat "$tmp/err"; }
+run 4096 "$tmp/at-exit.svg" >/dev/null && grep -q '</svg>' "$tmp/at-exit.svg" || wrong "no picture at exit"
+echo 'from pathlib import Path; import heap_profile, sys
+samples = heap_profile.read(sys.argv[1])[2]; kept = int(Path(sys.argv[2]).read_text().split()[3])
+sys.exit(not 0.8 < sum(values[3] for name, _, values in samples if name == "kept") / kept < 1.25)' >"$tmp/look.py"
+PYTHONPATH=$here/tests/profile python3 -B "$tmp/look.py" "$tmp/at-exit" "$tmp/out" || wrong "no file at exit, or another one"
+for place in /dev/full "$tmp/none/file"; do
+    run 4096 "$place" >/dev/null || wrong "the program fails"
+    grep -q "^reap: REAP_PROFILE=$place: it cannot be written: " "$tmp/err" || { wrong "$place:"; cat "$tmp/err"; }
+done
+run 0 "$tmp/none" >/dev/null
+grep -qx "reap: REAP_PROFILE=$tmp/none: the bytes between two samples are 1 to 1073741824" "$tmp/err" || { wrong "0 bytes:"; cat "$tmp/err"; }
+exit $bad
