@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,6 +337,11 @@ static void use_limited(void)
 
 /* --- all the time ---------------------------------------------------------------------------- */
 
+/* Where this program's malloc goes: read anew from the word that ld.so has written. */
+SITE uintptr_t where_malloc_is(void);
+SITE uintptr_t where_malloc_is(void) { return (uintptr_t)malloc; }
+static uintptr_t where_malloc_was;
+
 static _Atomic(int) ends;
 static void *churn(void *arg)
 {
@@ -375,7 +381,7 @@ static void use_churn(void)
     wait_for_line();
     ends = 1;
     for (size_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    puts("ended");
+    puts(where_malloc_is() == where_malloc_was ? "ended" : "malloc goes elsewhere");
 }
 
 static void use(const char *what, const char *path)
@@ -395,6 +401,7 @@ static void use(const char *what, const char *path)
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
+    where_malloc_was = where_malloc_is();
     int forks = strcmp(argv[1], "fork") == 0;
     printf("%d\n", (int)getpid());
     wait_for_line();
