@@ -187,7 +187,8 @@ START_TEST(short_threads_leave_nothing)
         }
         if (n == many / 10) early = held_bytes();
     }
-    ck_assert_uint_le(held_bytes(), early + 4 * MIB); /* each thread a heap of its own, on one path */
+    /* With a heap for each thread a busy machine may have run the early ones one by one, in one heap. */
+    ck_assert_uint_le(held_bytes(), early + AT_ONCE * OF_EACH * SUPERBLOCK);
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
