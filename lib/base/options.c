@@ -69,11 +69,7 @@ static bool is_path(const char *text, size_t size)
     return size > 0;
 }
 
-static bool is_address(const char *text, size_t size)
-{
-    (void)text;
-    return size > 0;
-}
+static bool is_address(const char *text, size_t size) { return is_path(text, size); }
 
 /* Each option: its name and its field of struct options; its words, or the check of its text, or its bounds;
  * the default; its meaning; and the field for a file name that may be given instead of a number (0: none

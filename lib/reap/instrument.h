@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* instrument.h: reports each object to the sanitizer, and to its guarded header.
  *
- * In an instrumented process, with a sanitizer (sanitizer.h) or guarded objects (guarded.h),
+ * In an instrumented process, with a sanitizer (sanitizer.h), guarded objects (guarded.h) or libreap-trace,
  * reap_instrumented is set. Then each object takes a slow path, which makes these calls. A program may touch
  * the bytes that it asked for, but not the rest of an object's last 16 bytes, until it learns the object's
  * usable size.

@@ -50,7 +50,7 @@ case $(builds bare) in *libreap-apr* | *mod_*) wrong "bare builds for Apache" ;;
 # Each optional part, on a machine of this test's own, which has all of them: with --with-X it is taken, with
 # --without-X it is left out; where it is not there, --with-X is refused in one line, and plain configure goes on.
 mkdir -p "$tmp/all/pc" "$tmp/all/include/valgrind" "$tmp/none/pc"
-for module in apr-1:1.7.2 apr-util-1:1.6.3 check:0.15.2 talloc:2.4.0 libxml-2.0:2.9.14 libmicrohttpd:0.9.75 lua:5.4.4; do
+for module in apr-1:1.7.2 apr-util-1:1.6.3 check:0.15.2 talloc:2.4.0 libxml-2.0:2.9.14 libmicrohttpd:0.9.75 lua:5.4.4 liblz4:1.9.4; do
     name=${module%:*}
     printf 'Name: %s\nDescription: %s\nVersion: %s\nCflags:\nLibs:\n' "$name" "$name" "${module#*:}" >"$tmp/all/pc/$name.pc"
 done
@@ -81,7 +81,7 @@ mark() {
         *) echo "S[\"HAVE_$(echo "$1" | tr a-z A-Z)_TRUE\"]=\"\"" ;;
     esac
 }
-parts='apr apxs lua valgrind check talloc libxml2 libmicrohttpd mimalloc'
+parts='apr apxs lua lz4 valgrind check talloc libxml2 libmicrohttpd mimalloc'
 with=
 for part in $parts; do with="$with --with-$part"; done
 without=$(echo "$with" | sed 's/--with/--without/g')
@@ -107,7 +107,7 @@ tries value all --with-talloc=/opt && wrong "--with-talloc=/opt is taken"
 grep -q '^configure: error: --with-talloc takes no value: /opt' "$tmp/value.out" || wrong "and it does not say why"
 tries program all --with-apxs=/nowhere/apxs && wrong "--with-apxs=/nowhere/apxs is taken"
 grep -q '^configure: error: --with-apxs: /nowhere/apxs is no program' "$tmp/program.out" || wrong "and it does not say why"
-for part in libreap-apr mod_reap_lua 'unit tests' Valgrind; do says without_all "$part" 'no: asked for'; done
+for part in libreap-apr mod_reap_lua libreap-trace 'unit tests' Valgrind; do says without_all "$part" 'no: asked for'; done
 says without_all 'pools in make bench' 'reap, obstack$'
 
 # What the libraries are not made for is said in one line: 32 bits, another libc (which features.h tells), and what

@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Replays of a trace: each does all of it, on each malloc that is here, on reaps and on APR's pools, and finds what it
+# has written. A trace that is none is refused.
+. "${srcdir:-.}/tests/trace/trace_lib.sh"
+record threads threads
+record reaps reaps
+replays() {
+    LD_PRELOAD=$1 "$build/bench/$2" "$tmp/$3" >"$tmp/out" 2>"$tmp/said" || { wrong "$2 of $3 on ${1:-glibc}:"; cat "$tmp/said"; }
+    [ "$(sed -n '1s/.* //p' "$tmp/out")" -ge "$4" ] || wrong "$2 of $3 on ${1:-glibc}: $(head -n 1 "$tmp/out")"
+}
+for malloc in '' "$libs/libreap-malloc.so" $(ldconfig -p | sed -n 's/.*=> \(.*lib\(jemalloc.so.2\|mimalloc.so.2\|tcmalloc_minimal.so.4\|tbbmalloc_proxy.so.2\)\)$/\1/p'); do
+    replays "$malloc" replay threads 8000
+    replays "$malloc" replay reaps 220
+done
+sed -n 's/^threads=//p' "$tmp/out" | grep -q . || wrong "a replay does not tell its threads"
+replays '' replay_reap reaps 110
+replays '' replay_reap threads 8000
+[ ! -x "$build/bench/replay_apr" ] || replays '' replay_apr reaps 110
+"$build/bench/replay" "$0" 2>"$tmp/said" && wrong "a script is replayed"
+grep -q 'is no trace' "$tmp/said" || wrong "a script is not told"
+exit $bad
