@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True # the sources may be read-only
+import apache # noqa: E402
 import busy # noqa: E402
 import contest # noqa: E402
 import custom # noqa: E402
@@ -295,6 +296,7 @@ SUITES = {
     "steps": Suite(lambda build, options: [], show_steps),
     "server": Suite(server.plan_server, server.show_server, [NS, CPU, RSS]),
     "small": Suite(small.plan_small, small.show_small),
+    "apache": Suite(apache.plan_apache, apache.show_apache),
 }
 
 
@@ -327,7 +329,7 @@ def options_parser():
                         help="after so long a run hangs, %(default)s if not given")
     parser.add_argument("--threads", type=numbers, default=[2, 16], metavar="N,...",
                         help="threads: how many, each in turn; 2,16 if not given")
-    parser.add_argument("--seconds", type=float, help="busy: how long a run is, 1 if not given")
+    parser.add_argument("--seconds", type=float, help="busy, apache: how long a run is, 1 or 2 if not given")
     parser.add_argument("--short", action="store_true",
                         help=f"of {', '.join(SHORT)}: barnes and others run for a moment, to see that they do")
     parser.add_argument("--quick", action="store_true", help="busy: one round of short runs in two of the surroundings")
