@@ -19,17 +19,17 @@ and were seen. `make mutants` calls this.
 A fault is
 
     # Title: what is wrong, in one line
-    file: lib/heap/heap_reclaim.c
+    states: lib/heap/heap.h
     tests: check_protocol check_heap
-    <<<<
-    the old lines
-    ====
-    the new ones
-    >>>>
+    at: lib/heap/heap_reclaim.c pull
+    - the old lines
+    + the new ones, if any
 
-with exact text, which has to be in the file exactly once. Further <<<< blocks, with a `file:` line before them
-where that is another one, belong to the same fault. Names of tests are those in the folders of tests/, with .sh for
-scripts.
+`states` names the header, or the page, with the invariant or the promise that the fault breaks. `at` names a file, and
+a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
+still applies when a line is broken anew. What is not defined in the file is looked for in all of that top folder.
+Without a name the old lines may stand anywhere in the file. A fault may have several edits: further "-" lines after
+"+" lines, or after another `at:` line. Tests have the names that they have in the folders of tests/, scripts with .sh.
 Lines that begin with "##" are remarks.
 
 Who finds a bug that no test saw adds it here as well, with the test that sees it now.
@@ -55,59 +55,139 @@ seconds = {}  # that a test takes without a fault
 broken = set()  # tests that are red without one
 
 
+# A string, a character or a comment, in which brackets and semicolons mean nothing; or one of those that do.
+PIECE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/|[][(){};]', re.S)
+SUFFIXES = (".c", ".h", ".cc", ".hpp")
+
+
 class Fault:
     def __init__(self, title, where):
-        self.title, self.where, self.tests, self.edits = title, where, [], []
+        self.title, self.where, self.states, self.tests, self.edits = title, where, None, [], []
 
-    def files(self):
-        return sorted({file for file, _, _ in self.edits})
+    def missing(self, source):
+        """What the fault names and the sources do not have, or None."""
+        if not os.path.exists(os.path.join(source, self.states)):
+            return f"there is no {self.states}"
+        return next((f"there is no test {test}" for test in self.tests if not path_of(source, test)), None)
 
 
 def read_faults(path):
     """The faults of a list; ends the program at what is not one."""
-    faults, file, block, part = [], None, None, None
+    faults, at, before = [], None, None
     for number, line in enumerate(open(path, encoding="utf-8"), 1):
         line, where = line.rstrip("\n"), f"{path}:{number}"
-        if block is not None:
-            if line == "====" and part == 0:
-                part = 1
-            elif line == ">>>>":
-                faults[-1].edits.append((file, *("".join(text) for text in block)))
-                block = None
-            else:
-                block[part].append(line + "\n")
-        elif line.startswith("##") or not line.strip():
+        if line.startswith("##") or not line.strip():
             continue
-        elif line.startswith("# "):
+        if line.startswith("# "):
             faults.append(Fault(line[2:], where))
-        elif line.startswith("file: ") and faults:
-            file = line[6:].strip()
+            at = None
+        elif line.startswith("states: ") and faults:
+            faults[-1].states = line[8:].strip()
         elif line.startswith("tests: ") and faults:
             faults[-1].tests += line[7:].split()
-        elif line == "<<<<" and faults and file:
-            block, part = ([], []), 0
+        elif line.startswith("at: ") and faults:
+            at = (line[4:].split() + [None])[:2]
+        elif line[0] == "-" and at:
+            if before != "-":
+                faults[-1].edits.append((*at, [], []))
+            faults[-1].edits[-1][2].append(line[2:])
+        elif line[0] == "+" and before in ("-", "+"):
+            faults[-1].edits[-1][3].append(line[2:])
         else:
             raise SystemExit(f"{where}: not a line of a fault: {line}")
+        before = line[0]
     for fault in faults:
-        if not fault.edits or not fault.tests:
-            raise SystemExit(f"{fault.where}: a fault needs tests and an edit")
+        if not fault.edits or not fault.tests or not fault.states:
+            raise SystemExit(f"{fault.where}: a fault needs states, tests and an edit")
     return faults
 
 
-def mutate(source, fault):
+def definitions(text, name):
+    """Where a function, macro or variable is defined: pairs of begin and end."""
+    for match in re.finditer(rf"^#define {name}\b(?:\\\n|[^\n])*", text, re.M):
+        yield match.span()
+    for match in re.finditer(rf"^[A-Za-z_][^\n;={{]*?\b{name}\b(?=\s*[(\[={{])", text, re.M):
+        depth, braces = 0, False
+        for piece in PIECE.finditer(text, match.end()):
+            depth += (piece[0] in ("(", "[", "{")) - (piece[0] in (")", "]", "}"))
+            braces |= piece[0] == "{"
+            if depth == 0 and piece[0] in (";", "}"):
+                if braces or "=" in text[match.end():piece.start()]:
+                    yield match.start(), piece.end()
+                break
+
+
+def pattern_of(lines):
+    """Matches these lines, however white space divides them."""
+    tokens = re.findall(r"\w+|[^\w\s]", "\n".join(lines))
+    text = re.escape(tokens[0])
+    for one, next_one in zip(tokens, tokens[1:]):
+        both_words = re.match(r"\w", one) and re.match(r"\w", next_one)
+        text += (r"\s+" if both_words else r"\s*") + re.escape(next_one)
+    return re.compile(rf"(?<!\w){text}" if re.match(r"\w", tokens[0]) else text)
+
+
+class Sources:
+    """Texts of files, which are read once."""
+
+    def __init__(self, source):
+        self.source, self.texts = source, {}
+
+    def text(self, file):
+        if file not in self.texts:
+            path = os.path.join(self.source, file)
+            self.texts[file] = open(path, encoding="utf-8").read() if os.path.exists(path) else None
+        return self.texts[file]
+
+    def places(self, file, name):
+        """The definitions of a name: (file, begin, end). All of a file, where no name is given."""
+        text = self.text(file)
+        if name is None:
+            return [(file, 0, len(text))] if text is not None else []
+        found = [(file, *span) for span in definitions(text or "", name)]
+        if found:
+            return found
+        for folder, _, files in os.walk(os.path.join(self.source, file.split("/")[0])):
+            for one in sorted(files):
+                if one.endswith(SUFFIXES):
+                    other = os.path.relpath(os.path.join(folder, one), self.source)
+                    if name in self.text(other):
+                        found += [(other, *span) for span in definitions(self.text(other), name)]
+        return found
+
+
+def mutate(source, fault, sources=None):
     """The files' new contents, or (None, why it does not apply)."""
-    texts = {}
-    for file, old, new in fault.edits:
-        path = os.path.join(source, file)
-        if file not in texts:
-            if not os.path.exists(path):
-                return None, f"{file} is not there"
-            texts[file] = open(path, encoding="utf-8").read()
-        count = texts[file].count(old)
-        if count != 1:
-            return None, f"its text is {count} times in {file}"
-        texts[file] = texts[file].replace(old, new)
-    return texts, None
+    sources, changed = sources or Sources(source), {}
+    for file, name, old, new in fault.edits:
+        places = sources.places(file, name)
+        if not places:
+            return None, f"there is no {name or file}" + (f" in {file}, or elsewhere" if name else "")
+        hits = set()
+        for where, begin, end in places:
+            text = changed.get(where, sources.text(where))
+            if where in changed:  # an earlier edit may have moved it
+                spans = [(0, len(text))] if name is None else list(definitions(text, name))
+            else:
+                spans = [(begin, end)]
+            pattern = pattern_of(old)
+            hits |= {(where, m.start(), m.end()) for b, e in spans for m in pattern.finditer(text, b, e)}
+        if len(hits) != 1:
+            return None, f"its text is {len(hits)} times in {name or file}"
+        where, begin, end = hits.pop()
+        text = changed.get(where, sources.text(where))
+        changed[where] = text[:begin] + "\n".join(new) + text[end:]
+    return changed, None
+
+
+def path_of(source, test):
+    """The test's name for make: a test is in one folder of tests/. None: there is none."""
+    name = re.sub(r"[.]sh$", "", test)
+    names = [test] if test != name else [name + ".c", name + ".cc"]
+    for folder, _, files in os.walk(os.path.join(source, "tests")):
+        if any(one in files for one in names):
+            return os.path.join(os.path.relpath(folder, source), name)
+    return None
 
 
 def copy_sources(source, target):
@@ -159,18 +239,9 @@ class Worker:
             process.wait()
             return -1
 
-    def path_of(self, test):
-        """The test's name for make: a test is in one folder of tests/."""
-        name = re.sub(r"[.]sh$", "", test)
-        sources = [test] if test != name else [name + ".c", name + ".cc"]
-        for folder, _, files in os.walk(os.path.join(self.source, "tests")):
-            if any(source in files for source in sources):
-                return os.path.join(os.path.relpath(folder, self.source), name)
-        return f"tests/{name}"
-
     def run(self, test):
         """Is it red? None if it does not build."""
-        name = self.path_of(test)
+        name = path_of(self.source, test) or f"tests/{test}"
         result = os.path.join(self.build, name + ".trs")
         for old in (os.path.join(self.build, name + ".log"), result):
             if os.path.exists(old):
@@ -186,7 +257,8 @@ class Worker:
         return re.search(r"^:test-result: (FAIL|ERROR)", open(result, encoding="utf-8").read(), re.M) is not None
 
     def was_built(self, test):
-        return os.path.exists(os.path.join(self.build, self.path_of(test) + ".trs"))
+        name = path_of(self.source, test)
+        return name is not None and os.path.exists(os.path.join(self.build, name + ".trs"))
 
     def first_red(self, tests):
         """The first that is red, or that does not build; "" if all are green."""
@@ -235,8 +307,8 @@ def main():
     os.environ["CK_TIMEOUT_MULTIPLIER"] = "1"
     os.environ.setdefault("REAP_TEST_SHORT", "1")  # as in make check
     faults = [f for path in args.lists for f in read_faults(path)
-              if re.search(args.only, f.title + " " + " ".join(f.files()))]
-    counts = {"seen": 0, "survived": 0, "does not apply": 0}
+              if re.search(args.only, f.title + " " + " ".join(edit[0] for edit in f.edits))]
+    counts = {"applies": 0, "seen": 0, "survived": 0, "does not apply": 0}
     start, lock, left = time.monotonic(), threading.Lock(), list(faults)
 
     def note(fault, what, word):
@@ -245,9 +317,11 @@ def main():
         print(f"{done:3}/{len(faults)} {time.monotonic() - start:5.0f} s  {what:9} {fault.title}: {word}", flush=True)
 
     if args.list:
+        sources = Sources(args.source)
         for fault in faults:
-            texts, why = mutate(args.source, fault)
-            note(fault, "seen" if texts else "does not apply", why or "applies")
+            texts, why = mutate(args.source, fault, sources)
+            why = why or fault.missing(args.source)
+            note(fault, "does not apply" if why else "applies", why or fault.where)
         return 1 if counts["does not apply"] else 0
 
     tests = sorted({test for fault in faults for test in fault.tests})
