@@ -9,59 +9,49 @@
 
 void chunk_start(void) { hoard_start(); }
 
-static void *small(size_t size, size_t *got, bool *zeroed)
-{
-    hoard_start();
-    unsigned class = sizeclass_of_chunk(size);
-    if (got != NULL) *got = sizeclasses[class].size;
-    if (zeroed != NULL) *zeroed = false;
-    void *chunk = hoard_block(class);
-    PROBE(chunk_alloc, chunk, sizeclasses[class].size);
-    return chunk;
-}
-
-/* The bytes of a new large chunk. A span has as many slots as it needs. */
-static inline size_t large_got(const void *chunk, size_t size)
-{
-    if (LIKELY(size <= ARENA_SPAN_MAX)) return align_up(size, SUPERBLOCK);
-    return large_size(pagemap_find(chunk), chunk);
-}
-
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
 {
-    if (LIKELY(size <= CLASS_CHUNK_MAX)) return small(size, got, zeroed);
+    size_t bytes = size;
+    void *chunk;
     hoard_start();
-    void *chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
-    if (chunk != NULL && got != NULL) *got = large_got(chunk, size);
-    ASSERT(chunk == NULL || got == NULL || (*got >= size && *got == large_size(pagemap_find(chunk), chunk)));
-    PROBE(chunk_alloc, chunk, size);
+    if (LIKELY(size <= CLASS_CHUNK_MAX)) {
+        unsigned class = sizeclass_of_chunk(size);
+        bytes = sizeclasses[class].size;
+        if (zeroed != NULL) *zeroed = false;
+        chunk = hoard_block(class);
+    } else {
+        chunk = hoard_large(size, CHUNK_MIN, true, zeroed);
+        if (LIKELY(size <= ARENA_SPAN_MAX))
+            bytes = align_up(size, SUPERBLOCK); /* a span has as many slots as it needs */
+        else if (chunk != NULL)
+            bytes = large_size(pagemap_find(chunk), chunk);
+        ASSERT(chunk == NULL || (bytes >= size && bytes == large_size(pagemap_find(chunk), chunk)));
+    }
+    if (got != NULL) *got = bytes;
+    PROBE(chunk_alloc, chunk, bytes);
     return chunk;
-}
-
-static void free_large(struct arena *arena, void *chunk)
-{
-    int saved = errno;
-    large_free(arena, chunk);
-    errno = saved;
 }
 
 void chunk_free_span(struct arena *arena, void *chunk)
 {
+    int saved = errno;
     PROBE(chunk_free, chunk);
-    ASSERT(arena == pagemap_find(chunk) && arena->mapping == 0 && large_starts_at(arena, chunk));
-    free_large(arena, chunk);
+    ASSERT(arena == pagemap_find(chunk) && large_starts_at(arena, chunk));
+    large_free(arena, chunk);
+    errno = saved;
 }
 
 void chunk_free(void *chunk)
 {
-    PROBE(chunk_free, chunk);
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
-    if (LIKELY(sb->kind == SLOT_CHUNKS))
-        hoard_push(sb, chunk);
-    else
-        free_large(arena, chunk);
+    if (UNLIKELY(sb->kind != SLOT_CHUNKS)) {
+        chunk_free_span(arena, chunk);
+        return;
+    }
+    PROBE(chunk_free, chunk);
+    hoard_push(sb, chunk);
 }
 
 bool chunk_resize(void *chunk, size_t size, size_t *got)
@@ -92,12 +82,6 @@ void chunk_thaw(void)
     arena_thaw();
 }
 
-static bool is_within(const void *start, size_t size, const char *piece, size_t bytes)
-{
-    size_t before = (size_t)((const char *)start - piece);
-    return piece != NULL && before <= bytes && size <= bytes - before;
-}
-
 /* Returns how many bytes from start on belong to the arena or mapping that start points into. The map has a
  * mapping in units of 4 MiB. So the last unit may reach beyond the mapping's end, to memory of the user. */
 static size_t bytes_of_arena(const char *start)
@@ -119,5 +103,6 @@ bool chunk_is_readable(const void *start_, size_t size)
         size -= bytes;
     }
     const char *piece = user_memory_find(start, &bytes);
-    return is_within(start, size, piece, bytes);
+    size_t before = (size_t)(start - piece); /* of a guarded object the piece is its header, elsewhere */
+    return piece != NULL && before <= bytes && size <= bytes - before;
 }

@@ -6,35 +6,25 @@
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 
-static void free_block(struct arena *arena, void *block, const char *call)
-{
-    struct superblock *sb = arena_head(arena, block);
-    void *stub = arena_stub(arena, sb, block);
-    if (stub == NULL) report_misuse(call, block, "freed before, or never allocated"); /* its slot just went */
-    if (block_looks_free(stub) && heap_block_is_free(sb, stub)) report_misuse(call, block, "freed twice");
-    hoard_push(sb, stub);
-}
-
-static NOINLINE void free_beside_chunks(struct arena *arena, void *block, const char *call)
-{
-    int saved = errno;
-    if (owner_beside_chunks(arena, block, call) == OWNER_LARGE) {
-        large_free(arena, block);
-    } else {
-        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
-        free_block(arena, block, call);
-    }
-    errno = saved;
-}
-
+/* NULL; what lies in a chunk of a reap; a large object; a block of an arena that free has not seen lately, of
+ * a superblock without an owner, or one that looks free, and maybe is. */
 static NOINLINE void free_others(struct arena *arena, void *block, const char *call)
 {
     if (block == NULL) return;
-    void *chunk = owner_chunk(arena, block, NULL);
-    if (chunk != NULL)
-        reap_hooks->free_object(chunk, block, call);
-    else
-        free_beside_chunks(arena, block, call);
+    int saved = errno;
+    struct owner owner = owner_of(arena, block, call, "freed twice");
+    switch (owner.kind) {
+    case OWNER_CHUNK:
+        reap_hooks->free_object(owner.at, block, call);
+        break;
+    case OWNER_LARGE:
+        large_free(arena, block);
+        break;
+    case OWNER_BLOCKS:
+        if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
+        hoard_push(owner.sb, owner.at);
+    }
+    errno = saved;
 }
 
 /* Wide blocks come first: no other path is theirs. */

@@ -15,7 +15,7 @@ void hoard_make_room_near_limit(size_t more)
 }
 
 /* Gives all unused memory of heaps and arenas back to the OS, which has refused. The caller asks anew. */
-static COLD void make_room(void)
+static COLD void give_all_back(void)
 {
     heap_give_all();
     arena_purge(0); /* slots that never were dirty make room too, when it unmaps them */
@@ -28,7 +28,7 @@ void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
     hoard_make_room_near_limit(size);
     void *object = large_alloc(size, alignment, is_chunk, zeroed);
     if (object != NULL) return object;
-    make_room();
+    give_all_back();
     return large_alloc(size, alignment, is_chunk, zeroed);
 }
 
@@ -38,21 +38,10 @@ void *hoard_block_slow(unsigned class)
     hoard_start_due();
     void *block = heap_malloc_slow(class);
     if (block == NULL) {
-        make_room();
+        give_all_back();
         block = heap_malloc_slow(class);
     }
     return hoard_block_of(class, block);
-}
-
-/* The fast path for a size that is in no table. */
-static void *pop(size_t size)
-{
-    return LIKELY(size <= CLASS_SIZE_MAX) ? hoard_pop(sizeclass_of(size)) : NULL;
-}
-
-static void *from_reap(size_t alignment, size_t size)
-{
-    return reap_hooks->alloc(redirect_reap, alignment, size);
 }
 
 static bool is_redirected(const void *caller)
@@ -60,16 +49,15 @@ static bool is_redirected(const void *caller)
     return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
 }
 
+/* From the reap that the thread has entered; a block by the fast path, which is closed while a thread is in
+ * a reap; a block of the heaps or of the OS; slots or a mapping. */
 void *hoard_malloc_slow(size_t size, const void *caller)
 {
     hoard_start();
-    if (UNLIKELY(redirect_reap != NULL)) {
-        if (redirect_takes(caller)) return from_reap(BLOCK_UNIT, size);
-        void *block = pop(size);
-        if (LIKELY(block != NULL)) return block;
-    }
-    if (size <= CLASS_SIZE_MAX) return hoard_block_slow(sizeclass_of(size));
-    return hoard_large(size, BLOCK_UNIT, false, NULL);
+    if (is_redirected(caller)) return reap_hooks->alloc(redirect_reap, BLOCK_UNIT, size);
+    if (size > CLASS_SIZE_MAX) return hoard_large(size, BLOCK_UNIT, false, NULL);
+    unsigned class = sizeclass_of(size);
+    return redirect_reap != NULL ? hoard_block(class) : hoard_block_slow(class);
 }
 
 void *hoard_malloc_heap(size_t size) { return hoard_malloc_slow(size, NULL); }
@@ -93,8 +81,8 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
     }
     hoard_start();
     bool zeroed = false;
-    void *object =
-        is_redirected(caller) ? from_reap(BLOCK_UNIT, bytes) : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
+    void *object = is_redirected(caller) ? reap_hooks->alloc(redirect_reap, BLOCK_UNIT, bytes)
+                                         : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
@@ -103,7 +91,7 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller)
     ASSERT(is_power_of_two(alignment));
     if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
     hoard_start();
-    if (is_redirected(caller)) return from_reap(alignment, size);
+    if (is_redirected(caller)) return reap_hooks->alloc(redirect_reap, alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
     return class != 0 ? hoard_block(class) : hoard_large(size, alignment, false, NULL);
 }

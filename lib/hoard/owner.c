@@ -3,9 +3,10 @@
 
 #include "arena/large.h"
 #include "base/report.h"
+#include "heap/heap.h"
 
 /* The descriptor of a pointer's superblock or span; of a mapping it is the first. */
-static const struct superblock *head_of(struct arena *arena, const void *pointer)
+static struct superblock *head_of(struct arena *arena, const void *pointer)
 {
     return arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
 }
@@ -25,18 +26,25 @@ void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *go
     return chunk;
 }
 
-enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const char *call)
+struct owner owner_of(struct arena *arena, const void *pointer, const char *call, const char *freed)
 {
+    struct owner owner = {.kind = OWNER_CHUNK, .arena = arena, .at = owner_chunk(arena, pointer, NULL)};
+    if (owner.at != NULL) return owner;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
-    const struct superblock *head = head_of(arena, pointer);
-    if (arena_stub(arena, head, pointer) != NULL) return OWNER_BLOCKS;
-    if (head->kind == SLOT_FREE) report_misuse(call, pointer, "freed before, or never allocated");
-    if (large_starts_at(arena, pointer)) return OWNER_LARGE;
-    report_misuse(call, pointer, "not the start of a block");
-}
-
-enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk)
-{
-    *chunk = owner_chunk(arena, pointer, NULL);
-    return *chunk != NULL ? OWNER_CHUNK : owner_beside_chunks(arena, pointer, call);
+    owner.sb = head_of(arena, pointer);
+    owner.at = arena_stub(arena, owner.sb, pointer);
+    if (owner.at != NULL) {
+        if (block_looks_free(owner.at) && heap_block_is_free(owner.sb, owner.at))
+            report_misuse(call, pointer, freed);
+        owner.kind = OWNER_BLOCKS;
+        owner.size = superblock_class(owner.sb)->size;
+    } else if (large_starts_at(arena, pointer)) {
+        owner.kind = OWNER_LARGE;
+        owner.size = large_size(arena, pointer);
+    } else if (owner.sb->kind == SLOT_FREE) {
+        report_misuse(call, pointer, "freed before, or never allocated");
+    } else {
+        report_misuse(call, pointer, "not the start of a block");
+    }
+    return owner;
 }

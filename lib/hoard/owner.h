@@ -29,10 +29,17 @@ static inline void *owner_chunk(struct arena *arena, const void *pointer, size_t
     return (void *)align_down((uintptr_t)pointer, size);
 }
 
-/* The kind of a pointer: the first call is for pointers into no chunk, the second for any, and sets *chunk to
- * the chunk or NULL. If it is no object's, they end the program with a line that names `call`. */
-enum owner { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK };
-enum owner owner_beside_chunks(struct arena *arena, const void *pointer, const char *call);
-enum owner owner_of(struct arena *arena, const void *pointer, const char *call, void **chunk);
+/* What a pointer into memory of this allocator is, found once. */
+struct owner {
+    enum { OWNER_BLOCKS, OWNER_LARGE, OWNER_CHUNK } kind;
+    size_t size;           /* bytes of a block or of a large object */
+    struct arena *arena;   /* of these two */
+    struct superblock *sb; /* of a block */
+    void *at;              /* the block, or its stub; the chunk */
+};
+
+/* The owner of a pointer. If it is no live object's, the call ends the program with a line that names `call`;
+ * `freed` is what the line says of a free block. The reap layer checks what lies in a chunk. */
+struct owner owner_of(struct arena *arena, const void *pointer, const char *call, const char *freed);
 
 #endif
