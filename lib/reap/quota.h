@@ -24,8 +24,8 @@
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
  * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths. These run
- * between reap_quota_open and reap_quota_close, and the code in between knows nothing of limits. An object in
- * a gap costs its bytes, as one in the hole does; records do not count.
+ * between reap_open and reap_close, and the code in between knows nothing of limits. An object in a gap costs
+ * its bytes, as one in the hole does; records do not count.
  *
  * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
  * only one in that reap and below it. A reap draws upwards, by one atomic step for each limiter, without a
@@ -41,20 +41,6 @@
 /* Subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again. */
 void reap_quota_open(struct reap *reap);
 
-/* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program
- * asked for; that function must leave `object` (NULL: a new one) alone. In a part of a shared reap that this
- * thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
-bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
-
-/* Gives back the room ahead of a shared reap's parts, so that any of them can have it. */
-void reap_quota_give_rooms(struct reap *known);
-
-/* Gives back bytes that were freed in an open reap. */
-void reap_quota_give(struct reap *reap, size_t bytes);
-
-/* A number of bytes that no limit of the reap refuses at the moment. */
-size_t reap_quota_left(const struct reap *reap);
-
 /* Lowers `end` to where the room ends. */
 void reap_quota_close(struct reap *reap);
 
@@ -68,6 +54,20 @@ static inline void reap_close(struct reap *reap)
 {
     if (reap->flags & REAP_LIMITED) reap_quota_close(reap);
 }
+
+/* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program
+ * asked for; that function must leave `object` (NULL: a new one) alone. In a part of a shared reap that this
+ * thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
+bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
+
+/* Gives back bytes that were freed in an open reap. */
+void reap_quota_give(struct reap *reap, size_t bytes);
+
+/* Gives back the room of a closed reap; so any other reap, or part of a shared one, can have it. */
+void reap_quota_give_room(struct reap *reap);
+
+/* A number of bytes that no limit of the reap refuses at the moment. */
+size_t reap_quota_left(const struct reap *reap);
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
@@ -85,21 +85,10 @@ bool reap_quota_set(struct reap *reap, size_t bytes);
 void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg);
 
 /* The reap's own limit, or 0. */
-size_t reap_quota_of(const struct reap *reap);
-
-/* --- from reap to reap ----------------------------------------------------------------------- */
-
-/* Before an object of `bytes` bytes moves: `to` draws for it on the limiters that it does not share with
- * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). Both reaps are
- * closed. */
-bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);
-
-/* Afterwards: gives back the object's bytes, for `from` when it has moved, for `to` when it has not. */
-void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
-void reap_quota_pass_back(struct reap *from, struct reap *to, size_t bytes);
-
-/* Lets `to` count bytes that `from` has drawn. Both are directly below the same limiter, or none. */
-void reap_quota_lend(struct reap *from, struct reap *to, size_t bytes);
+static inline size_t reap_quota_of(const struct reap *reap)
+{
+    return reap->flags & REAP_LIMITED ? reap->share.bytes : 0;
+}
 
 /* Before a tree of which this thread holds all goes below parent (NULL: becomes a root): draws for it on the
  * limiters there. False: one of them would be exceeded (ENOMEM). */
@@ -108,32 +97,26 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent);
 /* Returns true if other limiters will be above the tree there. */
 bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent);
 
+/* --- from reap to reap ----------------------------------------------------------------------- */
+
+/* Before an object of `bytes` bytes moves: `to` draws for it on the limiters that it does not share with
+ * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). Both reaps are
+ * closed. */
+bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);
+
+/* Afterwards: gives back the bytes that have gone from one reap to the other one; the other way round when
+ * the object has not moved. */
+void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
+
 /* --- while a function of reapOnLimit runs ---------------------------------------------------- */
 
-/* A function of reapOnLimit that runs in this thread must leave these reaps and this object alone. The notice
- * records it when the function frees one of them. A look after the function's return would be too late: the
- * memory may be an object, or a reap, again. The notice lies on the stack of the function's caller. */
-struct reap_quota_notice {
-    const struct reap *asking, *met;
-    const struct reap *from; /* the object's reap */
-    const void *object;      /* that is to be resized or moved, or NULL */
-    const void *gone;        /* handle of the reap that has ended, or NULL */
-    bool lost;               /* the object was freed, resized or moved */
-};
-
-/* This thread's notice. NULL: no function runs. */
-extern HIDDEN __thread struct reap_quota_notice *reap_quota_notice __attribute__((tls_model("initial-exec")));
-
-/* Notes that an object is about to be freed, resized or moved. */
-static inline void reap_quota_touch(const void *object)
-{
-    if (UNLIKELY(reap_quota_notice != NULL) && reap_quota_notice->object == object)
-        reap_quota_notice->lost = true;
-}
-
-/* Note that objects of a reap were freed together, or that it ends. */
-void reap_quota_freed(const struct reap *reap);
+/* The function must leave alone the reap that asks for memory, the one whose limit is met, and the object
+ * that is to be resized or moved, with its reap. These abort if it does not: before an object is freed,
+ * resized or moved, before a reap ends, and after objects of a reap were freed together. A look after the
+ * function's return would be too late: the memory may be an object, or a reap, again. */
+void reap_quota_touch(const void *object);
 void reap_quota_gone(struct reap *reap);
+void reap_quota_freed(const struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
 

@@ -373,7 +373,7 @@ void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *ob
     reap_open(from);
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     void *moved = move(from, chunk, object, have, to, size);
-    if (moved) reap_quota_lend(from, to, want - more);
+    if (moved && reap_quota_pass(from, object, to, want - more)) reap_quota_passed(from, to, want - more);
     end_more(from, moved ? bytes + more - want : 0);
     end_more(to, moved ? 0 : more);
     return moved;
@@ -429,7 +429,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (moved)
         reap_quota_passed(from, to, bytes);
     else
-        reap_quota_pass_back(from, to, bytes);
+        reap_quota_passed(to, from, bytes);
     reap_close(from);
     reap_close(to);
     return moved;

@@ -164,8 +164,11 @@ static void take(struct reap_face *face)
     if (face->taken || face->alone) return;
     FOR_EACH_PART_OF(part, face) wait_for_part(part, PART_TAKEN);
     face->taken = true;
-    FOR_EACH_PART_OF(part, face) reap_alloc_take_remote(part->reap);
-    if (face->reap->flags & REAP_LIMITED) reap_quota_give_rooms(face->reap);
+    FOR_EACH_PART_OF(part, face)
+    {
+        reap_alloc_take_remote(part->reap);
+        reap_quota_give_room(part->reap);
+    }
 }
 
 /* Makes a part of a new reap. */

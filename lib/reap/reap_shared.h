@@ -71,6 +71,7 @@
 #include "base/lock.h"
 #include "heap/heap_path.h"
 #include "reap/misuse.h"
+#include "reap/reap_tree.h"
 
 struct reap_face;
 
@@ -145,6 +146,13 @@ static inline struct reap *reap_next_part(const struct reap *reap)
 
 #define FOR_EACH_PART(part, known)                                                                           \
     for (struct reap *part = (known); part != NULL; part = reap_next_part(part))
+
+/* As reap_tree_after, with the hidden children of shared reaps. */
+static inline struct reap *reap_part_after(const struct reap *top, const struct reap *reap)
+{
+    struct reap *part = reap_next_part(reap);
+    return part ? part : reap_tree_after(top, reap_known(reap));
+}
 
 /* The part of a shared reap that has an object; the reap itself if it is none, and for an ordinary reap. */
 static inline struct reap *reap_part_with(struct reap *known, const void *object)

@@ -155,18 +155,11 @@ static void check_children(const struct reap *reap, struct sums *sums)
     }
 }
 
-/* As reap_tree_after, with the hidden children of shared reaps. */
-static const struct reap *after(const struct reap *top, const struct reap *reap)
-{
-    const struct reap *part = reap_next_part(reap);
-    return part ? part : reap_tree_after(top, reap_known(reap));
-}
-
 /* Checks the accounts of a limiter against all reaps of its tree, itself included. */
 static void check_accounts(const struct reap *top, struct sums *sums)
 {
     size_t drawn = 0, extra = 0;
-    for (const struct reap *reap = top; reap; reap = after(top, reap)) {
+    for (const struct reap *reap = top; reap; reap = reap_part_after(top, reap)) {
         const struct reap *limiter = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
         while (limiter && limiter != top) limiter = limiter->share.above;
         HOLDS(sums, limiter == top);
