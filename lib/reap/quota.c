@@ -198,7 +198,7 @@ void reap_quota_gone(struct reap *reap)
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
                             const struct reap *from)
 {
-    ASSERT(reap->share.from && reap->flags & REAP_LIMITED);
+    ASSERT(reap->flags & REAP_LIMITED);
     void *given = reap_handle(met);
     if (!met->share.fn || notice) return false;
     const struct notice mine = {reap_known(reap), met, reap_known(from), object};
@@ -218,10 +218,9 @@ static bool refuse(const struct reap *met, size_t asked)
 
 /* In a part of a shared reap that this thread has only entered, functions must not run. The call fails then,
  * and is tried again when the thread has taken the reap (shared_use.h). */
-bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
+static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     struct reap_share *share = &reap->share;
-    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
     struct reap *met = make_room(share, bytes);
     if (met && reap_is_part(reap) && !reap_shared_is_taken(reap)) return false;
     if (met) {
@@ -232,7 +231,15 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
         if (is_called) met = make_room(share, bytes);
     }
     if (met) return refuse(met, asked);
-    ASSERT(share->room >= bytes);
+    share->room -= bytes;
+    return true;
+}
+
+bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
+{
+    struct reap_share *share = &reap->share;
+    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
+    if (UNLIKELY(share->room < bytes)) return take_more(reap, bytes, asked, object);
     share->room -= bytes;
     return true;
 }

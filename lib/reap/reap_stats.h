@@ -9,9 +9,9 @@
 /* Writes a line to the trace for a reap that is cleared, or ends. */
 void reap_stats_trace(const struct reap *reap, bool ends);
 
-/* Fills in the statistics, without the children, of a reap that other threads may use. All chunks are frozen,
- * and the reap stays: it is in a locked list, or the caller's. */
-void reap_stats_of_others(const struct reap *reap, struct reap_stats *stats);
+/* Fills in the statistics without the children. Of a reap that other threads may use all chunks must be
+ * frozen, and the reap must stay: it is in a locked list, or the caller's. */
+void reap_stats_of(const struct reap *reap, struct reap_stats *stats);
 
 /* If the options say so, arranges that the program's exit lists each reap that was never destroyed. */
 void reap_survey_start(void);

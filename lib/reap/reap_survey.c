@@ -99,32 +99,28 @@ static bool collect(struct reap *reap, unsigned depth, void *arg)
         sight->above = survey->used - above;
         sight_at(survey, above)->view.stats.children++;
     }
-    reap_stats_of_others(reap, &sight->view.stats);
+    reap_stats_of(reap, &sight->view.stats);
     sight->size = align_up(sizeof *sight + read_name(reap, sight->name) + 1, _Alignof(struct sight));
     survey->last = survey->used;
     survey->used += sight->size;
     return true;
 }
 
-/* A reap that stays because the caller uses it, or because of the frozen user memory it is in. */
-static bool collect_tree(struct reap *top, struct survey *survey)
+/* Collects what is below a list's reap, or the roots in it; `top` is the depth of the first ones. */
+static bool collect_list(struct reap_list *list, struct survey *survey, unsigned top)
 {
-    survey->top = 0;
-    if (!collect(top, 0, survey)) return false;
-    survey->top = 1;
-    reap_tree_lock_below(&top->below);
-    bool done = reap_tree_walk(&top->below, collect, survey);
-    reap_tree_unlock_below(&top->below);
+    survey->top = top;
+    reap_tree_lock_below(list);
+    bool done = reap_tree_walk(list, collect, survey);
+    reap_tree_unlock_below(list);
     survey->top = 0;
     return done;
 }
 
-static bool collect_list(struct reap_list *roots, struct survey *survey)
+/* A reap that stays because the caller uses it, or because of the frozen user memory it is in. */
+static bool collect_tree(struct reap *top, struct survey *survey)
 {
-    reap_tree_lock_below(roots);
-    bool done = reap_tree_walk(roots, collect, survey);
-    reap_tree_unlock_below(roots);
-    return done;
+    return collect(top, 0, survey) && collect_list(&top->below, survey, 1);
 }
 
 static int collect_users_root(void *memory, size_t size, void *survey)
@@ -136,18 +132,18 @@ static int collect_users_root(void *memory, size_t size, void *survey)
     return !collect_tree(chunk->owner, survey);
 }
 
-/* Collects what is below a reap. NULL: the nth list of roots, or (ROOT_LISTS) the roots in user memory.
- * False: there is no room. */
+/* Collects a tree. NULL: the nth list of roots, or (ROOT_LISTS) the roots in user memory. False: there is no
+ * room. */
 static bool collect_all(struct survey *survey, struct reap *top, unsigned n)
 {
     bool done;
-    survey->used = survey->top = 0;
+    survey->used = 0;
     if (!top && n < ROOT_LISTS && !reap_tree_is_any(&reap_roots[n].list)) return true;
     chunk_freeze();
     if (top)
         done = collect_tree(top, survey);
     else if (n < ROOT_LISTS)
-        done = collect_list(&reap_roots[n].list, survey);
+        done = collect_list(&reap_roots[n].list, survey, 0);
     else
         done = user_memory_walk(collect_users_root, survey) == 0;
     chunk_thaw();
@@ -156,8 +152,8 @@ static bool collect_all(struct survey *survey, struct reap *top, unsigned n)
 
 /* --- showing --------------------------------------------------------------------------------- */
 
-/* What is called for each reap. */
-typedef int see_reap(const struct sight *sight, void *arg);
+/* A function that is called for each reap. */
+typedef int see_reap(const struct reap_view *view, void *arg);
 
 static int show_all(const struct survey *survey, see_reap *see, void *arg)
 {
@@ -165,7 +161,7 @@ static int show_all(const struct survey *survey, see_reap *see, void *arg)
     for (size_t at = 0; at < survey->used && result == 0; at += sight_at(survey, at)->size) {
         struct sight *sight = sight_at(survey, at);
         sight->view.name = sight->name;
-        result = see(sight, arg);
+        result = see(&sight->view, arg);
     }
     return result;
 }
@@ -196,25 +192,25 @@ static int walk(struct reap *top, see_reap *see, void *arg)
 /* --- what sees them -------------------------------------------------------------------------- */
 
 /* Writes the line of a reap that is left at exit, when the program's standard error may be closed already. */
-static int say_left(const struct sight *sight, void *arg)
+static int say_left(const struct reap_view *view, void *arg)
 {
+    const struct sight *sight = (const void *)((const char *)view - offsetof(struct sight, view));
     const struct sight *parent = (const void *)((const char *)sight - sight->above);
-    const char *name = sight->name, *above = parent != sight ? parent->name : "";
-    const struct reap_stats *stats = &sight->view.stats;
+    const char *name = view->name, *above = parent != sight ? parent->name : "";
+    const struct reap_stats *stats = &view->stats;
     (void)arg;
     report_end();
     char live[REPORT_BYTES], held[REPORT_BYTES];
     report_line("never destroyed: %.100s%s%p%s%.100s: %zu objects, %s, %s", name, *name ? " " : "",
-                sight->view.reap, *above ? " below " : "", above, stats->live_objects,
+                view->reap, *above ? " below " : "", above, stats->live_objects,
                 report_bytes(live, stats->live_bytes, "bytes"),
                 report_bytes(held, stats->chunk_bytes, "held"));
     return 0;
 }
 
-static int print(const struct sight *sight, void *arg)
+static int print(const struct reap_view *view, void *arg)
 {
     FILE *out = arg;
-    const struct reap_view *view = &sight->view;
     const struct reap_stats *stats = &view->stats;
     fprintf(out, "%*s", (int)(view->depth < DEEP ? view->depth : DEEP) * INDENT, "");
     if (view->depth > DEEP) fprintf(out, "[%u] ", view->depth);
@@ -224,18 +220,6 @@ static int print(const struct sight *sight, void *arg)
             *view->name ? " " : "", view->reap, stats->live_objects, stats->live_bytes, stats->chunks,
             stats->chunk_bytes, stats->peak_chunk_bytes, limit);
     return 0;
-}
-
-/* A function of the program. */
-struct surveyor {
-    int (*fn)(const struct reap_view *view, void *arg);
-    void *arg;
-};
-
-static int show(const struct sight *sight, void *arg)
-{
-    const struct surveyor *surveyor = arg;
-    return surveyor->fn(&sight->view, surveyor->arg);
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
@@ -272,8 +256,7 @@ void reapReport(void **handle, FILE *out)
 int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg), void *arg)
 {
     REAP_NOT_NULL(fn, "reapSurvey");
-    struct surveyor surveyor = {fn, arg};
-    return survey(handle, "reapSurvey", show, &surveyor);
+    return survey(handle, "reapSurvey", fn, arg);
 }
 
 void reapSetClock(uint32_t seconds) { atomic_store_explicit(&reap_seconds, seconds, memory_order_relaxed); }

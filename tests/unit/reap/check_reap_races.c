@@ -67,7 +67,7 @@ static void look_at_sizes(void)
         if (reap_block_end(chunk, unit) - unit != live[i].units) say(i, "of another size");
     }
     struct reap_stats stats;
-    reap_stats_of_others(reap, &stats);
+    reap_stats_of(reap, &stats);
     if (stats.live_bytes > HELD_MAX || stats.live_objects > HELD_MAX / 16) say(0, "counted wildly");
     errno = saved;
 }
