@@ -57,8 +57,10 @@ done
 [ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
 
 # reap.7 explains every message of misuse that there is a program for.
-sed -n 's/^ *expect(.*, "\([^",]*\).*/\1/p' "$srcdir"/tests/misuse/*.c | sort -u >"$tmp/messages"
-[ "$(wc -l <"$tmp/messages")" -ge 9 ] || wrong "tests/misuse could not be read"
+programs=${top_builddir:-.}/tests/misuse
+for program in objects reaps apart malloc; do "$programs/$program" --messages || wrong "tests/misuse/$program did not run"; done |
+    sed 's/,.*//' | sort -u >"$tmp/messages"
+[ "$(wc -l <"$tmp/messages")" -ge 15 ] || wrong "tests/misuse could not be read"
 while read -r message; do
     grep -q "^\.B $message" "$srcdir/doc/reap.7" || wrong "reap.7 does not explain '$message'"
 done <"$tmp/messages"

@@ -1,58 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* misuse.h: what the programs here share: each does one thing that must not be done, after saying on
- * standard output what the library has to say about it on standard error. */
+/* misuse.h: a table of things that must not be done, each with the line that the library has to say.
+ *
+ *     PROGRAM --list       each case and the reaps that it is for
+ *     PROGRAM --messages   what the lines say
+ *     PROGRAM CASE         says on standard output what has to come on standard error, and does it
+ */
 #ifndef MISUSE_H
 #define MISUSE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "reap.h"
 
-static inline void expect(const char *call, const void *pointer, const char *what)
-{
-    printf("reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
-    fflush(stdout);
-}
+/* Which reaps new_reap makes: misuse.sh tries a case with each of its kinds. */
+enum { ORDINARY = 1, SHARED = 2, PARTS = 4, ANY = ORDINARY | SHARED | PARTS };
 
-/* The same of an object that lies apart: what follows then, with offset the first changed byte's, or NONE. */
-enum { NONE = -1000000 };
-static inline void expect_apart(const char *call, const void *pointer, const char *what, unsigned long size,
-                                long offset, const void *reap, const char *name)
-{
-    printf("reap: %s(0x%lx): %s; object of %lu bytes", call, (unsigned long)pointer, what, size);
-    if (offset != NONE) printf(", first changed byte at offset %ld", offset);
-    printf(", reap 0x%lx%s%s\n", (unsigned long)reap, *name ? " " : "", name);
-    fflush(stdout);
-}
+enum { NONE = -1000000 }; /* no byte has changed */
 
-/* Hides a pointer from the compiler, which would warn of what is done with it. */
-static inline void *opaque(void *pointer)
-{
-    void *volatile hidden = pointer;
-    return hidden;
-}
+struct misuse {
+    const char *name;
+    unsigned reaps;
+    const char *options;   /* REAP_OPTIONS */
+    void (*prepare)(void); /* sets `at`: the pointer in the line */
+    void (*mistake)(void);
+    const char *call, *what; /* the line: reap: CALL(AT): WHAT */
 
-/* Before the first call of the library, which reads them. */
-static inline void use_options(const char *options) { setenv("REAP_OPTIONS", options, 1); }
+    /* Of an object that lies apart, its size, and the first changed byte's offset. */
+    struct {
+        bool is;
+        unsigned size;
+        int offset;
+        const char *owner;
+    } apart;
+};
 
-static inline void *new_shared_reap(void)
-{
-    void *reap;
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
-    return reapCreateWith(&reap, NULL, &options) == 0 ? reap : NULL;
-}
+/* The others' first seven members. */
+#define CASE(...)                                                                                            \
+    {                                                                                                        \
+        __VA_ARGS__, { 0 }                                                                                   \
+    }
 
-static inline void *new_ordinary_reap(void)
-{
-    void *reap;
-    reapCreate(&reap, NULL);
-    return reap;
-}
+/* To begin with, `reap` is a reap of the kind that is tried, and everything else is NULL. */
+extern void *reap, *other, *at;
+extern char *object;
 
-/* misuse.sh has this one shared as well, for the mistake is the same there. */
-static inline int is_shared(void) { return getenv("MISUSE_SHARED") != NULL; }
-static inline void *new_reap(void) { return is_shared() ? new_shared_reap() : new_ordinary_reap(); }
+void *new_reap(void);
+void *new_shared_reap(void);
+
+/* The line, where it is not as prepare leaves it. */
+void expect(const char *call, const void *pointer, const char *what);
+
+/* Objects of 100 bytes, and what becomes of them. */
+void prepare_object(void);
+void prepare_freed(void);
+void prepare_cleared(void);
+void prepare_destroyed(void);
+void prepare_interior(void);
+
+int misuse_main(int argc, char **argv, const struct misuse *cases, size_t count);
+#define MISUSE_MAIN                                                                                          \
+    int main(int argc, char **argv) { return misuse_main(argc, argv, cases, sizeof cases / sizeof *cases); }
 
 #endif

@@ -1,42 +1,48 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each program in tests/misuse says on standard output what it expects on standard error: exactly
-# that one line must come, and then SIGABRT. Those that take any reap (new_reap) run three times: with an
-# ordinary one, with a shared one, and with one whose objects come from several parts in turn.
-srcdir=${srcdir:-.}
+# The programs in tests/misuse have tables of mistakes. Each case says on standard output what it expects on standard
+# error: exactly that one line must come, and then SIGABRT. A case for any reap runs three times: with an ordinary one,
+# with a shared one, and with one whose objects come from several parts in turn.
 programs=${top_builddir:-.}/tests/misuse
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
 count=0
 
-# try NAME MODE [VARIABLE=VALUE ...]
+# try PROGRAM CASE MODE [VARIABLE=VALUE ...]
 try() {
-    name=$1
-    mode=$2
-    shift 2
+    program=$1
+    name=$2
+    mode=$3
+    shift 3
     count=$((count + 1))
     # In the background, so that the shell's own word on a program that was killed does not get between.
-    env "$@" "$programs/$name" >"$tmp/expected" 2>"$tmp/said" </dev/null &
+    env "$@" "$programs/$program" "$name" >"$tmp/expected" 2>"$tmp/said" </dev/null &
     wait $! 2>/dev/null
     status=$?
     if [ $status -ne 134 ]; then
-        echo "$name, $mode: status $status in the place of 134 (SIGABRT)"
+        echo "$program $name, $mode: status $status in the place of 134 (SIGABRT)"
         bad=1
     elif ! diff "$tmp/expected" "$tmp/said" >"$tmp/diff"; then
-        echo "$name, $mode: (< expected, > said)"
+        echo "$program $name, $mode: (< expected, > said)"
         cat "$tmp/diff"
         bad=1
     fi
 }
 
-for source in "$srcdir"/tests/misuse/*.c; do
-    name=$(basename "$source" .c)
-    try "$name" ordinary
-    grep -q 'new_reap()' "$source" || continue
-    try "$name" shared MISUSE_SHARED=1
-    try "$name" "in parts" MISUSE_SHARED=1 REAP_OPTIONS=path=locked,heaps=roundrobin
+for program in objects reaps apart malloc; do
+    "$programs/$program" --list >"$tmp/cases" || exit 99
+    [ -z "$(cut -d' ' -f1 "$tmp/cases" | sort | uniq -d)" ] || { echo "$program has two cases of one name"; bad=1; }
+    while read -r name modes; do
+        for mode in $modes; do
+            case $mode in
+            ordinary) try "$program" "$name" ordinary ;;
+            shared) try "$program" "$name" shared MISUSE_SHARED=1 ;;
+            parts) try "$program" "$name" "in parts" MISUSE_SHARED=1 REAP_OPTIONS=path=locked,heaps=roundrobin ;;
+            esac
+        done
+    done <"$tmp/cases"
 done
 echo "$count times"
-[ $count -gt 0 ] || exit 99
+[ $count -gt 200 ] || exit 99
 exit $bad
