@@ -7,6 +7,7 @@
 #include "base/probe.h"
 #include "heap/bin.h"
 #include "heap/heap_path.h"
+#include "heap/heap_remote.h"
 #include "os/rseq.h"
 #include "os/topology.h"
 
@@ -24,9 +25,6 @@ static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
 static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     /* one for each cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
-
-_Atomic(struct superblock *) global_heap_queued;
-_Atomic uint32_t global_heap_unseen;
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 
@@ -284,15 +282,14 @@ static bool refile_soon(struct superblock *sb)
     return here || !superblock_has_pending(sb);
 }
 
-/* While a superblock was queued here, no thread could queue it to the heap that it has gone to since.
- * `forward` does this now. */
-void global_heap_take_queued(void (*forward)(struct superblock *sb))
+/* While a superblock was queued here, no thread could queue it to the heap that it has gone to since. */
+void global_heap_take_queued(void)
 {
-    atomic_store_explicit(&global_heap_unseen, 0, memory_order_relaxed);
-    struct superblock *next, *sb = superblock_take_queued(&global_heap_queued);
+    atomic_store_explicit(&heap_global_unseen, 0, memory_order_relaxed);
+    struct superblock *next, *sb = superblock_take_queued(&heap_global_queued);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
-        if (!refile_soon(sb)) forward(sb);
+        if (!refile_soon(sb)) heap_enqueue(sb);
     }
 }
 
@@ -318,9 +315,9 @@ void global_heap_settle(void)
         settle(here);
 }
 
-struct superblock *global_heap_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb))
+struct superblock *global_heap_take(unsigned class, unsigned id)
 {
-    global_heap_take_queued(forward);
+    global_heap_take_queued();
     struct level *here = level_here();
     struct superblock *sb = take(here, class, id);
     if (sb == NULL && here != &top) sb = take(&top, class, id);
@@ -344,9 +341,9 @@ bool global_heap_free(struct superblock *sb, void *block)
     return here;
 }
 
-void global_heap_collect(void (*forward)(struct superblock *sb))
+void global_heap_collect(void)
 {
-    global_heap_take_queued(forward);
+    global_heap_take_queued();
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
     lock_take(&top.lock);

@@ -42,28 +42,24 @@ void global_heap_give(struct superblock *sb, unsigned id);
 void global_heap_settle(void);
 
 /* For heap `id`: the fullest superblock of the class with an eighth free, or an empty one; unowned, on no
- * list and of HEAP_NONE; or NULL. A superblock that was queued here, and has gone to a heap since with blocks
- * pending, goes to `forward`, which takes no lock. */
-struct superblock *global_heap_take(unsigned class, unsigned id, void (*forward)(struct superblock *sb));
+ * list and of HEAP_NONE; or NULL. */
+struct superblock *global_heap_take(unsigned class, unsigned id);
 
 /* The value of role.sharing_notes where blocks share cache lines: heap `id` owned all of this superblock when
  * it gave it, so that heap may go on with it as it is. For other heaps some lines are held back
  * (false_sharing.h). */
 static inline uint16_t global_left_by(unsigned id) { return (uint16_t)(id + 1); }
 
-/* Queued superblocks that are on no heap, or were on none when heap_enqueue looked. */
-extern HIDDEN _Atomic(struct superblock *) global_heap_queued;
-extern HIDDEN _Atomic uint32_t global_heap_unseen; /* slots queued since somebody last took that queue */
-
-/* Looks at the queued superblocks, and gives the empty ones to the arenas. */
-void global_heap_take_queued(void (*forward)(struct superblock *sb));
+/* Looks at the queued superblocks, and gives the empty ones to the arenas. One that has gone to a heap since,
+ * with blocks pending, is queued there. */
+void global_heap_take_queued(void);
 
 /* Frees a block on the locked path. False: the superblock is not, or no longer, here. */
 bool global_heap_free(struct superblock *sb, void *block);
 
 /* Moves the superblocks of all caches' heaps to the global one, collects pending blocks, and gives the empty
  * superblocks to the arenas. */
-void global_heap_collect(void (*forward)(struct superblock *sb));
+void global_heap_collect(void);
 
 /* Returns true if the block is free. For a block whose superblock is on no other heap. */
 bool global_heap_has_free(struct superblock *sb, const void *block);

@@ -31,9 +31,8 @@
  * heap a thread uses.
  *
  * Files: heap_fast.h the fast paths; heap_policy.c the policies; heap_table.c heaps, locks; heap_emptiness.c
- * fullness, accounts, the invariant; heap_batch.c and heap_queue.c remote frees; heap_reclaim.c superblocks
- * taken back from other heaps; heap_refill.c malloc; heap_free.c free; heap_deferred.c work that waits for a
- * lock; heap_fork.c fork.
+ * fullness, accounts, the invariant, work that waits for a lock; heap_remote.c remote frees; heap_reclaim.c
+ * superblocks taken back from other heaps; heap_refill.c malloc; heap_free.c free; heap_fork.c fork.
  */
 #ifndef HEAP_H
 #define HEAP_H

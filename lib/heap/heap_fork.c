@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/global_heap.h"
-#include "heap/heap_internal.h"
 #include "heap/heap_policy.h"
+#include "heap/heap_remote.h"
 
 void heap_fork_prepare(void)
 {

@@ -3,45 +3,30 @@
 #include "arena/false_sharing.h"
 #include "base/probe.h"
 #include "heap/global_heap.h"
-#include "heap/heap_deferred.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_emptiness.h"
 #include "heap/heap_policy.h"
+#include "heap/heap_reclaim.h"
+#include "heap/heap_remote.h"
 
 #include <sched.h>
 
-/* The code compares ids, not heaps: this thread may have an id and no heap yet, and no thread makes a heap
- * under a lock. */
+/* On the locked path. The code compares ids, not heaps: this thread may have an id and no heap yet, and no
+ * thread makes a heap under a lock. */
 static void free_locked(struct superblock *sb, void *block)
 {
-    for (;;) {
-        struct heap *heap = heap_lock_of(sb);
-        if (heap == NULL) {
-            if (global_heap_free(sb, block)) return;
-            sched_yield(); /* it is in transit to a heap */
-            continue;
-        }
-        bool due = superblock_free_unowned(sb, block);
-        ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);
-        if (due && sb->role.sharing_notes) heap_collect(heap, sb);
-        if (due) heap_regroup_locked(heap, sb);
-        heap->counts.slow_frees += due;
-        bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
-        if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb);
-        heap_unlock(heap);
-        return;
+    struct heap *heap;
+    while ((heap = heap_lock_of(sb)) == NULL) {
+        if (global_heap_free(sb, block)) return;
+        sched_yield(); /* it is in transit to a heap */
     }
-}
-
-static void free_of_other(struct superblock *sb, void *block)
-{
-    PROBE(remote_free, block, sb);
-    struct heap *mine = heap_mine();
-    if (mine != NULL) {
-        mine->counts.remote_frees++;
-        if (heap_batch_put(sb, block)) return;
-    }
-    struct chain chain = chain_of_block(sb, block);
-    heap_make_pending(sb, &chain);
+    bool due = superblock_free_unowned(sb, block);
+    ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);
+    if (due && sb->role.sharing_notes) heap_collect(heap, sb);
+    if (due) heap_regroup_locked(heap, sb);
+    heap->counts.slow_frees += due;
+    bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);
+    if (is_idle && heap->id != heap_policy_last()) heap_enqueue(sb);
+    heap_unlock(heap);
 }
 
 void heap_free_slow(struct superblock *sb, void *block)
@@ -51,7 +36,14 @@ void heap_free_slow(struct superblock *sb, void *block)
         free_locked(sb, block);
         return;
     }
-    free_of_other(sb, block);
+    /* A block of another heap: into this id's batch, or home. */
+    PROBE(remote_free, block, sb);
+    struct heap *mine = heap_mine();
+    if (mine != NULL) mine->counts.remote_frees++;
+    if (mine == NULL || !heap_batch_put(sb, block)) {
+        struct chain chain = chain_of_block(sb, block);
+        heap_make_pending(sb, &chain);
+    }
     if (UNLIKELY(atomic_load_explicit(&heap_queues_are_long, memory_order_relaxed))) heap_empty_queues();
 }
 

@@ -2,7 +2,7 @@
 #include "heap/heap_policy.h"
 
 #include "base/options.h"
-#include "heap/heap_internal.h"
+#include "os/rseq.h"
 #include "os/topology.h"
 
 #include <errno.h>

@@ -27,6 +27,10 @@
 
 enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 
+/* On the locked path this thread's heap, plus one; 0: none yet. A test changes it, so that one thread can act
+ * as many processors. */
+extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
+
 /* Returns true if the policy of the options needs heaps with locks. */
 bool heap_policy_needs_locks(void);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "heap/heap_reclaim.h"
+
 #include "heap/global_heap.h"
-#include "heap/heap_deferred.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_emptiness.h"
 #include "heap/heap_policy.h"
+#include "heap/heap_remote.h"
 
 /* --- taking back from the heaps of others ---------------------------------------------------- */
 
@@ -166,8 +168,8 @@ COLD void heap_empty_queues(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
         if (atomic_load_explicit(&heap->unseen, memory_order_relaxed) >= HEAP_UNSEEN) give_queued(heap);
-    if (atomic_load_explicit(&global_heap_unseen, memory_order_relaxed) >= HEAP_UNSEEN)
-        global_heap_take_queued(heap_enqueue);
+    if (atomic_load_explicit(&heap_global_unseen, memory_order_relaxed) >= HEAP_UNSEEN)
+        global_heap_take_queued();
     gate_leave(&heap_transit);
     arena_purge_after_free();
 }
@@ -187,6 +189,6 @@ void heap_give_all(void)
         heap_batch_take(heap);
         give_all(heap);
     }
-    global_heap_collect(heap_enqueue);
+    global_heap_collect();
     gate_leave(&heap_transit);
 }

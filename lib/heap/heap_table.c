@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arena/arena.h"
+#include "heap/heap_table.h"
+
 #include "base/options.h"
-#include "heap/global_heap.h"
-#include "heap/heap_internal.h"
-#include "heap/heap_policy.h"
 #include "os/cgroup.h"
 #include "os/metadata.h"
 #include "os/topology.h"

@@ -18,7 +18,7 @@
 #ifndef BOUND_H
 #define BOUND_H
 
-#include "heap/heap_internal.h"
+#include "heap/heap_table.h"
 
 /* Bytes held at most by a program of so many classes, whose superblocks have so many slots, on so many heaps,
  * of which the most that was ever live is `live` bytes. */

@@ -13,8 +13,9 @@
 
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
-#include "heap/heap_deferred.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_emptiness.h"
+#include "heap/heap_remote.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 #include "stepper.h"
 

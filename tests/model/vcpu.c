@@ -3,7 +3,8 @@
 
 #include "arena/arena_internal.h"
 #include "arena/false_sharing.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_policy.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"

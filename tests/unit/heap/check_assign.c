@@ -4,7 +4,7 @@
 
 #include "arena/arena.h"
 #include "base/options.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_table.h"
 #include "heap/heap_policy.h"
 #include "hoard.h"
 

@@ -3,7 +3,7 @@
  * CPU each, so that their heaps do not change. */
 #include "support/check_backend.h"
 
-#include "heap/heap_internal.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 
 #include <pthread.h>

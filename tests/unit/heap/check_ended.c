@@ -2,7 +2,7 @@
 /* check_ended.c: heaps whose threads have ended: what they leave behind serves others, and goes back. */
 #include "support/check_backend.h"
 
-#include "heap/heap_internal.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 
 #include <pthread.h>

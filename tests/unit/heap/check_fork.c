@@ -2,7 +2,8 @@
 /* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
 #include "support/check_backend.h"
 
-#include "heap/heap_internal.h"
+#include "heap/heap_remote.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 
 #include <pthread.h>

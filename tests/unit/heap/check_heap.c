@@ -3,7 +3,9 @@
 #include "support/check_backend.h"
 
 #include "heap/global_heap.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_reclaim.h"
+#include "heap/heap_remote.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 #include "support/step.h"
 

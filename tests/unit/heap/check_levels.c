@@ -6,7 +6,8 @@
 #include "arena/arena.h"
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
-#include "heap/heap_internal.h"
+#include "heap/heap_remote.h"
+#include "heap/heap_table.h"
 #include "heap/heap_policy.h"
 #include "hoard.h"
 
@@ -69,7 +70,7 @@ static void give_on(unsigned on, struct superblock *sb)
 static struct superblock *take_on(unsigned on, unsigned class)
 {
     act(on, on);
-    struct superblock *sb = global_heap_take(class, on, heap_enqueue);
+    struct superblock *sb = global_heap_take(class, on);
     if (sb == NULL) return NULL;
     ck_assert(global_heap_is_valid());
     ck_assert_uint_eq(sb->class, class);
@@ -151,7 +152,7 @@ START_TEST(frees_reach_what_lies_near)
     struct superblock *sb = superblock_of(block);
     heap_give_all(); /* to the top, and from there ... */
     act(5, 5);
-    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0), sb);
     give_on(5, sb); /* ... to the second cache's */
     ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
     act(0, 0);
@@ -174,7 +175,7 @@ START_TEST(frees_reach_what_nobody_has_filed)
     struct superblock *sb = superblock_of(block);
     heap_give_all();
     act(5, 5);
-    ck_assert_ptr_eq(global_heap_take(sb->class, 0, heap_enqueue), sb);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0), sb);
     global_heap_give(sb, HEAP_NONE);
     act(0, 0);
     global_heap_settle();

@@ -5,7 +5,8 @@
  * they are described rightly, rseq_sections.py's. */
 #include "support/check_backend.h"
 
-#include "heap/heap_internal.h"
+#include "heap/heap_remote.h"
+#include "heap/heap_table.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_internal.h: a heap from within, for the files of this layer.
+/* heap_table.h: the heaps, one for each id, and their locks.
  *
  * a, in slots, is the sum of those of superblocks in bins, active and in `empty`. a - u, as recorded, is the
  * sum of the groups of those in bins, each group times the slots, and 8 for each slot in `empty`; an active
@@ -19,8 +19,8 @@
  * A superblock that is on no list and in no row is in transit: one thread has it, and that thread has entered
  * the gate heap_transit. fork closes the gate, so that no child loses a superblock.
  */
-#ifndef HEAP_INTERNAL_H
-#define HEAP_INTERNAL_H
+#ifndef HEAP_TABLE_H
+#define HEAP_TABLE_H
 
 #include "arena/arena.h"
 #include "base/lock.h"
@@ -104,14 +104,6 @@ static inline bool heap_is_block(const void *block, unsigned class)
     return sb->class == class && superblock_has_number(sb, block_number(sb, block));
 }
 
-/* --- heap_policy.c --------------------------------------------------------------------------------- */
-
-/* On the locked path this thread's heap, plus one; 0: none yet. A test changes it, so that one thread can act
- * as many processors. */
-extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
-
-/* --- heap_table.c ---------------------------------------------------------------------------- */
-
 /* Held while a heap is made, and across a fork. Its rank is before all heaps' locks. */
 extern HIDDEN struct lock heap_table_lock;
 
@@ -139,92 +131,5 @@ struct heap *heap_lock_of(struct superblock *sb);
 
 /* The heap with the least id that is at least `id`, or NULL: for loops over all heaps. */
 struct heap *heap_next(unsigned id);
-
-/* --- heap_emptiness.c: the heap is locked ------------------------------------------------------- */
-
-/* *at := value, if this thread has the heap's id and *at is expected; on the locked path without a
- * condition. */
-enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
-
-/* Moves pending blocks to the free list of an active or owned superblock. False: this thread has another id
- * now, and nothing has changed. */
-bool heap_collect(struct heap *heap, struct superblock *sb);
-
-/* Files an owned superblock that is neither active nor on a list, by the number of its free blocks. */
-void heap_file(struct heap *heap, struct superblock *sb);
-
-/* Takes a superblock out of its bin; takes any empty one of so many slots off its list, or returns NULL. Both
- * adjust the accounts, but not `slots`. */
-void heap_bin_out(struct heap *heap, struct superblock *sb);
-struct superblock *heap_empty_out(struct heap *heap, unsigned slots);
-struct superblock *heap_any_empty_out(struct heap *heap);
-
-/* heap_regroup under the lock. */
-void heap_regroup_locked(struct heap *heap, struct superblock *sb);
-
-/* Files all displaced superblocks. */
-void heap_file_displaced(struct heap *heap);
-
-/* Takes one displaced superblock off their list, or returns NULL. */
-struct superblock *heap_displaced_out(struct heap *heap);
-
-/* For tests and assertions: returns true if the heap's lists and accounts agree, as far as no section of
- * another thread can change them meanwhile. If others run, the caller has the lock. */
-bool heap_adds_up(const struct heap *heap, bool others_run);
-
-bool heap_holds_too_much(const struct heap *heap);
-size_t heap_keep_invariant(struct heap *heap); /* returns the number of superblocks given */
-
-/* --- heap_batch.c: where there is rseq ------------------------------------------------------- */
-
-/* Puts a block of another heap into this id's batch of its class. False: the caller has to make it pending.
- * No lock. */
-bool heap_batch_put(struct superblock *sb, void *block);
-
-/* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
- * matter. Or NULL. No lock. */
-void *heap_batch_get(unsigned class);
-
-/* Makes the blocks in this id's batches pending. No lock. */
-void heap_batch_deliver(void);
-
-/* Makes the blocks in any heap's batches pending, unless another thread takes batches now. In transit. */
-void heap_batch_take(struct heap *heap);
-
-/* --- heap_queue.c: no lock --------------------------------------------------------------------- */
-
-/* Makes a chain of blocks of another heap pending. Queues their superblock if it has many pending now. */
-void heap_make_pending(struct superblock *sb, const struct chain *chain);
-
-/* Queues a superblock, once, to its heap or to the global heap: a thread that needs memory looks at it. */
-void heap_enqueue(struct superblock *sb);
-
-/* Queues a superblock again to the heap where it is now, if it has pending blocks. */
-void heap_enqueue_onward(struct superblock *sb);
-
-/* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
-struct superblock *heap_take_queued(struct heap *heap);
-
-/* A queue of superblocks with so many slots is long. Set when it becomes long, or longer by as many. */
-enum { HEAP_UNSEEN = 16 };
-extern HIDDEN _Atomic bool heap_queues_are_long;
-
-/* In a forked child: queues the queued superblocks again, with a new mark. So superblocks that a thread of
- * the parent had only marked can be queued. */
-void heap_queue_fork_child(void);
-
-/* --- heap_reclaim.c --------------------------------------------------------------------------- */
-
-/* Between these two calls the row of a heap changes under its lock only. heap_visit comes before the lock is
- * taken. */
-void heap_visit(struct heap *heap);
-void heap_visit_ends(struct heap *heap);
-
-/* Gives idle superblocks of other heaps to the global heap, before the arenas ask the OS for memory. True: it
- * gave some. In transit, without a lock. */
-bool heap_scavenge(const struct heap *mine);
-
-/* Empties long queues, whose heaps seem to do nothing any more. For a thread that frees, without a lock. */
-void heap_empty_queues(void);
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_reclaim.h: superblocks that other heaps give up. */
+#ifndef HEAP_RECLAIM_H
+#define HEAP_RECLAIM_H
+
+#include "heap/heap_table.h"
+
+/* Between these two calls the row of a heap changes under its lock only. heap_visit comes before the lock is
+ * taken. */
+void heap_visit(struct heap *heap);
+void heap_visit_ends(struct heap *heap);
+
+/* Gives idle superblocks of other heaps to the global heap, before the arenas ask the OS for memory. True: it
+ * gave some. In transit, without a lock. */
+bool heap_scavenge(const struct heap *mine);
+
+/* Empties long queues, whose heaps seem to do nothing any more. For a thread that frees, without a lock. */
+void heap_empty_queues(void);
+
+#endif

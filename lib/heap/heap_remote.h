@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* heap_remote.h: the way home of a block that another heap's thread frees. No call waits for a lock.
+ *
+ *     free  ->  batch of this id  ->  pending list of the superblock  ->  queue of its heap  ->  collected
+ *
+ * A malloc of the same class may take a block from the batch. Blocks of cold superblocks wait before all this
+ * (heap_fast.h). A superblock that is on no heap is queued to the global one.
+ */
+#ifndef HEAP_REMOTE_H
+#define HEAP_REMOTE_H
+
+#include "heap/heap_table.h"
+
+/* Puts a block of another heap into this id's batch of its class. False: the caller has to make it pending.
+ * No lock. */
+bool heap_batch_put(struct superblock *sb, void *block);
+
+/* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
+ * matter. Or NULL. No lock. */
+void *heap_batch_get(unsigned class);
+
+/* Makes the blocks in this id's batches pending. No lock. */
+void heap_batch_deliver(void);
+
+/* Makes the blocks in any heap's batches pending, unless another thread takes batches now. In transit. */
+void heap_batch_take(struct heap *heap);
+
+/* Makes a chain of blocks of another heap pending. Queues their superblock if it has many pending now. */
+void heap_make_pending(struct superblock *sb, const struct chain *chain);
+
+/* Queues a superblock, once, to its heap or to the global heap: a thread that needs memory looks at it. */
+void heap_enqueue(struct superblock *sb);
+
+/* Queues a superblock again to the heap where it is now, if it has pending blocks. */
+void heap_enqueue_onward(struct superblock *sb);
+
+/* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
+struct superblock *heap_take_queued(struct heap *heap);
+
+/* Queued superblocks that were on no heap when heap_enqueue looked, and the slots that were queued since
+ * somebody last took them. */
+extern HIDDEN _Atomic(struct superblock *) heap_global_queued;
+extern HIDDEN _Atomic uint32_t heap_global_unseen;
+
+/* A queue of superblocks with so many slots is long. Set when it becomes long, or longer by as many. */
+enum { HEAP_UNSEEN = 16 };
+extern HIDDEN _Atomic bool heap_queues_are_long;
+
+/* In a forked child: queues the queued superblocks again, with a new mark. So superblocks that a thread of
+ * the parent had only marked can be queued. */
+void heap_queue_fork_child(void);
+
+#endif
