@@ -155,37 +155,21 @@ bool lock_try_for_a_while(struct lock *lock)
     return false;
 }
 
-static void yield_until_taken(struct lock *lock)
-{
-    while (!spin(lock, LOCK_HELD)) sched_yield(); /* the holder may be waiting for this CPU */
-}
-
-/* Takes the lock if its state is `from`. A thread that has slept takes it as LOCK_WANTED, since other threads
- * may sleep and only the state tells of them: one wake-up too many costs less than one too few. */
-static bool take_as(struct lock *lock, uint32_t from, uint32_t to)
-{
-    return atomic_compare_exchange_strong_explicit(&lock->state, &from, to, memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
-static void sleep_until_taken(struct lock *lock)
-{
-    for (;;) {
-        uint32_t seen = atomic_load_explicit(&lock->state, memory_order_relaxed);
-        if (seen == LOCK_FREE && take_as(lock, LOCK_FREE, LOCK_WANTED)) return;
-        if (seen == LOCK_FREE || (seen == LOCK_HELD && !take_as(lock, LOCK_HELD, LOCK_WANTED))) continue;
-        lock_sleep(&lock->state, LOCK_WANTED);
-        if (spin(lock, LOCK_WANTED)) return;
-    }
-}
-
+/* A thread that has slept takes the lock as LOCK_WANTED, since other threads may sleep and only the state
+ * tells of them: one wake-up too many costs less than one too few. */
 void lock_wait(struct lock *lock)
 {
     int saved = errno;
-    if (lock_kind == LOCK_SPIN)
-        yield_until_taken(lock);
-    else if (!spin(lock, LOCK_HELD))
-        sleep_until_taken(lock);
+    uint32_t state = LOCK_HELD;
+    while (!spin(lock, state)) {
+        if (lock_kind == LOCK_SPIN) {
+            sched_yield(); /* the holder may be waiting for this CPU */
+            continue;
+        }
+        state = LOCK_WANTED;
+        if (atomic_exchange_explicit(&lock->state, LOCK_WANTED, memory_order_acquire) == LOCK_FREE) break;
+        lock_sleep(&lock->state, LOCK_WANTED);
+    }
     errno = saved;
     ASSERT(atomic_load(&lock->state) == LOCK_HELD || atomic_load(&lock->state) == LOCK_WANTED);
 }
@@ -225,7 +209,7 @@ void lock_reset(struct lock *lock)
 
 /* --- gates ------------------------------------------------------------------------------------ */
 
-static void leave(struct gate *gate)
+static void leave_gate(struct gate *gate)
 {
     bool last = atomic_fetch_sub(&gate->passing, 1) == 1;
     if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
@@ -238,7 +222,7 @@ void gate_enter(struct gate *gate)
     lock_count(LOCK_GATE);
     while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
         uint32_t closed = 1;
-        leave(gate);
+        leave_gate(gate);
         atomic_compare_exchange_strong(&gate->closed, &closed, 2);
         lock_sleep(&gate->closed, 2);
     }
@@ -248,7 +232,7 @@ void gate_enter(struct gate *gate)
 void gate_leave(struct gate *gate)
 {
     note_passing(gate, -1);
-    leave(gate);
+    leave_gate(gate);
     lock_count(-LOCK_GATE);
 }
 

@@ -2,8 +2,8 @@
 #include "base/named_file.h"
 
 #include "base/base.h"
+#include "base/parse.h"
 #include "base/small_file.h"
-#include "base/user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,35 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { OVERFLOW_UID = 65534 };
+
+static uid_t overflow_uid(void)
+{
+    char text[16];
+    const char *at = text;
+    size_t number;
+    size_t size = small_file_read("/proc/sys/kernel/overflowuid", text, sizeof text);
+    return parse_number(&at, text + size, UINT32_MAX, &number) ? (uid_t)number : OVERFLOW_UID;
+}
+
+/* The map of users of a namespace that has all: from 0 on, to 0 on, 2^32 - 1 of them. */
+static bool has_all_users(void)
+{
+    char text[64];
+    small_file_read("/proc/self/uid_map", text, sizeof text);
+    return strcmp(text, "         0          0 4294967295\n") == 0;
+}
+
+/* Returns true for root, and for what is certainly the effective user of this process. In a user namespace
+ * that does not have all users, as in containers without root, the kernel gives those without a number the
+ * same one (overflowuid, 65534 as a rule). So this number stands for one user only if the namespace has
+ * all. */
+static bool user_is_trusted(uid_t user)
+{
+    if (user != 0 && user != geteuid()) return false;
+    return user != overflow_uid() || has_all_users();
+}
 
 /* Returns true for a link that is this user's or root's. */
 static bool is_trusted_link(const char *path)
@@ -20,7 +49,7 @@ static bool is_trusted_link(const char *path)
 }
 
 /* Returns true if the name leads to one of the process's own descriptors. */
-static bool is_own(const char *path)
+static bool is_descriptor(const char *path)
 {
     return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
            strncmp(path, "/proc/", 6) == 0;
@@ -31,7 +60,7 @@ static bool is_for_text(int fd, const char *path)
 {
     struct stat is;
     return fstat(fd, &is) == 0 &&
-           (S_ISREG(is.st_mode) || S_ISCHR(is.st_mode) || (S_ISFIFO(is.st_mode) && is_own(path)));
+           (S_ISREG(is.st_mode) || S_ISCHR(is.st_mode) || (S_ISFIFO(is.st_mode) && is_descriptor(path)));
 }
 
 /* To open a pipe without O_NONBLOCK waits for a reader. */

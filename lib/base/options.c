@@ -10,41 +10,6 @@
 
 #define AT(field) offsetof(struct options, field)
 
-/* A value that is a word; or, where `max` is not 0, "word:N". */
-struct word {
-    const char *name;
-    unsigned value;
-    size_t at; /* the field of struct options for N */
-    unsigned max;
-};
-
-static const struct word heaps_words[] = {{"cid", HEAPS_CID, 0, 0},
-                                          {"cpu", HEAPS_CPU, 0, 0},
-                                          {"core", HEAPS_CORE, 0, 0},
-                                          {"thread", HEAPS_THREAD, 0, 0},
-                                          {"dynamic", HEAPS_DYNAMIC, AT(dynamic), 1000000},
-                                          {"roundrobin", HEAPS_ROUNDROBIN, 0, 0},
-                                          {"single", HEAPS_SINGLE, 0, 0},
-                                          {NULL, 0, 0, 0}};
-static const struct word path_words[] = {
-    {"auto", PATH_AUTO, 0, 0}, {"locked", PATH_LOCKED, 0, 0}, {NULL, 0, 0, 0}};
-static const struct word lock_words[] = {
-    {"both", LOCK_BOTH, 0, 0}, {"spin", LOCK_SPIN, 0, 0}, {"block", LOCK_BLOCK, 0, 0}, {NULL, 0, 0, 0}};
-
-static const struct word thp_words[] = {{"grown", THP_GROWN, 0, 0},
-                                        {"system", THP_SYSTEM, 0, 0},
-                                        {"never", THP_NEVER, 0, 0},
-                                        {"always", THP_ALWAYS, 0, 0},
-                                        {NULL, 0, 0, 0}};
-static const struct word purge_thread_words[] = {{"auto", PURGE_THREAD_AUTO, 0, 0},
-                                                 {"0", PURGE_THREAD_NEVER, 0, 0},
-                                                 {"1", PURGE_THREAD_ALWAYS, 0, 0},
-                                                 {NULL, 0, 0, 0}};
-static const struct word memory_limit_words[] = {{"purge", LIMIT_PURGE, 0, 0},
-                                                 {"refuse", LIMIT_REFUSE, 0, 0},
-                                                 {"ignore", LIMIT_IGNORE, 0, 0},
-                                                 {NULL, 0, 0, 0}};
-
 bool options_topology(const char *text, size_t size,
                       void (*each)(unsigned cpu, unsigned core, unsigned cache))
 {
@@ -61,51 +26,41 @@ bool options_topology(const char *text, size_t size,
     return text == end;
 }
 
-static bool is_topology(const char *text, size_t size) { return options_topology(text, size, NULL); }
-
-static bool is_path(const char *text, size_t size)
-{
-    (void)text;
-    return size > 0;
-}
-
-static bool is_address(const char *text, size_t size) { return is_path(text, size); }
-
-/* Each option: its name and its field of struct options; its words, or the check of its text, or its bounds;
- * the default; its meaning; and the field for a file name that may be given instead of a number (0: none
- * may). */
+/* Each option: its name and its field of struct options; its words, whose numbers are the field's values, and
+ * the first is the default; or what help calls its text; or its bounds and the default; its meaning; and the
+ * field for a file name that may be given instead of a number (0: none may). The N of a word is in the field
+ * behind. */
 static const struct option {
     const char *name;
     size_t at;
-    const struct word *words;
-    bool (*is_text)(const char *text, size_t size);
+    const char *words, *text;
     unsigned min, max, preset;
     const char *meaning;
     size_t file_at;
 } table[] = {
     {"stats", AT(stats), NULL, NULL, 0, 1, 0,
      "report at exit on standard error, or at the end of FILE (%p: process)", AT(stats_file)},
-    {"heaps", AT(heaps), heaps_words, NULL, 0, 0, HEAPS_CID, "which heap a thread uses", 0},
-    {"path", AT(path), path_words, NULL, 0, 0, PATH_AUTO,
-     "locked: heaps have locks, no restartable sequences", 0},
-    {"lock", AT(lock), lock_words, NULL, 0, 0, LOCK_BOTH, "how a thread waits for a lock", 0},
-    {"topology", AT(topology), NULL, is_topology, 0, 0, 0, "core and cache of each CPU", 0},
+    {"heaps", AT(heaps), "cid|cpu|core|thread|dynamic:N|roundrobin|single", NULL, 0, 0, 0,
+     "which heap a thread uses", 0},
+    {"path", AT(path), "auto|locked", NULL, 0, 0, 0, "locked: heaps have locks, no restartable sequences", 0},
+    {"lock", AT(lock), "both|spin|block", NULL, 0, 0, 0, "how a thread waits for a lock", 0},
+    {"topology", AT(topology), NULL, "TEXT", 0, 0, 0, "core and cache of each CPU", 0},
     {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
     {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
     {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 500, "milliseconds that unused memory is kept", 0},
-    {"purge_thread", AT(purge_thread), purge_thread_words, NULL, 0, 0, PURGE_THREAD_AUTO,
+    {"purge_thread", AT(purge_thread), "auto|0|1", NULL, 0, 0, 0,
      "1: a thread of the library gives unused memory back; auto: where the program asks for it", 0},
-    {"thp", AT(thp), thp_words, NULL, 0, 0, THP_GROWN, "huge pages behind arenas and mappings", 0},
-    {"memory_limit", AT(memory_limit), memory_limit_words, NULL, 0, 0, LIMIT_PURGE,
+    {"thp", AT(thp), "grown|system|never|always", NULL, 0, 0, 0, "huge pages behind arenas and mappings", 0},
+    {"memory_limit", AT(memory_limit), "purge|refuse|ignore", NULL, 0, 0, 0,
      "what the control group's limit means", 0},
-    {"trace", AT(trace), NULL, is_path, 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
-    {"ask", AT(ask), NULL, is_address, 0, 0, 0,
+    {"trace", AT(trace), NULL, "FILE", 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
+    {"ask", AT(ask), NULL, "ADDRESS", 0, 0, 0,
      "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
     {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap", 0},
-    {"harden", AT(harden), NULL, NULL, 0, 1, 0,
-     "1: red zones, and freed objects are kept and looked through", 0},
+    {"harden", AT(harden), NULL, NULL, 0, 1, 0, "1: red zones, and freed objects are kept and looked through",
+     0},
 #ifdef REAP_DEBUG
     {.name = "walk_steps", /* other builds do not have it, so no man page has it */
      .at = AT(walk_steps),
@@ -114,6 +69,8 @@ static const struct option {
      .meaning = "how much assertions walk through, on average"},
 #endif
 };
+
+static_assert(AT(dynamic) == AT(heaps) + sizeof(unsigned), "N of dynamic:N is in the field behind");
 
 enum { OPTIONS = sizeof table / sizeof table[0] };
 
@@ -127,9 +84,9 @@ static void preset_all(struct options *to)
 {
     memset(to, 0, sizeof *to);
     for (unsigned i = 0; i < OPTIONS; i++) {
-        ASSERT(table[i].at < sizeof *to && (table[i].words == NULL || table[i].is_text == NULL));
+        ASSERT(table[i].at < sizeof *to && (table[i].words == NULL || table[i].text == NULL));
         ASSERT(table[i].max == 0 || (table[i].min <= table[i].preset && table[i].preset <= table[i].max));
-        if (table[i].is_text == NULL) *number_at(to, table[i].at) = table[i].preset;
+        if (table[i].text == NULL) *number_at(to, table[i].at) = table[i].preset;
     }
 }
 
@@ -143,14 +100,7 @@ static bool number_of(const char *text, size_t size, unsigned min, unsigned max,
     return true;
 }
 
-static const struct word *find_word(const struct word *words, const char *text, size_t size)
-{
-    for (; words->name != NULL; words++)
-        if (parse_is(text, size, words->name)) return words;
-    return NULL;
-}
-
-static const struct option *find(const char *text, size_t size)
+static const struct option *find_option(const char *text, size_t size)
 {
     for (unsigned i = 0; i < OPTIONS; i++)
         if (parse_is(text, size, table[i].name)) return &table[i];
@@ -167,31 +117,37 @@ static bool complain(const char *what, const char *text, size_t size)
     return false;
 }
 
-/* Writes to `to` only if the whole value is good. Otherwise sets *what where there is a more exact
- * complaint. */
-static bool parse_words(const struct option *option, const char *text, size_t size, struct options *to,
-                        const char **what)
+/* Reads a word, and its N. Sets *what where there is a more exact complaint. */
+static bool parse_word(const struct option *option, const char *text, size_t size, struct options *to,
+                       const char **what)
 {
     const char *colon = memchr(text, ':', size);
-    size_t name_size = colon != NULL ? (size_t)(colon - text) : size;
-    const struct word *word = find_word(option->words, text, name_size);
-    if (word == NULL || (word->max == 0 && colon != NULL)) return false;
-    if (word->max != 0) {
-        unsigned n = 0;
-        *what = "N of dynamic:N is 1 to 1000000:";
-        if (colon == NULL || !number_of(colon + 1, size - name_size - 1, 1, word->max, &n)) return false;
-        *number_at(to, word->at) = n;
+    size_t n = colon != NULL ? (size_t)(colon - text) : size;
+    unsigned value = 0;
+    const char *word = option->words;
+    for (; strcspn(word, "|:") != n || memcmp(word, text, n) != 0; value++) {
+        word += strcspn(word, "|");
+        if (*word++ == '\0') return false;
     }
-    *number_at(to, option->at) = word->value;
+    if (word[n] == ':') {
+        *what = "N of dynamic:N is 1 to 1000000:";
+        if (colon == NULL ||
+            !number_of(colon + 1, size - n - 1, 1, 1000000, number_at(to, option->at + sizeof(unsigned))))
+            return false;
+    } else if (colon != NULL) {
+        return false;
+    }
+    *number_at(to, option->at) = value;
     return true;
 }
 
+/* Writes to `to` only if the whole value is good. */
 static bool parse_value(const struct option *option, const char *text, size_t size, struct options *to,
                         const char **what)
 {
-    if (option->words != NULL) return parse_words(option, text, size, to, what);
-    if (option->is_text != NULL) {
-        if (!option->is_text(text, size)) return false;
+    if (option->words != NULL) return parse_word(option, text, size, to, what);
+    if (option->text != NULL) {
+        if (size == 0 || (option->at == AT(topology) && !options_topology(text, size, NULL))) return false;
         *text_at(to, option->at) = text;
         return true;
     }
@@ -205,28 +161,32 @@ static bool parse_value(const struct option *option, const char *text, size_t si
     return true;
 }
 
-static const char *name_of_text(const struct option *option)
+/* Copies the word of a value, without ":N". Returns true if there is an N. */
+static bool show_word(const char *words, unsigned value, char word[16])
 {
-    return option->is_text == is_path ? "FILE" : option->is_text == is_address ? "ADDRESS" : "TEXT";
+    for (; value > 0; value--) words += strcspn(words, "|") + 1;
+    size_t n = strcspn(words, "|:");
+    ASSERT(n < 16);
+    memcpy(word, words, n);
+    word[n] = '\0';
+    return words[n] == ':';
 }
 
 /* Writes the values that the option takes (words, a text or a number's bounds), and the default. */
-static size_t show_values(const struct option *option, char *text, size_t size)
+static void show_values(const struct option *option, char *text, size_t size)
 {
-    size_t n = 0;
-    const char *preset = option->is_text == is_topology ? "as the kernel says" : "none";
-    for (const struct word *w = option->words; w != NULL && w->name != NULL; w++) {
-        n += report_format(text + n, size - n, "%s%s%s", n != 0 ? "|" : "", w->name, w->max != 0 ? ":N" : "");
-        if (w->value == option->preset) preset = w->name;
+    char first[16];
+    if (option->words != NULL) {
+        show_word(option->words, option->preset, first);
+        report_format(text, size, "%s (%s)", option->words, first);
+    } else if (option->text != NULL) {
+        report_format(text, size, "%s (%s)", option->text,
+                      option->at == AT(topology) ? "as the kernel says" : "none");
+    } else {
+        size_t n =
+            report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
+        report_format(text + n, size - n, "%s (%u)", option->file_at != 0 ? "|FILE" : "", option->preset);
     }
-    if (option->is_text != NULL)
-        n += report_format(text, size, "%s", name_of_text(option));
-    else if (option->words == NULL)
-        n += report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
-    if (option->file_at != 0) n += report_format(text + n, size - n, "|FILE");
-    if (option->is_text != NULL || option->words != NULL)
-        return n + report_format(text + n, size - n, " (%s)", preset);
-    return n + report_format(text + n, size - n, " (%u)", option->preset);
 }
 
 /* Writes a line for each option. Counts as a complaint, since it sets nothing. */
@@ -250,7 +210,7 @@ static bool parse_item(const char *text, size_t size, struct options *to)
     size_t value_size = equals != NULL ? size - name_size - 1 : 1;
 
     if (parse_is(text, name_size, "help")) return help();
-    const struct option *option = find(text, name_size);
+    const struct option *option = find_option(text, name_size);
     if (option == NULL) return complain("unknown option", text, size);
     const char *what = "bad value";
     return parse_value(option, value_text, value_size, to, &what) || complain(what, text, size);
@@ -297,21 +257,20 @@ void options_read(void)
 bool options_show(unsigned i, char *buffer, size_t size)
 {
     if (i >= OPTIONS) return false;
-    const char *name = table[i].name;
-    if (table[i].is_text != NULL) { /* the program may have overwritten the environment's text */
-        bool given = *text_at(&options, table[i].at) != NULL;
-        const char *absent = table[i].is_text == is_topology ? "read" : "none";
-        report_format(buffer, size, "%s=%s", name, given ? "given" : absent);
+    const struct option *option = &table[i];
+    char word[16];
+    if (option->text != NULL) { /* the program may have overwritten the environment's text */
+        const char *absent = option->at == AT(topology) ? "read" : "none";
+        report_format(buffer, size, "%s=%s", option->name,
+                      *text_at(&options, option->at) != NULL ? "given" : absent);
         return true;
     }
-    unsigned value = *number_at(&options, table[i].at);
-    const struct word *w = table[i].words;
-    while (w != NULL && w->value != value) w++;
-    if (w != NULL && w->max != 0)
-        report_format(buffer, size, "%s=%s:%u", name, w->name, *number_at(&options, w->at));
-    else if (w != NULL)
-        report_format(buffer, size, "%s=%s", name, w->name);
+    unsigned value = *number_at(&options, option->at);
+    if (option->words == NULL)
+        report_format(buffer, size, "%s=%u", option->name, value);
+    else if (show_word(option->words, value, word))
+        report_format(buffer, size, "%s=%s:%u", option->name, word, options.dynamic);
     else
-        report_format(buffer, size, "%s=%u", name, value);
+        report_format(buffer, size, "%s=%s", option->name, word);
     return true;
 }

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-/* heap_policy.h explains them. */
+/* In the order of their words in options.c. heap_policy.h explains the first ones. */
 enum option_heaps {
     HEAPS_CID,
     HEAPS_CPU,
@@ -22,7 +22,7 @@ enum option_heaps {
 };
 enum option_path { PATH_AUTO, PATH_LOCKED };
 enum option_thp { THP_GROWN, THP_SYSTEM, THP_NEVER, THP_ALWAYS };
-enum option_purge_thread { PURGE_THREAD_NEVER, PURGE_THREAD_ALWAYS, PURGE_THREAD_AUTO };
+enum option_purge_thread { PURGE_THREAD_AUTO, PURGE_THREAD_NEVER, PURGE_THREAD_ALWAYS };
 enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {

@@ -23,9 +23,9 @@ static void put(struct sink *sink, char c)
     if (sink->at < sink->end) *sink->at++ = c;
 }
 
-static void put_string(struct sink *sink, const char *s)
+static void put_string(struct sink *sink, const char *s, size_t most)
 {
-    for (s = s != NULL ? s : "(null)"; *s != '\0'; s++) put(sink, *s);
+    for (s = s != NULL ? s : "(null)"; most > 0 && *s != '\0'; most--) put(sink, *s++);
 }
 
 static void put_number(struct sink *sink, unsigned long long n, unsigned base)
@@ -39,15 +39,6 @@ static void put_number(struct sink *sink, unsigned long long n, unsigned base)
     while (count > 0) put(sink, digits[--count]);
 }
 
-/* Writes "%.Ns", the first N bytes of a string. Returns the format's last character that it used. */
-static const char *put_start(struct sink *sink, const char *format, const char *s)
-{
-    unsigned n = 0;
-    for (format++; *format >= '0' && *format <= '9'; format++) n = n * 10 + (unsigned)(*format - '0');
-    for (; n > 0 && *s != '\0'; n--) put(sink, *s++);
-    return format;
-}
-
 /* Writes one conversion; format points to the character after '%'. Returns the last one it used. */
 static const char *put_conversion(struct sink *sink, const char *format, va_list *args)
 {
@@ -59,17 +50,18 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
         put_number(sink, va_arg(*args, size_t), 10);
         return format + 1;
     }
+    size_t most = *format == '.' ? 0 : SIZE_MAX; /* of "%.Ns", the first N bytes */
+    for (; *format == '.' || (*format >= '0' && *format <= '9'); format++)
+        if (*format != '.') most = most * 10 + (size_t)(*format - '0');
     switch (*format) {
-    case '.':
-        return put_start(sink, format, va_arg(*args, const char *));
     case 's':
-        put_string(sink, va_arg(*args, const char *));
+        put_string(sink, va_arg(*args, const char *), most);
         break;
     case 'u':
         put_number(sink, va_arg(*args, unsigned), 10);
         break;
     case 'p':
-        put_string(sink, "0x");
+        put_string(sink, "0x", 2);
         put_number(sink, (uintptr_t)va_arg(*args, void *), 16);
         break;
     default:

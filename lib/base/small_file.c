@@ -18,15 +18,10 @@ void small_file_close(int fd)
     errno = saved;
 }
 
-ssize_t small_file_write(int fd, const void *bytes, size_t size)
-{
-    return syscall(SYS_write, fd, bytes, size);
-}
-
 bool small_file_write_all(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t n = small_file_write(fd, bytes, size);
+        ssize_t n = syscall(SYS_write, fd, bytes, size);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
         bytes += n;

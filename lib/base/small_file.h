@@ -10,11 +10,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
-/* As open (with O_CLOEXEC and mode 0666), write and close. small_file_close keeps errno. */
+/* As open (with O_CLOEXEC and mode 0666) and close, which keeps errno. */
 int small_file_open(const char *path, int flags);
-ssize_t small_file_write(int fd, const void *bytes, size_t size);
 void small_file_close(int fd);
 
 /* Writes all of it. False, with errno: not all of it. */

@@ -158,7 +158,7 @@ static void start_here(void)
 /* There is no lock: a child whose parent was just starting in another thread has to start by itself, unless
  * the fork handlers were registered by then and have run. Registering them may call malloc, which comes here
  * again in the same thread. */
-static COLD void start(void)
+static COLD void start_or_wait(void)
 {
     pid_t me = getpid(), other = 0;
     while (!atomic_load(&started)) {
@@ -174,7 +174,7 @@ static COLD void start(void)
 
 void hoard_start(void)
 {
-    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start();
+    if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire))) start_or_wait();
 }
 
 void hoard_start_late(void)

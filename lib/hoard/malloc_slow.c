@@ -44,17 +44,12 @@ void *hoard_block_slow(unsigned class)
     return hoard_block_of(class, block);
 }
 
-static bool is_redirected(const void *caller)
-{
-    return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
-}
-
 /* From the reap that the thread has entered; a block by the fast path, which is closed while a thread is in
  * a reap; a block of the heaps or of the OS; slots or a mapping. */
 void *hoard_malloc_slow(size_t size, const void *caller)
 {
     hoard_start();
-    if (is_redirected(caller)) return reap_hooks->alloc(redirect_reap, BLOCK_UNIT, size);
+    if (redirect_takes(caller)) return reap_hooks->alloc(redirect_reap, BLOCK_UNIT, size);
     if (size > CLASS_SIZE_MAX) return hoard_large(size, BLOCK_UNIT, false, NULL);
     unsigned class = sizeclass_of(size);
     return redirect_reap != NULL ? hoard_block(class) : hoard_block_slow(class);
@@ -81,8 +76,8 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
     }
     hoard_start();
     bool zeroed = false;
-    void *object = is_redirected(caller) ? reap_hooks->alloc(redirect_reap, BLOCK_UNIT, bytes)
-                                         : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
+    void *object = redirect_takes(caller) ? reap_hooks->alloc(redirect_reap, BLOCK_UNIT, bytes)
+                                          : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
     return object == NULL || zeroed ? object : memset(object, 0, bytes);
 }
 
@@ -91,7 +86,7 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller)
     ASSERT(is_power_of_two(alignment));
     if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
     hoard_start();
-    if (is_redirected(caller)) return reap_hooks->alloc(redirect_reap, alignment, size);
+    if (redirect_takes(caller)) return reap_hooks->alloc(redirect_reap, alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
     return class != 0 ? hoard_block(class) : hoard_large(size, alignment, false, NULL);
 }

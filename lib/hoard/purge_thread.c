@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <time.h>
 
-enum { STACK = 64 * KIB, LARGE_STACK = 8 * MIB };
-
 _Atomic bool purge_thread_is_due;
 
 static _Atomic bool begun, asked, is_due;
@@ -36,30 +34,24 @@ static void *purge(void *unused)
     return NULL;
 }
 
-/* Creates it on a small stack, or on a larger one if the program's thread-local storage does not leave enough
- * of that. 0, or an error number. */
-static int create(pthread_t *thread)
+/* It has a small stack, or a larger one if the program's thread-local storage does not leave enough of that.
+ */
+static void create_purger(void)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
-    int error = pthread_create(thread, &attributes, purge, NULL);
-    if (error == EINVAL) {
-        pthread_attr_setstacksize(&attributes, LARGE_STACK);
-        error = pthread_create(thread, &attributes, purge, NULL);
-    }
-    pthread_attr_destroy(&attributes);
-    return error;
-}
-
-static void start(void)
-{
+    static const size_t stacks[] = {64 * KIB, 8 * MIB};
     pthread_t thread;
+    pthread_attr_t attributes;
     sigset_t all, before;
+    int error = EINVAL;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = create(&thread);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (unsigned i = 0; i < 2 && error == EINVAL; i++) {
+        pthread_attr_setstacksize(&attributes, stacks[i]);
+        error = pthread_create(&thread, &attributes, purge, NULL);
+    }
+    pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         pthread_setname_np(thread, "reap-purge");
@@ -101,6 +93,6 @@ COLD void purge_thread_start_due(void)
 {
     if (!atomic_exchange(&purge_thread_is_due, false) || !atomic_exchange(&is_due, false)) return;
     int saved = errno;
-    start();
+    create_purger();
     errno = saved;
 }

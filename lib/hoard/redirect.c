@@ -43,7 +43,7 @@ static bool is_in(const struct text *text, uintptr_t at)
 }
 
 /* Adds a text. If several threads come at once, one adds its text, and the others ask again later. */
-static void add(struct text text)
+static void add_text(struct text text)
 {
     if (atomic_exchange_explicit(&adding, true, memory_order_acquire)) return;
     unsigned count = atomic_load_explicit(&text_count, memory_order_relaxed);
@@ -63,7 +63,7 @@ static int note_system(struct dl_phdr_info *info, size_t size, void *arg)
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X)) continue;
         uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-        add((struct text){start, start + segment->p_memsz, true});
+        add_text((struct text){start, start + segment->p_memsz, true});
     }
     return 0;
 }
@@ -74,7 +74,7 @@ static COLD bool ask(uintptr_t at)
     struct dl_find_object found;
     if (_dl_find_object((void *)at, &found) != 0) return false;
     bool is = is_system(found.dlfo_link_map->l_name);
-    add((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is});
+    add_text((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is});
     return is;
 }
 
@@ -86,11 +86,11 @@ static bool in_system(uintptr_t at)
     return ask(at);
 }
 
-bool redirect_takes(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
+bool redirect_is_programs(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
 
 /* --- start ----------------------------------------------------------------------------------- */
 
-static void start(void)
+static void begin_redirecting(void)
 {
     dl_iterate_phdr(note_system, NULL);
     sizeclass_close_fast();
@@ -104,7 +104,7 @@ bool redirect_is_elsewhere(void) { return !redirect_on && reap_malloc_is_here !=
 void redirect_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (redirect_on) pthread_once(&once, start);
+    if (redirect_on) pthread_once(&once, begin_redirecting);
 }
 
 /* --- functions of the user's ----------------------------------------------------------------- */

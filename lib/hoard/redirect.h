@@ -32,9 +32,13 @@ bool redirect_is_elsewhere(void);
 /* Each reapEnter calls it. */
 void redirect_start(void);
 
-/* Returns true if this malloc comes from the reap, in a thread that has entered one. caller is its return
- * address; NULL for calls that never do. */
-bool redirect_takes(const void *caller);
+/* Returns true if this malloc comes from a reap that the thread has entered. caller is its return address;
+ * NULL for calls that never do. */
+bool redirect_is_programs(const void *caller);
+static inline bool redirect_takes(const void *caller)
+{
+    return UNLIKELY(redirect_reap != NULL) && redirect_is_programs(caller);
+}
 
 /* These two calls enclose each function of the user's on the way to memory (a source's, a limit's): its
  * thread is in no reap meanwhile. If the function forks, redirect_in_child runs in the child once it is in

@@ -9,19 +9,27 @@
 #include "heap/heap.h"
 #include "os/rseq.h"
 
-static size_t small_bytes(struct arena *arena)
+static void count_classes(struct hoard_class classes[CLASSES])
 {
-    size_t bytes = 0;
-    for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
-        const struct superblock *slot = &arena->slots[i];
-        if (superblock_is_formatted(slot))
-            bytes += (size_t)superblock_live(slot) * superblock_class(slot)->size;
+    for (unsigned i = 0; i < CLASSES; i++)
+        classes[i] = (struct hoard_class){.size = sizeclasses[i].size, .has_chunks = i >= CLASS_CHUNK};
+    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
+        for (unsigned i = 0; arena->base != NULL && arena->mapping == 0 && i < ARENA_SLOTS; i++) {
+            const struct superblock *slot = &arena->slots[i];
+            if (!superblock_is_formatted(slot)) continue;
+            struct hoard_class *class = &classes[slot->class % CLASSES];
+            unsigned used = superblock_live(slot), slots = superblock_slots(slot);
+            class->superblocks += slots;
+            class->empty += used == 0 ? slots : 0;
+            class->blocks += superblock_class(slot)->capacity;
+            class->used += used;
+        }
     }
-    return bytes;
 }
 
 void usage_fill(struct hoard_stats *stats)
 {
+    struct hoard_class classes[CLASSES];
     heap_deliver_all();
     struct arena_held held = arena_held();
     struct heap_totals totals = heap_totals();
@@ -38,10 +46,22 @@ void usage_fill(struct hoard_stats *stats)
         .transfers = totals.counts.transfers,
         .path = cpu.path,
     };
+    count_classes(classes);
     stats->live_bytes = stats->large_bytes;
-    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->base != NULL) stats->live_bytes += small_bytes(arena);
+    for (unsigned i = 1; i < CLASSES; i++) stats->live_bytes += classes[i].used * classes[i].size;
 }
+
+int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg)
+{
+    struct hoard_class classes[CLASSES];
+    int result = 0;
+    count_classes(classes);
+    for (unsigned i = 1; i < CLASSES && result == 0; i++)
+        if (classes[i].superblocks != 0) result = fn(&classes[i], arg);
+    return result;
+}
+
+/* --- the report ------------------------------------------------------------------------------ */
 
 static void options_line(char *text, size_t size)
 {
@@ -72,38 +92,6 @@ void usage_lines(void (*line)(const char *text, void *to), void *to)
                   (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
     line(text, to);
 }
-
-/* --- size classes ---------------------------------------------------------------------------- */
-
-static void count_superblocks(struct arena *arena, struct hoard_class classes[CLASSES])
-{
-    for (unsigned i = 0; arena->mapping == 0 && i < ARENA_SLOTS; i++) {
-        const struct superblock *slot = &arena->slots[i];
-        if (!superblock_is_formatted(slot)) continue;
-        struct hoard_class *class = &classes[slot->class % CLASSES];
-        unsigned used = superblock_live(slot);
-        class->superblocks += superblock_slots(slot);
-        class->empty += used == 0 ? superblock_slots(slot) : 0;
-        class->blocks += superblock_class(slot)->capacity;
-        class->used += used;
-    }
-}
-
-int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg)
-{
-    struct hoard_class classes[CLASSES] = {{0}};
-    int result = 0;
-    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->base != NULL) count_superblocks(arena, classes);
-    for (unsigned i = 1; i < CLASSES && result == 0; i++) {
-        classes[i].size = sizeclasses[i].size;
-        classes[i].has_chunks = i >= CLASS_CHUNK;
-        if (classes[i].superblocks != 0) result = fn(&classes[i], arg);
-    }
-    return result;
-}
-
-/* --- the report ------------------------------------------------------------------------------ */
 
 static void to_stream(const char *text, void *out) { fprintf(out, "reap: %s\n", text); }
 

@@ -3,7 +3,6 @@
 #include "hoard/usage.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,21 +19,18 @@ struct page {
     size_t size;
 };
 
-static void put(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct page *page, const char *format, ...)
+static void add_line(const char *text, void *to)
 {
-    va_list args;
-    va_start(args, format);
-    page->size += report_vformat(page->text + page->size, sizeof page->text - page->size, format, args);
-    va_end(args);
+    struct page *page = to;
+    page->size += report_format(page->text + page->size, sizeof page->text - page->size, "reap: %s\n", text);
 }
 
-static void to_page(const char *text, void *page) { put(page, "reap: %s\n", text); }
-
-static void put_lines(struct page *page)
+static void add_lines(struct page *page)
 {
-    put(page, "reap: " REPORT_END "\n", program_invocation_short_name, (unsigned)getpid());
-    usage_lines(to_page, page);
+    char end[160];
+    report_format(end, sizeof end, REPORT_END, program_invocation_short_name, (unsigned)getpid());
+    add_line(end, page);
+    usage_lines(add_line, page);
 }
 
 /* Copies the file's name, with the process's number for each %p. False: it is too long. */
@@ -72,7 +68,7 @@ bool usage_file_write(void)
     if (given[0] == '\0') return false;
     const char *why = strerrordesc_np(ENAMETOOLONG);
     int fd = make_name(name, sizeof name) ? named_file_open(name, &why) : -1;
-    if (fd >= 0) put_lines(&page);
+    if (fd >= 0) add_lines(&page);
     bool is_written = fd >= 0 && small_file_write_all(fd, page.text, page.size);
     if (fd >= 0 && !is_written) why = strerrordesc_np(errno);
     if (!is_written) report_line("REAP_OPTIONS: stats=%.200s cannot be written: %s", name, why);

@@ -67,28 +67,29 @@ static unsigned search(const struct pieces *pieces, uintptr_t address, unsigned 
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-static void set(struct piece *piece, uintptr_t start, uintptr_t end)
+static void set_piece(struct piece *piece, uintptr_t start, uintptr_t end)
 {
     ASSERT(lock_is_mine(&table.lock) && start < end);
     atomic_store_explicit(&piece->start, start, memory_order_relaxed);
     atomic_store_explicit(&piece->end, end, memory_order_relaxed);
 }
 
-static void insert(struct pieces *pieces, uintptr_t start, uintptr_t end)
+static void insert_piece(struct pieces *pieces, uintptr_t start, uintptr_t end)
 {
     unsigned i = search(pieces, start, pieces->count);
     for (unsigned k = pieces->count; k > i; k--)
-        set(&pieces->at[k], pieces->at[k - 1].start, pieces->at[k - 1].end);
-    set(&pieces->at[i], start, end);
+        set_piece(&pieces->at[k], pieces->at[k - 1].start, pieces->at[k - 1].end);
+    set_piece(&pieces->at[i], start, end);
     atomic_store_explicit(&pieces->count, pieces->count + 1, memory_order_relaxed);
 }
 
 /* Returns false if no piece starts there. */
-static bool drop(struct pieces *pieces, uintptr_t start)
+static bool drop_piece(struct pieces *pieces, uintptr_t start)
 {
     unsigned i = search(pieces, start, pieces->count);
     if (i == pieces->count || pieces->at[i].start != start) return false;
-    for (; i + 1 < pieces->count; i++) set(&pieces->at[i], pieces->at[i + 1].start, pieces->at[i + 1].end);
+    for (; i + 1 < pieces->count; i++)
+        set_piece(&pieces->at[i], pieces->at[i + 1].start, pieces->at[i + 1].end);
     atomic_store_explicit(&pieces->count, pieces->count - 1, memory_order_relaxed);
     return true;
 }
@@ -116,7 +117,7 @@ int user_memory_add(void *at, size_t size)
     else if (inner == WITHIN)
         error = EINVAL;
     if (error == 0) {
-        insert(outer == WITHIN ? &table.inner : &table.outer, start, end);
+        insert_piece(outer == WITHIN ? &table.inner : &table.outer, start, end);
         atomic_fetch_add_explicit(&user_memory_any, 1, memory_order_relaxed);
     }
     end_change();
@@ -127,7 +128,7 @@ void user_memory_remove(const void *start)
 {
     begin_change();
     ASSERT(user_memory_any != 0);
-    bool was_there = drop(&table.inner, (uintptr_t)start) || drop(&table.outer, (uintptr_t)start);
+    bool was_there = drop_piece(&table.inner, (uintptr_t)start) || drop_piece(&table.outer, (uintptr_t)start);
     ASSERT(was_there);
     (void)was_there;
     atomic_fetch_sub_explicit(&user_memory_any, 1, memory_order_relaxed);
@@ -137,7 +138,7 @@ void user_memory_remove(const void *start)
 /* --- searches -------------------------------------------------------------------------------- */
 
 /* Reads the piece that holds an address; what it reads is right if no change goes on. */
-static bool find(const struct pieces *pieces, uintptr_t address, uintptr_t *start, uintptr_t *end)
+static bool find_piece(const struct pieces *pieces, uintptr_t address, uintptr_t *start, uintptr_t *end)
 {
     unsigned count = atomic_load_explicit(&pieces->count, memory_order_relaxed);
     unsigned i = search(pieces, address, count);
@@ -152,7 +153,8 @@ void *user_memory_search(const void *pointer, size_t *size)
     for (;;) {
         uintptr_t start, end, address = (uintptr_t)pointer;
         unsigned version = atomic_load_explicit(&table.version, memory_order_acquire);
-        bool is = find(&table.inner, address, &start, &end) || find(&table.outer, address, &start, &end);
+        bool is = find_piece(&table.inner, address, &start, &end) ||
+                  find_piece(&table.outer, address, &start, &end);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&table.version, memory_order_relaxed)) continue;
         if (!is) return guarded_map_find(pointer, size);

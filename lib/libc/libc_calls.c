@@ -43,14 +43,9 @@ char *__getcwd_chk(char *buffer, size_t size, size_t room);
         now_;                                                                                                \
     })
 
-static inline bool is_entered(const void *caller)
-{
-    return UNLIKELY(redirect_reap != NULL) && redirect_takes(caller);
-}
-
 /* Moves the first `size` bytes of memory that libc has made on the heap to its caller's reap. NULL: the reap
  * has no memory. */
-static COLD void *move(void *made, size_t size, const void *caller)
+static COLD void *to_reap(void *made, size_t size, const void *caller)
 {
     void *moved = hoard_malloc_any(size, caller);
     if (moved != NULL) memcpy(moved, made, size);
@@ -60,7 +55,7 @@ static COLD void *move(void *made, size_t size, const void *caller)
 
 static inline char *given(char *made, const void *caller)
 {
-    return made != NULL && is_entered(caller) ? move(made, strlen(made) + 1, caller) : made;
+    return made != NULL && redirect_takes(caller) ? to_reap(made, strlen(made) + 1, caller) : made;
 }
 
 /* --- copies ---------------------------------------------------------------------------------- */
@@ -92,8 +87,8 @@ wchar_t *wcsdup(const wchar_t *text)
 
 static int printed(char **made, int length, const void *caller)
 {
-    if (length < 0 || !is_entered(caller)) return length;
-    *made = move(*made, (size_t)length + 1, caller);
+    if (length < 0 || !redirect_takes(caller)) return length;
+    *made = to_reap(*made, (size_t)length + 1, caller);
     return *made != NULL ? length : -1;
 }
 
@@ -134,7 +129,7 @@ enum { FIRST_LINE = 120 }; /* bytes of libc's first allocation for a line */
 static ssize_t read_line(char **line, size_t *size, int delimiter, FILE *stream, const void *caller)
 {
     bool begins = line != NULL && size != NULL && (*line == NULL || *size == 0);
-    if (begins && is_entered(caller) && !ferror(stream)) {
+    if (begins && redirect_takes(caller) && !ferror(stream)) {
         *line = hoard_malloc_any(FIRST_LINE, caller);
         *size = FIRST_LINE;
         if (*line == NULL) return -1;
@@ -177,7 +172,7 @@ char *canonicalize_file_name(const char *path) { return given(REAL(canonicalize_
 static char *directory(char *made, const char *buffer, size_t size, const void *caller)
 {
     if (buffer != NULL || made == NULL || size == 0) return buffer != NULL ? made : given(made, caller);
-    return is_entered(caller) ? move(made, size, caller) : made;
+    return redirect_takes(caller) ? to_reap(made, size, caller) : made;
 }
 
 char *getcwd(char *buffer, size_t size)

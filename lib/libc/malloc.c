@@ -82,10 +82,7 @@ void *realloc(void *block, size_t size)
 void *reallocarray(void *block, size_t n, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, size, &bytes)) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
     if (UNLIKELY(block == NULL)) return hoard_malloc_any(bytes, CALLER);
     return hoard_realloc_any(block, bytes, "reallocarray");
 }
@@ -119,11 +116,7 @@ void *valloc(size_t size) { return hoard_aligned(system_page(), size, CALLER); }
 void *pvalloc(size_t size)
 {
     size_t page = system_page(), rounded = align_up(size, page);
-    if (rounded < size) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    return hoard_aligned(page, rounded, CALLER);
+    return rounded < size ? no_memory() : hoard_aligned(page, rounded, CALLER);
 }
 
 size_t malloc_usable_size(void *block) { return hoard_usable_size_any(block, "malloc_usable_size"); }

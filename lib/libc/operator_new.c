@@ -15,7 +15,7 @@ typedef const struct nothrow *nothrow_t; /* a reference, to C */
 extern new_handler std_get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 extern void std_throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak, noreturn));
 
-static ALWAYS_INLINE void *allocate(size_t size, size_t alignment, const void *caller)
+static ALWAYS_INLINE void *new_block(size_t size, size_t alignment, const void *caller)
 {
     return alignment != 0 ? hoard_aligned(alignment, size, caller) : hoard_malloc_any(size, caller);
 }
@@ -28,7 +28,7 @@ static COLD void *new_retry(size_t size, size_t alignment, const void *caller)
         if (handler == NULL && std_throw_bad_alloc != NULL) std_throw_bad_alloc();
         if (handler == NULL) abort();
         handler();
-        void *block = allocate(size, alignment, caller);
+        void *block = new_block(size, alignment, caller);
         if (block != NULL) return block;
     }
 }
@@ -48,7 +48,7 @@ static ALWAYS_INLINE void *new_plain(size_t size) { return hoard_malloc_with(siz
 static ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 {
     const void *caller = __builtin_return_address(0); /* of the operator that this is inlined into */
-    void *block = allocate(size, alignment, caller);
+    void *block = new_block(size, alignment, caller);
     return LIKELY(block != NULL) ? block : new_retry(size, alignment, caller);
 }
 
@@ -66,7 +66,7 @@ static COLD void *new_nothrow_retry(size_t size, size_t alignment, nothrow_t not
 
 static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t nothrow)
 {
-    void *block = allocate(size, alignment, __builtin_return_address(0));
+    void *block = new_block(size, alignment, __builtin_return_address(0));
     return LIKELY(block != NULL) ? block : new_nothrow_retry(size, alignment, nothrow);
 }
 

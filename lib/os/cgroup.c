@@ -19,33 +19,28 @@ static size_t number(const char **text)
     return parse_number(text, *text + strlen(*text), SIZE_MAX, &n) ? n : SIZE_MAX;
 }
 
-static bool read_file(const char *directory, const char *name, char *text, size_t size)
+enum { VALUE_SIZE = 64 };
+static bool read_value(const char *directory, const char *name, char text[VALUE_SIZE])
 {
     char path[PATH_SIZE];
     report_format(path, sizeof path, "%s/%s", directory, name);
-    return small_file_read(path, text, size) != 0;
+    return small_file_read(path, text, VALUE_SIZE) != 0;
 }
 
-static void lower_memory(const char *directory, struct cgroup *group)
+/* Lowers the limits to those of one directory. */
+static void lower(const char *directory, struct cgroup *group)
 {
-    char text[64];
+    char text[VALUE_SIZE];
     const char *at = text;
-    if (!read_file(directory, "memory.max", text, sizeof text)) return;
-    size_t bytes = number(&at);
+    size_t bytes = read_value(directory, "memory.max", text) ? number(&at) : SIZE_MAX;
     if (bytes < group->memory) group->memory = bytes;
-}
-
-static void lower_cpus(const char *directory, struct cgroup *group)
-{
-    char text[64];
-    const char *at = text;
-    if (!read_file(directory, "cpu.max", text, sizeof text)) return;
+    at = text;
+    if (!read_value(directory, "cpu.max", text)) return;
     size_t quota = number(&at);
     while (*at == ' ') at++;
     size_t period = number(&at);
     if (quota == SIZE_MAX || period == SIZE_MAX || period == 0) return;
-    size_t cpus = quota / period + (quota % period != 0);
-    if (cpus == 0) cpus = 1;
+    size_t cpus = quota / period + (quota % period != 0 || quota == 0);
     if (cpus < group->cpus) group->cpus = (unsigned)cpus;
 }
 
@@ -60,8 +55,7 @@ static void climb(const char *root, const char *path, size_t size, struct cgroup
     for (size_t end = mount + size;;) {
         while (end > mount && directory[end - 1] == '/') end--;
         directory[end] = '\0';
-        lower_memory(directory, group);
-        lower_cpus(directory, group);
+        lower(directory, group);
         if (end == mount) return;
         while (end > mount && directory[end - 1] != '/') end--;
     }

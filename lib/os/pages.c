@@ -36,12 +36,12 @@ static bool seize(struct piece *piece, enum piece_state state)
     return atomic_compare_exchange_strong(&piece->state, &state, PIECE_BUSY);
 }
 
-static void release(struct piece *piece)
+static void let_go(struct piece *piece)
 {
     atomic_store(&piece->state, piece->size != 0 ? PIECE_THERE : PIECE_NONE);
 }
 
-static bool join(struct piece *piece, char *start, size_t size, bool is_dirty)
+static bool extend(struct piece *piece, char *start, size_t size, bool is_dirty)
 {
     ASSERT(piece->state == PIECE_BUSY && piece->size != 0);
     bool is_behind = piece->start + piece->size == start;
@@ -58,8 +58,8 @@ static void stick(char *start, size_t size, bool is_dirty)
     bool done = false;
     for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
         if (!seize(&stuck[i], PIECE_THERE)) continue;
-        done = join(&stuck[i], start, size, is_dirty);
-        release(&stuck[i]);
+        done = extend(&stuck[i], start, size, is_dirty);
+        let_go(&stuck[i]);
     }
     for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
         if (!seize(&stuck[i], PIECE_NONE)) continue;
@@ -67,7 +67,7 @@ static void stick(char *start, size_t size, bool is_dirty)
         stuck[i].start = start;
         stuck[i].size = size;
         atomic_fetch_add_explicit(&stuck_count, 1, memory_order_relaxed);
-        release(&stuck[i]);
+        let_go(&stuck[i]);
         done = true;
     }
 }
@@ -94,7 +94,7 @@ static COLD char *take_stuck(size_t size, size_t alignment)
         if (!seize(&stuck[i], PIECE_THERE)) continue;
         is_dirty = stuck[i].is_dirty;
         start = take_from(&stuck[i], size, alignment);
-        release(&stuck[i]);
+        let_go(&stuck[i]);
     }
     if (start != NULL && is_dirty && madvise(start, size, MADV_DONTNEED) != 0) memset(start, 0, size);
     return start;

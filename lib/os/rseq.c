@@ -49,7 +49,7 @@ unsigned rseq_cpu_now(void)
     return now >= 0 ? (unsigned)now : 0;
 }
 
-static unsigned allowed_cpus(void)
+static unsigned count_cpus(void)
 {
     unsigned char mask[1024]; /* 8192 CPUs; with more the call fails, and the guess is two */
     long n = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
@@ -89,7 +89,7 @@ static const char *obstacle(bool want_locked)
     return is_registered ? NULL : "membarrier has no rseq command";
 }
 
-static void choose(bool want_cpu, bool want_locked)
+static void choose_path(bool want_cpu, bool want_locked)
 {
     if (__rseq_size != 0) cpu.now_at = __rseq_offset + ID_CPU;
     cpu.reason = obstacle(want_locked);
@@ -108,7 +108,7 @@ static void choose(bool want_cpu, bool want_locked)
 
 #else
 
-static void choose(bool want_cpu, bool want_locked)
+static void choose_path(bool want_cpu, bool want_locked)
 {
     (void)want_cpu, (void)want_locked;
     cpu.reason = "no restartable sequences on this architecture or libc";
@@ -119,7 +119,7 @@ static void choose(bool want_cpu, bool want_locked)
 void rseq_init(bool want_cpu, bool want_locked)
 {
     int saved = errno;
-    cpu.count = allowed_cpus();
-    choose(want_cpu, want_locked);
+    cpu.count = count_cpus();
+    choose_path(want_cpu, want_locked);
     errno = saved;
 }

@@ -64,7 +64,7 @@ while read -r word rest; do
             value=${word#*=}
             for text in "${word%%=*}" "${value%%:*}"; do
                 case $text in [0-9]* | FILE) continue ;; esac
-                grep -qF "\"$text\"" lib/base/options.c || wrong "there is no option $word"
+                grep -qE "[\"|]$text[:|\"]" lib/base/options.c || wrong "there is no option $word"
             done ;;
         */*) [ -e "$word" ] || wrong "there is no $word" ;;
         reap[A-Z]* | apr_* | hoard_*) grep -qw -- "$word" include/*.h || wrong "no header has $word" ;;
