@@ -15,7 +15,7 @@ command -v h2load >/dev/null || skip "no h2load"
 command -v perl >/dev/null || skip "no perl"
 httpd_directory
 page=$tmp/page.html
-demo=$(cd "$srcdir" && pwd)/demo/reap-demo
+demo=$(cd "$srcdir" && pwd)/apache_module/demo/reap-demo
 
 directory_of() { sed -n 's|.*sh \(.*/reap-demo\.[A-Za-z0-9]*\)/stop$|\1|p' "$1"; }
 

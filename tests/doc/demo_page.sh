@@ -41,7 +41,7 @@ echo '2.5 600 0' >"$tmp/downloads.over-stock"
 } >"$tmp/facts"
 
 page=$tmp/page.html
-perl "$srcdir/demo/reap-demo-page" "$tmp" >"$page" || wrong "no page"
+perl "$srcdir/apache_module/demo/reap-demo-page" "$tmp" >"$page" || wrong "no page"
 
 lines() { grep -c "<polyline class=\"$1\"" "$page"; }
 [ "$(lines stock)" = 4 ] || wrong "$(lines stock) lines of stock pools: two of memory, and that of answers in two parts"
