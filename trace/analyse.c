@@ -14,7 +14,7 @@ static const char usage[] =
     "  --json          numbers for programs\n"
     "  --page          pictures: one file of HTML\n"
     "  --places N      the N stacks with most bytes, or drag; 10\n"
-    "  --uses FILE     last uses: what valgrind --tool=lackey --trace-mem=yes says of the same run\n"
+    "  --uses FILE     last uses: what libreap-uses or valgrind --tool=lackey says of the same run\n"
     "  --output FILE   to a file\n"
     "REAP_TRACE=FILE LD_PRELOAD=libreap-trace.so PROGRAM records a trace: see reap-analyse(1).\n";
 

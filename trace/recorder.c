@@ -267,13 +267,19 @@ static void give_up_slot(void *slot)
     my_generation = 0;
 }
 
+/* Where the kernel is none that empties pages (QEMU's user mode is), fork does, before other handlers
+ * allocate: it is registered by the first call of all. A child by other ways than fork writes to its parent's
+ * trace there. */
+static void empty_guard(void) { *guard = (struct guard){0}; }
+
 /* The page of guards: before all threads. */
 static bool make_guard(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) != 0 ||
-        pthread_key_create(&at_thread_end, give_up_slot) != 0) {
+        pthread_key_create(&at_thread_end, give_up_slot) != 0 ||
+        pthread_atfork(NULL, NULL, empty_guard) != 0) {
         say("this kernel cannot empty pages at a fork, so there is no trace");
         recorder_on = false;
         return false;
@@ -405,7 +411,7 @@ static bool number_stack(const void *caller, uint32_t *number)
     if (*number != UINT32_MAX && is_new) {
         char *at = varint_put(bytes, n);
         for (unsigned i = 0; i < n; from = frames[i++]) at = varint_put(at, varint_fold(from, frames[i]));
-        size_t size = stacks_modules(text, sizeof text);
+        size_t size = stacks_modules(frames, n, text, sizeof text);
         if ((size > 0 && !add(&slots[TRACE_MODULES], text, size)) ||
             !add(&slots[TRACE_STACKS], bytes, (size_t)(at - bytes)))
             *number = UINT32_MAX;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,40 +69,38 @@ uint32_t stacks_number(const uint64_t *frames, unsigned n, bool *is_new)
 
 /* --- modules ----------------------------------------------------------------------------------- */
 
-static unsigned long long seen_adds;
+/* Told ones. Once there are more, they are told again when they come again. */
+enum { MODULES = 1 << 10 };
+static struct module {
+    const struct link_map *map;
+    const void *begin;
+} modules[MODULES];
 
-struct modules {
-    char *text;
-    size_t size, used;
-    bool is_first;
-};
-
-static int add_module(struct dl_phdr_info *info, size_t size, void *modules_)
+/* _dl_find_object takes no lock, as the unwinder does not: a lock of ld.so may stay taken in a forked child.
+ * A module that was opened where another one had been differs in its map, or is told again in vain. */
+static bool is_told(const struct dl_find_object *found)
 {
-    struct modules *modules = modules_;
-    (void)size;
-    if (modules->is_first && info->dlpi_adds == seen_adds) return 1;
-    modules->is_first = false;
-    seen_adds = info->dlpi_adds;
-    uint64_t end = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD && part->p_vaddr + part->p_memsz > end)
-            end = part->p_vaddr + part->p_memsz;
-    }
-    size_t room = modules->size - modules->used;
-    int n =
-        snprintf(modules->text + modules->used, room, "%llx %llx %s\n", (unsigned long long)info->dlpi_addr,
-                 (unsigned long long)(info->dlpi_addr + end), info->dlpi_name[0] ? info->dlpi_name : "-");
-    if (n > 0 && (size_t)n < room) modules->used += (size_t)n;
-    return 0;
+    struct module *known =
+        &modules[((uintptr_t)found->dlfo_link_map >> 4 ^ (uintptr_t)found->dlfo_map_start >> 12) % MODULES];
+    if (known->map == found->dlfo_link_map && known->begin == found->dlfo_map_start) return true;
+    *known = (struct module){found->dlfo_link_map, found->dlfo_map_start};
+    return false;
 }
 
-size_t stacks_modules(char *text, size_t size)
+size_t stacks_modules(const uint64_t *frames, unsigned n, char *text, size_t size)
 {
-    struct modules modules = {text, size, 0, true};
-    dl_iterate_phdr(add_module, &modules);
-    return modules.used;
+    size_t used = 0;
+    struct dl_find_object found;
+    for (unsigned i = 0; i < n; i++) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of code
+        if (_dl_find_object((void *)(uintptr_t)frames[i], &found) != 0 || is_told(&found)) continue;
+        const struct link_map *map = found.dlfo_link_map;
+        int line =
+            snprintf(text + used, size - used, "%llx %llx %s\n", (unsigned long long)map->l_addr,
+                     (unsigned long long)(uintptr_t)found.dlfo_map_end, map->l_name[0] ? map->l_name : "-");
+        if (line > 0 && (size_t)line < size - used) used += (size_t)line;
+    }
+    return used;
 }
 
 void stacks_clear(void)
@@ -109,5 +108,5 @@ void stacks_clear(void)
     if (table) munmap(table, STACKS * sizeof *table);
     table = NULL;
     n_stacks = 0;
-    seen_adds = 0;
+    memset(modules, 0, sizeof modules);
 }

@@ -18,8 +18,7 @@ uint32_t stacks_number(const uint64_t *frames, unsigned n, bool *is_new);
 /* Forgets all stacks: for a child's trace. */
 void stacks_clear(void);
 
-/* Writes "BASE END PATH" of each module to text, unless nothing has come since the last time; returns bytes.
- */
-size_t stacks_modules(char *text, size_t size);
+/* Writes "BASE END PATH" of each module of these frames that has not been told before; returns bytes. */
+size_t stacks_modules(const uint64_t *frames, unsigned n, char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uses.h: reads and writes of memory, from the lines of Valgrind's lackey --trace-mem=yes.
+/* uses.h: reads and writes of memory, from the lines of Valgrind's lackey --trace-mem=yes, or of libreap-uses
+ * (uses_plugin.c), which has far fewer of them.
  *
  *     I  04001000,3        an instruction: not taken
  *     -L 1ffeffe7e8,8      a load; S is a store, M both ('-' stands for a blank here)

@@ -38,6 +38,12 @@ for malloc in '' "$libs/libreap-malloc.so"; do
     has "a child" 256 20
 done
 
+# A child whose parent had a thread in ld.so, and that goes on without exec: each of its calls has a stack.
+record linked linked ',stacks=8'
+[ "$status" = 0 ] || wrong "linked: status $status"
+analysed "$tmp/$(ls "$tmp" | grep '^linked\.[0-9]*$')" || wrong "the child of a parent in ld.so is not read"
+has "the child of a parent in ld.so" 256 20
+
 record exec exec
 analysed "$tmp/exec" || wrong "what was before an exec is not read"
 has "before an exec" 128 10

@@ -3,13 +3,14 @@
  *
  *     plain      100 objects of 1000 bytes, of which 50 are freed; one grows to 5000 and one moves
  *     threads    four threads, each 1000 objects of 100 bytes, freed by the next one
- *     fork       the parent has 10 objects of 111 bytes, the child 20 of 222
- *     exec       10 objects of 111 bytes, then `plain` in the same process
- *     quick      10 objects of 111 bytes, then _exit; killed: then SIGKILL; crash: a stray pointer
- *     waste      1000 objects of 1000 bytes: the first 500, from one place, are read once, the others until
- * they end long       objects of 100 bytes, a million; cut: the same, and a status of 3 if one call fails
- *     reaps      a reap with 100 objects of 32 bytes, a child with 10 of 64, one of which is freed
+ *     fork       the parent has 10 objects of 111 bytes, the child 20 of 222; linked: while a thread holds
+ * ld.so's lock exec       10 objects of 111 bytes, then `plain` in the same process quick      10 objects of
+ * 111 bytes, then _exit; killed: then SIGKILL; crash: a stray pointer waste      1000 objects of 1000 bytes:
+ * the first 500, from one place, are read once, the others until they end long       objects of 100 bytes, a
+ * million; cut: the same, and a status of 3 if one call fails reaps      a reap with 100 objects of 32 bytes,
+ * a child with 10 of 64, one of which is freed
  */
+#include <link.h>
 #include <pthread.h>
 #include <reap.h>
 #include <signal.h>
@@ -94,6 +95,28 @@ static void reaps(void)
     reapDestroy(&reap);
 }
 
+static int wait_there(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info, (void)size, (void)unused;
+    pthread_barrier_wait(&meeting);
+    return pause();
+}
+
+static void *hold_lock(void *unused)
+{
+    dl_iterate_phdr(wait_there, unused);
+    return NULL;
+}
+
+/* The child has no thread that would give the lock back. */
+static void linked(void)
+{
+    pthread_t id;
+    pthread_barrier_init(&meeting, NULL, 2);
+    if (pthread_create(&id, NULL, hold_lock, NULL) != 0) exit(3);
+    pthread_barrier_wait(&meeting);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc == 2 ? argv[1] : "";
@@ -103,13 +126,16 @@ int main(int argc, char **argv)
     if (strcmp(mode, "reaps") == 0) reaps();
     if (strcmp(mode, "long") == 0)
         for (int i = 0; i < 1000000; i++) free(memset(malloc(100), 1, 100));
-    if (strchr("feqkc", mode[0])) some(10, 111);
+    if (strchr("feqkcl", mode[0]) && strcmp(mode, "long") != 0) some(10, 111);
     if (strcmp(mode, "exec") == 0) return execl("/proc/self/exe", argv[0], "plain", (char *)NULL);
     if (strcmp(mode, "quick") == 0) _exit(0);
     if (strcmp(mode, "killed") == 0) raise(SIGKILL);
     if (strcmp(mode, "crash") == 0) raise(SIGSEGV);
-    if (strcmp(mode, "fork") != 0) return 0;
+    if (strcmp(mode, "linked") == 0) linked();
+    if (strcmp(mode, "fork") != 0 && strcmp(mode, "linked") != 0) return 0;
     pid_t child = fork();
+    alarm(20);
     if (child == 0) some(20, 222);
+    if (child == 0 && mode[0] == 'l') _exit(0); /* what ends a program may want the lock, too */
     return child > 0 && waitpid(child, NULL, 0) != child;
 }
