@@ -215,10 +215,11 @@ static void wait_for_work(struct pollfd ready[CLIENTS + 1], uint64_t now)
     bool has_room = false;
     for (unsigned i = 0; i < CLIENTS; i++) {
         const struct client *client = &clients[i];
-        bool is = client->endpoint.fd >= 0;
+        bool is_used = client->endpoint.fd >= 0;
         ready[i] = (struct pollfd){.fd = client->endpoint.fd, .events = client->answers ? POLLOUT : POLLIN};
-        if (!is) has_room = true;
-        if (is && client->deadline < now + wait) wait = client->deadline > now ? client->deadline - now : 0;
+        if (!is_used) has_room = true;
+        if (is_used && client->deadline < now + wait)
+            wait = client->deadline > now ? client->deadline - now : 0;
     }
     bool listens = has_room && now >= pause_until;
     ready[CLIENTS] = (struct pollfd){.fd = listens ? listener.fd : -1, .events = POLLIN};

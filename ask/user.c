@@ -8,7 +8,7 @@
 
 enum { OVERFLOW_UID = 65534 };
 
-/* Reads the start of a file of the kernel's; "" where there is none. */
+/* Reads the start of a file of the kernel's; "" where there is no file. */
 static void read_start(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

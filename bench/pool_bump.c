@@ -17,8 +17,11 @@
 #include <sys/mman.h>
 
 enum {
-    OBJECT_MOST = 128, FREEING_ROOM = 32 * 1024, /* objects, where none are told */
-    STEP = 16, LISTED_SMALL = 1024, LISTS = LISTED_SMALL / STEP + 2 * 16
+    OBJECT_MOST = 128,
+    FREEING_ROOM = 32 * 1024, /* objects, where none are told */
+    STEP = 16,
+    LISTED_SMALL = 1024,
+    LISTS = LISTED_SMALL / STEP + 2 * 16
 };
 static const size_t STRETCH = (size_t)4 << 30; /* addresses: what is not used is not there */
 
@@ -27,7 +30,7 @@ static _Thread_local bool many;
 
 struct pool {
     char *bump, *first;
-    int room; /* of many: for so many objects */
+    int room; /* of many: for this number of objects */
     bool frees;
     void *lists[LISTS];
 };

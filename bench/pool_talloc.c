@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pools.h on talloc: a context is an object without bytes. With TALLOC_POOLS it is a pool of talloc's with
  * room for the objects that it is told of; those that find none come from malloc. Such a pool frees nothing
- * before all of it is free, so it is none that frees. */
+ * before all of it is free, so it is not one of those that free. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static inline void pool_child(struct pool *child, struct pool *parent, int objec
 {
 #ifdef TALLOC_POOLS
     enum { MEAN = 72 + 8 }; /* of 16 to 128 bytes, rounded up */
-    child->context = talloc_pooled_object(parent->context, char, objects, (size_t)objects * MEAN);
+    child->context = talloc_pooled_object(parent->context, char, objects, (size_t)objects *MEAN);
 #else
     (void)objects;
     child->context = talloc_new(parent->context);

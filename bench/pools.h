@@ -157,7 +157,7 @@ static void *table_of(size_t n, size_t size)
     return memset(table, 0, n * size);
 }
 
-/* Children of so many objects, `live` of them at a time. */
+/* Children of `objects` objects, `live` of them at a time. */
 static inline uint64_t children_with(struct pool *parent, int children, int objects, int live)
 {
     struct pool *pools = table_of((size_t)live, sizeof *pools);

@@ -32,7 +32,7 @@ extern const struct profile_call profile_mallocs[], profile_reaps[]; /* up to on
 /* Bytes to the thread's next point; 0 also means that it has none yet. */
 extern __thread size_t profile_left __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* A sample each so many bytes, for points that are drawn from now on. */
+/* The mean number of bytes between two samples, for points that are drawn from now on. */
 void profile_set_period(size_t bytes);
 
 /* Takes a range of bytes onto the thread's line. Returns the bytes before its first point; `bytes` if there

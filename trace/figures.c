@@ -138,7 +138,7 @@ bool figures_read(struct figures *figures, struct reader *reader, struct uses *u
         while (!figures->lives.no_memory && reader_next(reader, &event)) take(figures, &event);
     if (figures->drag) drag_end(figures->drag, &figures->lives);
     if (has && !figures->lives.no_memory && !(figures->drag && drag_lacks_memory(figures->drag))) return true;
-    fputs("reap-analyse: there is no memory for so many objects\n", stderr);
+    fputs("reap-analyse: there is no memory for this number of objects\n", stderr);
     return false;
 }
 

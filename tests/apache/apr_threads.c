@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* At least so much, and so long: on a machine with much else to do threads take turns at first. */
+/* The least number of rounds, and the least time: on a busy machine threads take turns at first. */
 enum { THREADS = 4, ROUNDS = 20000, FORKS = 40, SECONDS = 2, SLOTS = 64 };
 
 static apr_pool_t *parent;

@@ -69,7 +69,7 @@ strnlen
 strrchr
 strstr
 wcslen libreap-malloc
-# a call of the kernel's and no more, none of them a cancellation point; syscall() is none whatever it calls
+# a call of the kernel's and no more, none of them a cancellation point; syscall() is no cancellation point, whatever it calls
 clock_gettime
 fstat
 getpid

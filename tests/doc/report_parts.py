@@ -303,7 +303,7 @@ def check_page():
     for text in (html, *(open(f"{tmp}/{name}").read() for name in page.pictures(view, []))):
         outside = re.findall(r'(?:src|href|srcset|data|action)\s*=\s*["\'](?!#)[^"\']*|url\((?!#)[^)]*|@import|<script|<link|<iframe', text)
         expect(not outside, f"the page names what is outside of it: {outside[:3]}")
-        expect(not re.search(r"\bNone\b|\bnan\b|\binf\b", text), "a value that is none is on the page")
+        expect(not re.search(r"\bNone\b|\bnan\b|\binf\b", text), "a missing value is on the page")
     for word in ("crash", "hang", "absent", "not yet run", "cannot", "status 1", "busy machine: others use 40%",
                  "w on x: &lt;crash&gt; &amp; more (36 times)", "Interrupted &amp; so on &lt;here&gt;.", "odd &lt;b&gt; &amp; &quot;c&quot;",
                  "BEMengine", "reap: 0 such lines in 1 loads", "Newcomers", "30.0 M"):

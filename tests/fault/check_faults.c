@@ -391,7 +391,7 @@ static void check_rest(void (*tour)(void))
     expect(may_stay || left < MIB, "memory that was not unmapped is there");
 }
 
-/* Did any call fail? */
+/* Returns true if a call has failed. */
 static bool run_once(void (*tour)(void))
 {
     tells = (planned.calls & FAULT_ANY_TOLD) != 0;
@@ -490,10 +490,7 @@ enum { PLANS = sizeof plans / sizeof *plans };
  * them. */
 static bool in_world(void) { return getenv("REAP_TEST_WORLD") != NULL; }
 
-static bool is_wanted(unsigned plan, unsigned path)
-{
-    return in_world() || plan % PATHS == path;
-}
+static bool is_wanted(unsigned plan, unsigned path) { return in_world() || plan % PATHS == path; }
 
 static void each_tour(int i, const char *options, const char *when, void (*all)(intptr_t tour))
 {
@@ -513,10 +510,7 @@ static void each_tour(int i, const char *options, const char *when, void (*all)(
 START_TEST(once_it_has_started) { each_tour(_i, "thp=never", "started", warm_all); }
 END_TEST
 
-START_TEST(from_the_start)
-{
-    each_tour(_i, "stats=1,purge_thread=1,thp=never", "starting", cold_all);
-}
+START_TEST(from_the_start) { each_tour(_i, "stats=1,purge_thread=1,thp=never", "starting", cold_all); }
 END_TEST
 
 /* Threads that tour at once, and chance. */

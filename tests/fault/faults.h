@@ -44,8 +44,8 @@ enum {
 
 struct fault_plan {
     unsigned calls;      /* a bit for each kind that may fail */
-    unsigned long after; /* so many succeed first */
-    unsigned long times; /* so many fail then */
+    unsigned long after; /* this number of calls succeeds first */
+    unsigned long times; /* this number of calls fails then */
     size_t least, most;  /* of those that have a size: just these; most 0: all */
     unsigned one_in;     /* not 0: not these but one in so many, by chance */
     int error;           /* errno; 0: what the OS says most often */

@@ -148,7 +148,7 @@ void heap_strdup(const struct record *rec)
 
 /* --- freeing and resizing, of reaps' objects too --------------------------------------------- */
 
-/* Does it act at once, or when the reap looks? */
+/* Returns true if it acts at once, and not only when the reap looks. */
 static bool acts_at_once(const struct object *object)
 {
     int innermost = me->entered_depth ? me->entered[me->entered_depth - 1] : NONE;

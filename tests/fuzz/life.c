@@ -168,7 +168,7 @@ void do_rewind(const struct record *rec)
     if (node->depth > mark) node->depth = mark + 1;
 }
 
-/* Is a reap going back to a mark, or to a later one? Then it must stay open. */
+/* Returns true if a reap is going back to a mark, or to a later one: then the mark must stay open. */
 static bool is_going_back(int reap, unsigned mark)
 {
     for (unsigned i = 0; i < me->ending_depth; i++)

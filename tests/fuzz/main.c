@@ -246,7 +246,7 @@ static void run(const struct program *program, bool all, bool print, struct resu
 
 static double shrink_end;
 
-/* Does it fail the same way? What depends on how threads meet is tried more than once. */
+/* Returns true if it fails the same way. What depends on how threads meet is tried more than once. */
 static bool fails(const struct program *program, const struct result *like, uint32_t *at)
 {
     unsigned tries = ask.tries ? ask.tries : program->threads > 1 ? 8 : 1;
@@ -389,7 +389,7 @@ static int replay(void)
     return 1;
 }
 
-/* Was this fault not seen before? */
+/* Returns true if this fault was not seen before. */
 static bool is_new(const struct result *result)
 {
     static char seen[64][300];

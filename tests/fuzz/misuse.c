@@ -52,7 +52,7 @@ static void *wild(const struct record *rec, struct node *node)
     }
 }
 
-/* Is a pointer the start of a live object of a reap (or of any; NULL)? The model knows. */
+/* Returns true if, by the model, a pointer is the start of a live object of a reap (NULL: of any reap). */
 static bool is_alive(const void *pointer, const struct node *node)
 {
     for (unsigned i = 0; i < SLOTS; i++) {

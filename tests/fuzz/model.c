@@ -309,7 +309,7 @@ size_t live_below(int top)
     return bytes;
 }
 
-/* Does a reap below top go when top is ended, or rewound? */
+/* Returns true if a reap below top goes when top is ended, or rewound. */
 static bool goes(int reap, int top, unsigned depth)
 {
     if (reap == top) return depth == 0;

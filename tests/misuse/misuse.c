@@ -79,7 +79,7 @@ static void try_case(const struct misuse *is)
     if (*all) setenv("REAP_OPTIONS", all, 1); /* before the first call of the library, which reads them */
     reap = new_reap();
     is->prepare();
-    if (!is->apart.is)
+    if (!is->apart.is_apart)
         expect(is->call, at, is->what);
     else
         expect_apart(is, other ? other : reap);

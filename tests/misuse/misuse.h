@@ -30,7 +30,7 @@ struct misuse {
 
     /* Of an object that lies apart, its size, and the first changed byte's offset. */
     struct {
-        bool is;
+        bool is_apart;
         unsigned size;
         int offset;
         const char *owner;

@@ -85,8 +85,8 @@ static void drop(void *at) { hoard_free(forget(at)); }
 static size_t size;
 static unsigned class, capacity;
 static char *full[CAPACITY];   /* in the fast one's first superblock, which is in a bin: all of it, but */
-static unsigned freed;         /* so many of its first ones */
-static char *some[CAPACITY];   /* in the active one, so many: */
+static unsigned freed;         /* the number of its first ones that are */
+static char *some[CAPACITY];   /* in the active one; their number: */
 static unsigned some_live;     /* the first ones were freed */
 static char *others[CAPACITY]; /* the slow one's */
 static void *victim, *second_victim, *got, *slow_got;
@@ -228,7 +228,7 @@ static void free_all(void)
     heap_give_all();
 }
 
-/* Does the fast one hold anything that fork waits for? */
+/* Returns true if the fast one holds anything that fork waits for. */
 static bool is_any_held(void)
 {
     bool any = atomic_load(&heap_transit.passing) != 0;

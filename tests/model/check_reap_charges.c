@@ -106,7 +106,7 @@ static void create(void)
     if (below(4)) reapOnLimit(&node->handle, on_limit, node);
 }
 
-/* Is there something in the tree, top apart or not, that must stay? */
+/* Returns true if something in the tree, with or without top, must stay. */
 static bool has_busy(const struct node *top, bool itself)
 {
     for (int i = 0; i < 3; i++) {

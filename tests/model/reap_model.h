@@ -56,7 +56,7 @@ void model_enter(struct model *model, struct object *object, unsigned reap, void
 
 /* --- reaps ----------------------------------------------------------------------------------- */
 
-/* Is a reap another one, or below it? */
+/* Returns true if a reap is another one, or below it. */
 bool model_is_below(const struct model *model, unsigned reap, unsigned top);
 
 /* The live bytes of a reap and all below it. */
@@ -71,7 +71,7 @@ bool model_was_refused(const struct model *model, unsigned from, unsigned reap, 
 /* Takes out what goes with a reap; the reap itself only when it is destroyed. */
 void model_forget(struct model *model, unsigned top, bool destroyed);
 
-/* Is in the reap what the model says, all of it and no more? */
+/* Returns true if the reap has exactly what the model says. */
 void model_compare(const struct model *model, unsigned reap);
 
 #endif

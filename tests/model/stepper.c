@@ -325,8 +325,8 @@ void __wrap_global_heap_give(struct superblock *sb, unsigned id)
 static const int general[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                 REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
-/* Is it "movq register, displacement(base, index, scale)", as all that commit are? Its length, or 0; and what
- * it stores where. */
+/* Returns the length of a "movq register, displacement(base, index, scale)", as all that commit are, and what
+ * it stores where; 0 for any other instruction. */
 static unsigned is_store(const greg_t *registers, struct store *store)
 {
     const uint8_t *code = (const uint8_t *)registers[REG_RIP];
@@ -348,8 +348,8 @@ static unsigned is_store(const greg_t *registers, struct store *store)
     return length + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
 }
 
-/* May the instruction overtake a store that is in the buffer: does it only load, compute and branch? Of what
- * compilers put there; all others empty it first. */
+/* Returns true if the instruction may overtake a store that is in the buffer, since it only loads, computes
+ * or branches. It knows what compilers put there; all others empty the buffer first. */
 static bool may_overtake(const uint8_t *code)
 {
     if (*code == 0x66) code++;
@@ -436,7 +436,7 @@ static void on_commit(greg_t *registers)
 {
     clear(&commit);
     unsigned length = is_store(registers, &buffer);
-    if (length == 0) end_badly("what was a store when it was recorded is none");
+    if (length == 0) end_badly("what was a store when it was recorded is no store now");
     registers[REG_RIP] += length;
     uintptr_t at = points[plan.point - 1].at;
     if ((uintptr_t)registers[REG_RIP] == at)

@@ -41,7 +41,7 @@ struct plan {
     unsigned then[2]; /* it is stopped at these points then */
 };
 
-/* What has come of it: was there such an event, or section; and has it come to the point? */
+/* What has come of it: whether there was this event, or section, and whether it has come to the point. */
 struct passed {
     bool begun, stopped;
 };

@@ -55,7 +55,7 @@ static const struct row {
     {REALLOCARRAY, (size_t)1 << 32, (size_t)1 << 32, NO_MEMORY},
     {REALLOCARRAY, ((size_t)1 << 60) + 1, 16, NO_MEMORY},
     {REALLOCARRAY, SIZE_MAX / 4, 5, NO_MEMORY},
-    /* C17 7.22.3.1 with DR 460: an alignment that is none fails; glibc from 2.38 says EINVAL. */
+    /* C17 7.22.3.1 with DR 460: an alignment that is no power of two fails; glibc from 2.38 says EINVAL. */
     EACH_ALIGNMENT(ALIGNED, NO_SENSE),
     EACH_ALIGNMENT(POSIX, NO_SENSE_BY_RETURN),
     /* POSIX: a multiple of sizeof(void *) too. */

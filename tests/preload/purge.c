@@ -42,8 +42,8 @@ static void use_and_free(void)
 }
 #endif
 
-/* Is it down to what it was, within SECONDS (or a short while, where it should not be)? Nothing is allocated.
- */
+/* Returns true if it is down to what it was, within SECONDS (a short while, where it should not be). Nothing
+ * is allocated. */
 static int goes_back(size_t before, int hundredths)
 {
     for (; hundredths > 0 && resident() > before + (4 << 20); hundredths--) usleep(10000);

@@ -57,7 +57,7 @@ for path in $paths; do
     for process in $(cat "$tmp/asked"); do
         answers "$process"
         "$ask" "$process" json >"$tmp/json" || wrong "$path: no JSON"
-        python3 -m json.tool "$tmp/json" >"$tmp/tool" || wrong "$path: the JSON is none"
+        python3 -m json.tool "$tmp/json" >"$tmp/tool" || wrong "$path: this is no JSON"
         grep -q "\"process\": $process,\$" "$tmp/tool" || wrong "$path: another process answers"
         "$ask" "$process" usage >"$tmp/usage" || wrong "$path: no usage"
         grep -q '^reap: live [0-9]* bytes' "$tmp/usage" || wrong "$path: no usage"

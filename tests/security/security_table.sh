@@ -18,13 +18,13 @@ table --mode default --expected "$srcdir/tests/security/expected.txt" || wrong "
 REAP_PRELOAD=$(${CC:-cc} -print-file-name=libc.so.6) table --parts malloc --only '^twice|^foreign|^write-freed' --mode default \
     --expected "$srcdir/tests/security/expected.txt" >"$tmp/glibc" 2>&1 && wrong "glibc's malloc passes for ours"
 [ "$(grep -c '  expected ' "$tmp/glibc")" -ge 3 ] || { wrong "the differences are not told:"; cat "$tmp/glibc"; }
-# A line of what is expected that no program has, and a library that is none.
+# A line of what is expected that no program has, and a file that is no library.
 { cat "$srcdir/tests/security/expected.txt"; echo "malloc size-nonsense T"; } >"$tmp/expected"
 table --parts malloc --only '^size' --mode default --expected "$tmp/expected" >"$tmp/told" 2>&1 &&
     wrong "a program that is gone is not missed"
 grep -q '^malloc size-nonsense is expected' "$tmp/told" || wrong "a program that is gone is not named"
 echo text >"$tmp/text.so"
-REAP_PRELOAD=$tmp/text.so table --parts malloc --mode default >"$tmp/told" 2>&1 && wrong "a library that is none passes"
+REAP_PRELOAD=$tmp/text.so table --parts malloc --mode default >"$tmp/told" 2>&1 && wrong "a file that is no library passes"
 [ $bad = 0 ] || exit 1
 
 # A page: all of one peer's cells, and a line for one that is missing.

@@ -184,10 +184,11 @@ bool is_misuse(const struct outcome *outcome, const char *call, const void *poin
 {
     char line[512];
     snprintf(line, sizeof line, "reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
-    bool is = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT &&
-              strcmp(outcome->text, line) == 0;
-    if (!is) fprintf(stderr, "status %x, expected %sbut got %s", outcome->status, line, outcome->text);
-    return is;
+    bool is_as_expected = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGABRT &&
+                          strcmp(outcome->text, line) == 0;
+    if (!is_as_expected)
+        fprintf(stderr, "status %x, expected %sbut got %s", outcome->status, line, outcome->text);
+    return is_as_expected;
 }
 
 int run_cases(const char *name, TCase *first, ...)

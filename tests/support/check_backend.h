@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hoard.h"
 #include "arena/superblock.h"
+#include "hoard.h"
 
 /* --- chance ---------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ uint64_t random_seed(void);
  * more than REAP_TEST_STEPS, where a tool makes each step slow. */
 unsigned steps_of(unsigned preset);
 
-/* Has a tool the program that it watches do less (REAP_TEST_STEPS)? */
+/* Returns true if a tool has the program that it watches do less (REAP_TEST_STEPS). */
 bool is_slowed(void);
 
 /* One of two numbers. make check sets REAP_TEST_SHORT and takes the second; make check-long, and a program
@@ -57,7 +57,7 @@ void start_arenas(void);
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-/* Has each of n bytes the value? */
+/* Returns true if each of n bytes has the value. */
 bool all_bytes(const void *bytes, size_t n, unsigned char value);
 
 /* Where a block lies. */
@@ -97,7 +97,7 @@ void pin_to(unsigned i);
 #define needs_rseq() needs(has_rseq(), "no restartable sequences here")
 #define needs_cpus(n) needs(cpus_at_start() >= (n), "fewer than " #n " CPUs here")
 
-/* Has this process restartable sequences on its path? It starts the allocator. */
+/* Starts the allocator. Returns true if this process has restartable sequences on its path. */
 bool has_rseq(void);
 
 /* "skipped: why: test", once in a test; from a child of the test's too. */
@@ -119,7 +119,7 @@ void expect(bool right, const char *what);
 /* The number of lines in the text. */
 unsigned lines_of(const char *text);
 
-/* Has it aborted after exactly one line, which is "reap: call(pointer): what"? */
+/* Returns true if it has aborted after exactly one line, which is "reap: call(pointer): what". */
 bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what);
 
 /* --- a program ------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static struct reap_stats stats(void)
     return stats;
 }
 
-/* Is it noticed when a statement breaks the reap, until another one mends it? */
+/* Holds that it is noticed when a statement breaks the reap, until another one mends it. */
 #define BREAKS(statement, back)                                                                              \
     do {                                                                                                     \
         const char *why = NULL;                                                                              \

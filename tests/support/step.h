@@ -48,7 +48,8 @@ static void step_taken(int signal, siginfo_t *info, void *context)
 
 static void step_nothing(void) {}
 
-/* Are there steps here? Not on all processors, nor in tools that run a program by themselves. */
+/* Returns true if there are steps here: not on all processors, nor in tools that run a program by themselves.
+ */
 static bool step_start(void)
 {
     struct sigaction action = {.sa_sigaction = step_taken, .sa_flags = SA_SIGINFO};

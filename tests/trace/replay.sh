@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Replays of a trace: each does all of it, on each malloc that is here, on reaps and on APR's pools, and finds what it
-# has written. A trace that is none is refused.
+# has written. A file that is no trace is refused.
 . "${srcdir:-.}/tests/trace/trace_lib.sh"
 record threads threads
 record reaps reaps

@@ -26,9 +26,8 @@ static void setup(void)
 static unsigned format(unsigned c)
 {
     bool wide = sizeclass_is_wide(c); /* its stubs are in `memory`, and its blocks nowhere */
-    sb = (struct superblock){.origin = memory - BLOCK_BIAS,
-                             .role = {.owner = OWNER_NONE},
-                             .kind = wide ? SLOT_WIDE : SLOT_BLOCKS};
+    sb = (struct superblock){
+        .origin = memory - BLOCK_BIAS, .role = {.owner = OWNER_NONE}, .kind = wide ? SLOT_WIDE : SLOT_BLOCKS};
     superblock_format(&sb, c);
     return sizeclasses[c].capacity;
 }
@@ -44,7 +43,7 @@ static int compare_addresses(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Are blocks[0..n) the blocks of the class, each once? */
+/* Holds that blocks[0..n) are the blocks of the class, each once. */
 static bool are_all_blocks(unsigned c, unsigned n)
 {
     qsort(blocks, n, sizeof blocks[0], compare_addresses);
@@ -250,9 +249,9 @@ START_TEST(a_block_is_known_to_be_free)
     }
     for (unsigned i = 0; i < capacity; i++) {
         void *block = memory + (size_t)i * sizeclasses[9].size;
-        bool is = i == 3 || i == 8 || (i >= 10 && i < 13) || i >= 20;
-        ck_assert_int_eq(superblock_has_free(&sb, block), is);
-        if (i < 20) ck_assert_int_eq(block_looks_free(block), is);
+        bool is_free = i == 3 || i == 8 || (i >= 10 && i < 13) || i >= 20;
+        ck_assert_int_eq(superblock_has_free(&sb, block), is_free);
+        if (i < 20) ck_assert_int_eq(block_looks_free(block), is_free);
     }
 }
 END_TEST
@@ -379,7 +378,4 @@ static TCase *all(const char *name, void (*begin)(void))
     return one;
 }
 
-int main(void)
-{
-    return run_cases("superblock", all("superblock", setup), (TCase *)NULL);
-}
+int main(void) { return run_cases("superblock", all("superblock", setup), (TCase *)NULL); }

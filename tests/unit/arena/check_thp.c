@@ -3,9 +3,9 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "hoard/chunk_provider.h"
-#include "hoard.h"
 #include "arena/huge_pages.h"
+#include "hoard.h"
+#include "hoard/chunk_provider.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* The library's clock of CPU time, by which it knows what a huge page takes. */
-static long page_ns; /* each look at it is so much later */
+static long page_ns; /* each look at it is later by this */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {

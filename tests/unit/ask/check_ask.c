@@ -238,8 +238,8 @@ static pid_t listen_in_namespace(const char *map)
     pid_t pid = fork();
     if (pid == 0) {
         int fd = unshare(CLONE_NEWUSER) == 0 ? open("/proc/self/uid_map", O_WRONLY) : -1;
-        bool is = fd >= 0 && (!*map || write(fd, map, strlen(map)) == (ssize_t)strlen(map));
-        byte = is && reapListen("@reap-check.%p") == 0;
+        bool has_map = fd >= 0 && (!*map || write(fd, map, strlen(map)) == (ssize_t)strlen(map));
+        byte = has_map && reapListen("@reap-check.%p") == 0;
         if (write(ready[1], &byte, 1) == 1) pause();
         _exit(1);
     }
@@ -609,7 +609,7 @@ END_TEST
 /* A program closes all descriptors and opens others under their numbers: the library leaves those alone, and
  * listens again. In a child, which has no message for Check that would need a descriptor: gives the line that
  * fails. */
-#define OR_LINE(condition) \
+#define OR_LINE(condition)                                                                                   \
     if (!(condition)) return __LINE__ - lines_before
 static int close_all_descriptors(void)
 {

@@ -118,9 +118,9 @@ static void linger(FILE *out, const char *args, void *arg)
 static void *ask_to_linger(void *arg)
 {
     char *answer = answer_to("linger");
-    bool is = strcmp(answer, "lingered") == 0;
+    bool has_lingered = strcmp(answer, "lingered") == 0;
     free(answer);
-    return is ? NULL : arg;
+    return has_lingered ? NULL : arg;
 }
 
 static void *let_it_go(void *arg)

@@ -34,7 +34,7 @@ static bool goes_on(unsigned round)
     return round < rounds && (round < rounds / 50 || round % 8 != 0 || time(NULL) - began < SECONDS);
 }
 
-/* Every few rounds the holder lets the others run, so that they spin in vain and sleep. */
+/* Every few rounds the holder lets the others run, so that they spin without success, and sleep. */
 static void *count_under_lock(void *arg)
 {
     static char complaint[] = "two inside";

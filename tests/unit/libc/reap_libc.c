@@ -40,8 +40,8 @@
 #include <wchar.h>
 #include <wordexp.h>
 
-#include "support/expect.h"
 #include "reap.h"
+#include "support/expect.h"
 
 /* --- the functions --------------------------------------------------------------------------- */
 
@@ -228,7 +228,10 @@ static void use_iconv(void)
     if (with_state != (iconv_t)-1) {
         EXPECT(iconv(with_state, NULL, NULL, NULL, NULL) == 0);
         EXPECT(iconv(with_state, &at, &wide_left, &again, &wide_room) == 0);
-        EXPECT(all - wide_room == 2 + 2 * 7 && memcmp(to + 8, "\xff\xfe" "t\0e", 5) == 0);
+        EXPECT(all - wide_room == 2 + 2 * 7 && memcmp(to + 8,
+                                                      "\xff\xfe"
+                                                      "t\0e",
+                                                      5) == 0);
     }
     iconv_t other = iconv_open("ISO-2022-JP", "UTF-8");
     if (other != (iconv_t)-1) iconv_close(other);
@@ -397,9 +400,9 @@ static bool in_reap(const void *pointer)
 {
     void *owner;
     int saved = errno;
-    bool is = reapOf(pointer, &owner) == 0 && owner == reap;
+    bool is_in_reap = reapOf(pointer, &owner) == 0 && owner == reap;
     errno = saved;
-    return is;
+    return is_in_reap;
 }
 
 static int by_list(char **made, const char *format, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_reap_misuse.c: each call that takes a reap, given what is none; each call that takes an object, given
- * what is none of this reap: one line that names the call and the pointer, and the end. (tests/misuse has a
- * program for each kind of mistake.) */
+/* check_reap_misuse.c: each call that takes a reap gets a pointer to no reap, and each call that takes an
+ * object gets a pointer to no object of this reap: one line names the call and the pointer, and the program
+ * ends. (tests/misuse has a case for each kind of mistake.) */
 #include "support/check_reap.h"
 
 #include <errno.h>
@@ -438,8 +438,8 @@ static char *forge_chunk(const struct reap_chunk *chunk, char *at)
     return at;
 }
 
-/* In a span, a large object starts behind the chunk's header. What else is at such a distance from a multiple
- * of 64 KiB is none, even if a program has written there what is in a header. */
+/* In a span, a large object starts behind the chunk's header. Anything else at that distance from a
+ * multiple of 64 KiB is no large object, even if a program has written there what is in a header. */
 START_TEST(what_is_no_large_object)
 {
     enum { SIZE = 300000 };

@@ -56,7 +56,8 @@ static bool is_beside(const char *pointer, const void *block)
     return block && (uintptr_t)pointer / SUPERBLOCK == (uintptr_t)block / SUPERBLOCK;
 }
 
-/* May it be the start of a block of the backend's, beside what the reaps themselves have there? */
+/* Returns true if it may be the start of a block of the backend's, beside what the reaps themselves have
+ * there. */
 static bool is_the_backends(const char *pointer)
 {
     const struct reap *it = reap_behind(reap);
