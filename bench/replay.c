@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c: does again what a trace of libreap-trace has: replay TRACE. Prints nanoseconds and operations,
- * then CPU time, KiB that the process grew by at its peak, and KiB that the trace has at once.
+/* replay.c: does again what a trace of libreap-trace has: replay TRACE [EARLY]. Prints nanoseconds and
+ * operations, then CPU time, KiB that the process grew by at its peak, and KiB that the trace has at once.
+ *
+ * With EARLY, which reap-analyse --early writes, the objects that it names are freed after their last use:
+ * what a free at these places would save.
  *
  * A program for each library of regions: replay has none, and frees each object when its pool ends, so it
  * measures the malloc that is preloaded; replay_reap has reaps, replay_apr APR's pools, which free no object
@@ -254,8 +257,8 @@ static long peak(bool resets)
 
 int main(int argc, char **argv)
 {
-    measure_need(argc == 2, "replay TRACE");
-    replay = replay_load(argv[1], HAS_POOLS);
+    measure_need(argc == 2 || argc == 3, "replay TRACE [EARLY]");
+    replay = replay_load(argv[1], HAS_POOLS, argc == 3 ? argv[2] : NULL);
     if (!replay) return 1;
 #ifdef REPLAY_APR
     apr_initialize();
@@ -273,6 +276,7 @@ int main(int argc, char **argv)
     measure_print_named("cpu_ns", (long long)took_cpu);
     measure_print_named("grown_kib", most > before ? most - before : 0);
     measure_print_named("asked_kib", (long long)(replay->most_bytes / 1024));
+    measure_print_named("early", (long long)replay->n_early);
     measure_print_named("threads", replay->n_threads);
     return 0;
 }

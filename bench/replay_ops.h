@@ -42,11 +42,13 @@ struct replay {
     uint64_t n, room;
     uint32_t n_objects, n_pools, n_threads;
     uint64_t most_bytes; /* that the trace has at once */
+    uint64_t n_early;    /* objects that end after their last use */
     bool is_whole;
 };
 
 /* The ops of a trace; NULL, with a line on standard error: there are none. keeps_pools: pools are, else each
- * of their objects is freed when its pool ends. */
-struct replay *replay_load(const char *path, bool keeps_pools);
+ * of their objects is freed when its pool ends. early, or NULL: what reap-analyse --early has written,
+ * objects to be freed after their last use, in the place of their end. */
+struct replay *replay_load(const char *path, bool keeps_pools, const char *early);
 
 #endif

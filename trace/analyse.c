@@ -10,9 +10,10 @@
 #include "uses.h"
 
 static const char usage[] =
-    "usage: reap-analyse [--json | --page] [--places N] [--uses FILE] [--output FILE] TRACE\n"
+    "usage: reap-analyse [--json | --page | --early] [--places N] [--uses FILE] [--output FILE] TRACE\n"
     "  --json          numbers for programs\n"
     "  --page          pictures: one file of HTML\n"
+    "  --early         for bench/replay: when the objects of these places are used last\n"
     "  --places N      the N stacks with most bytes, or drag; 10\n"
     "  --uses FILE     last uses: what libreap-uses or valgrind --tool=lackey says of the same run\n"
     "  --output FILE   to a file\n"
@@ -26,13 +27,9 @@ struct wanted {
 
 static bool parse(int argc, char **argv, struct wanted *wanted)
 {
-    static const struct option options[] = {{"json", 0, NULL, 'j'},
-                                            {"page", 0, NULL, 'p'},
-                                            {"places", 1, NULL, 'n'},
-                                            {"uses", 1, NULL, 'u'},
-                                            {"output", 1, NULL, 'o'},
-                                            {"help", 0, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"json", 0, NULL, 'j'}, {"page", 0, NULL, 'p'},   {"early", 0, NULL, 'e'}, {"places", 1, NULL, 'n'},
+        {"uses", 1, NULL, 'u'}, {"output", 1, NULL, 'o'}, {"help", 0, NULL, 'h'},  {0}};
     char *end = NULL;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -41,6 +38,9 @@ static bool parse(int argc, char **argv, struct wanted *wanted)
             break;
         case 'p':
             wanted->show = show_page;
+            break;
+        case 'e':
+            wanted->show = show_early;
             break;
         case 'u':
             wanted->uses = optarg;
@@ -59,7 +59,7 @@ static bool parse(int argc, char **argv, struct wanted *wanted)
             return false;
         }
     }
-    return optind + 1 == argc;
+    return optind + 1 == argc && (wanted->show != show_early || wanted->uses);
 }
 
 /* A page or numbers that are not whole are an error. */

@@ -24,6 +24,7 @@ struct drag {
     struct used *used;
     uint32_t room;
     int64_t *held, *needed; /* by serial: what begins less what ends then */
+    struct drag_object *objects;
     uint64_t n, room_n;
     struct drag_sums sums;
     uint32_t n_stacks;
@@ -46,7 +47,7 @@ void drag_free(struct drag *drag)
             next = page->next;
             free(page);
         }
-    free(drag->used), free(drag->held), free(drag->needed), free(drag);
+    free(drag->used), free(drag->held), free(drag->needed), free(drag->objects), free(drag);
 }
 
 bool drag_lacks_memory(const struct drag *drag) { return drag->no_memory; }
@@ -104,8 +105,11 @@ static bool has_room(struct drag *drag, const struct lives *lives)
     int64_t *held = realloc(drag->held, room * sizeof *held);
     if (held) drag->held = held;
     int64_t *needed = held ? realloc(drag->needed, room * sizeof *needed) : NULL;
-    if (!needed) return false;
-    drag->needed = needed;
+    if (needed) drag->needed = needed;
+    struct drag_object *objects = needed ? realloc(drag->objects, room * sizeof *objects) : NULL;
+    if (!objects) return false;
+    drag->objects = objects;
+    memset(objects + drag->room_n, 0, (room - drag->room_n) * sizeof *objects);
     memset(held + drag->room_n, 0, (room - drag->room_n) * sizeof *held);
     memset(needed + drag->room_n, 0, (room - drag->room_n) * sizeof *needed);
     drag->room_n = room;
@@ -130,6 +134,8 @@ static void add_up(struct drag *drag, const struct lives *lives, uint32_t number
     drag->held[lives->serial + 1] -= (int64_t)used->size;
     drag->needed[used->born_serial] += (int64_t)used->size;
     drag->needed[used->last_serial + 1] -= (int64_t)used->size;
+    drag->objects[lives->table[number].serial] = (struct drag_object){
+        used->address, used->last_serial, stack < drag->n_stacks - 1 ? stack + 1 : drag->n_stacks};
 }
 
 void drag_change(struct drag *drag, const struct lives *lives, enum lives_change change, uint32_t number)
@@ -177,6 +183,11 @@ void drag_end(struct drag *drag, const struct lives *lives)
 }
 
 const struct drag_sums *drag_sums(const struct drag *drag) { return &drag->sums; }
+
+const struct drag_object *drag_object(const struct drag *drag, uint64_t serial)
+{
+    return &drag->objects[serial];
+}
 
 const struct drag_stack *drag_stack(const struct drag *drag, uint32_t number)
 {

@@ -27,6 +27,13 @@ struct drag_sums {
     uint64_t uses, uses_of_objects;
 };
 
+/* An object that has ended, or lived at the trace's end, as it was then. */
+struct drag_object {
+    uint64_t address;
+    uint64_t last_serial; /* objects that had begun when it was used last */
+    uint32_t stack;       /* number, and 1; 0: there is no such object */
+};
+
 struct drag;
 
 /* NULL: no memory. */
@@ -41,6 +48,7 @@ void drag_use(struct drag *drag, const struct lives *lives, uint64_t address);
 void drag_end(struct drag *drag, const struct lives *lives);
 
 const struct drag_sums *drag_sums(const struct drag *drag);
+const struct drag_object *drag_object(const struct drag *drag, uint64_t serial);
 const struct drag_stack *drag_stack(const struct drag *drag, uint32_t number);
 
 #endif

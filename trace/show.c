@@ -51,6 +51,21 @@ void show_stack(const struct shown *shown, uint32_t number, unsigned frames, con
     fputs(after, out);
 }
 
+void show_early(const struct shown *shown, FILE *out)
+{
+    const struct drag *drag = shown->figures->drag;
+    uint32_t *worst = calloc(shown->places + 1, sizeof *worst);
+    uint32_t n = worst && drag ? show_worst(shown, worst, shown->places) : 0;
+    for (uint64_t serial = 1; n > 0 && serial <= shown->figures->lives.serial; serial++) {
+        const struct drag_object *object = drag_object(drag, serial);
+        for (uint32_t i = 0; i < n && object->stack > 0; i++)
+            if (object->stack - 1 == worst[i])
+                fprintf(out, "%" PRIu64 " %#" PRIx64 " %" PRIu64 "\n", serial, object->address,
+                        object->last_serial);
+    }
+    free(worst);
+}
+
 static void write_plain(const char *text, FILE *out) { fputs(text, out); }
 
 /* --- text ------------------------------------------------------------------------------------------------

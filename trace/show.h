@@ -20,6 +20,10 @@ void show_json(const struct shown *shown, FILE *out);
 /* One file of HTML, which asks nothing of the network. */
 void show_page(const struct shown *shown, FILE *out);
 
+/* For bench/replay: of each object of the places with most drag a line "SERIAL ADDRESS LAST": it is the
+ * SERIALth of the trace, and is used for the last time when LAST have begun. */
+void show_early(const struct shown *shown, FILE *out);
+
 /* The stacks with most drag, or, without last uses, with most bytes at their greatest: at most n of them that
  * have any, most first. Their numbers go to `numbers`; returns how many. */
 uint32_t show_worst(const struct shown *shown, uint32_t *numbers, uint32_t n);

@@ -30,6 +30,12 @@ else
     export REAP_TRACE="$tmp/q,stacks=6"
     under_qemu "$tmp/quses" waste || { wrong "QEMU does not run it:"; cat "$tmp/said"; }
     drags QEMU "$tmp/quses" "$tmp/q"
+    # Freed after its last use each of the first 500 is gone before the next one: half of what lives at once.
+    "$analyse" --early --places 1 --uses "$tmp/quses" "$tmp/q" >"$tmp/early" || wrong "no list of last uses"
+    "$build/bench/replay" "$tmp/q" "$tmp/early" >"$tmp/out" || wrong "the list of last uses is not replayed"
+    [ "$(sed -n 's/^early=//p' "$tmp/out")" = 500 ] && [ "$(sed -n 's/^asked_kib=//p' "$tmp/out")" = 488 ] ||
+        { wrong "500 objects are not freed early:"; cat "$tmp/out"; }
+    "$analyse" --early "$tmp/q" 2>"$tmp/said" && wrong "last uses without --uses"
     # Where no kernel empties the recorder's page, a forked child has its own trace all the same, and its own uses.
     export REAP_TRACE="$tmp/fork"
     under_qemu "$tmp/fuses" fork || { wrong "QEMU does not run a fork:"; cat "$tmp/said"; }

@@ -5,6 +5,7 @@
 . "${srcdir:-.}/tests/trace/trace_lib.sh"
 record threads threads
 record reaps reaps
+record nested nested # a pool begins after its parent, which another thread makes
 replays() {
     LD_PRELOAD=$1 "$build/bench/$2" "$tmp/$3" >"$tmp/out" 2>"$tmp/said" || { wrong "$2 of $3 on ${1:-glibc}:"; cat "$tmp/said"; }
     [ "$(sed -n '1s/.* //p' "$tmp/out")" -ge "$4" ] || wrong "$2 of $3 on ${1:-glibc}: $(head -n 1 "$tmp/out")"
@@ -16,7 +17,11 @@ done
 sed -n 's/^threads=//p' "$tmp/out" | grep -q . || wrong "a replay does not tell its threads"
 replays '' replay_reap reaps 110
 replays '' replay_reap threads 8000
+replays '' replay_reap nested 1020
+[ ! -x "$build/bench/replay_apr" ] || replays '' replay_apr nested 1020
 [ ! -x "$build/bench/replay_apr" ] || replays '' replay_apr reaps 110
+"$build/bench/replay" "$tmp/threads" "$0" 2>"$tmp/said" && wrong "a script says what ends early"
+grep -q 'is nothing that reap-analyse --early' "$tmp/said" || wrong "a script that is no list is not told"
 "$build/bench/replay" "$0" 2>"$tmp/said" && wrong "a script is replayed"
 grep -q 'is no trace' "$tmp/said" || wrong "a script is not told"
 exit $bad

@@ -95,6 +95,29 @@ static void reaps(void)
     reapDestroy(&reap);
 }
 
+static void *make_children(void *reap)
+{
+    for (int i = 0; i < 10; i++) {
+        void *child;
+        reapCreate(&child, reap);
+        memset(reapMalloc(&child, 64), 1, 64);
+    }
+    return NULL;
+}
+
+static void nested(void)
+{
+    void *reap;
+    pthread_t id;
+    reapCreate(&reap, NULL); /* whose number the next one gets */
+    reapDestroy(&reap);
+    some(1000, 10000);
+    reapCreate(&reap, NULL);
+    if (pthread_create(&id, NULL, make_children, &reap) != 0) exit(3);
+    pthread_join(id, NULL);
+    reapDestroy(&reap);
+}
+
 static int wait_there(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info, (void)size, (void)unused;
@@ -124,6 +147,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "threads") == 0) threads();
     if (strcmp(mode, "waste") == 0) waste();
     if (strcmp(mode, "reaps") == 0) reaps();
+    if (strcmp(mode, "nested") == 0) nested();
     if (strcmp(mode, "long") == 0)
         for (int i = 0; i < 1000000; i++) free(memset(malloc(100), 1, 100));
     if (strchr("feqkcl", mode[0]) && strcmp(mode, "long") != 0) some(10, 111);
