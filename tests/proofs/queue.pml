@@ -2,12 +2,12 @@
 /* Blocks that threads of other heaps free come home: by the batch of an id, the superblock's pending list, and the heap's
  * queue. Two threads free, one id has a batch, a third thread takes that batch and collects.
  *
- *     freer: put             heap_batch_put (heap_batch.c): a section that looks whether the batch is closed
+ *     freer: put             heap_batch_put (heap_remote.c): a section that looks whether the batch is closed
  *     freer: make_pending    heap_make_pending, superblock_put_pending, superblock_pending_is_due (STEP for f)
- *     enqueue                heap_enqueue (heap_queue.c)
+ *     enqueue                heap_enqueue (heap_remote.c)
  *     heap: unqueue          heap_take_queued, superblock_unqueue
  *     heap: collect          heap_collect (heap_emptiness.c), with its second look
- *     heap: take a batch     close, rseq_fence, take_closed, take_all (heap_batch.c)
+ *     heap: take a batch     close, rseq_fence, take_closed, take_all (heap_remote.c)
  *
  * What holds when all is still: no block is lost, and a superblock of which much is pending, or nothing lives, is queued.
  * fault COLLECT_FIRST: the mark goes after the blocks were taken

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inputs.h: what a harness for input from outside has. libFuzzer links it (inputs_fuzz.sh), and so does
+ * run_inputs.c, which runs a corpus. A harness aborts where what it looks at does not hold. */
+#ifndef INPUTS_H
+#define INPUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern const char *const input_name; /* as in NAME.corpus */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Each harness on its corpus, and on changes by chance of each input. A trace is recorded here. And a harness that finds
+# something fails.
+srcdir=${srcdir:-.}
+build=$(realpath "${top_builddir:-.}")
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+ulimit -c 0
+bad=0
+times=2000 slow=20
+[ -z "${REAP_TEST_SHORT-}" ] || { times=200 slow=4; }
+
+# harness NAME TIMES FILE
+harness() {
+    [ -x "$build/tests/inputs/input_$1" ] || { echo "skipped: $1, which was not built"; return; }
+    "$build/tests/inputs/input_$1" "$2" "$3" >"$tmp/said" 2>&1
+    status=$?
+    cat "$tmp/said"
+    [ $status = 0 ] || { echo "$1: status $status"; bad=1; }
+}
+harness options "$times" "$srcdir/tests/inputs/options.corpus"
+harness query "$times" "$srcdir/tests/inputs/query.corpus"
+harness ask "$slow" "$srcdir/tests/inputs/ask.corpus"
+if [ -x "$build/tests/inputs/input_trace" ]; then
+    REAP_TRACE=$tmp/trace LD_PRELOAD=$build/.libs/libreap-trace.so "$build/tests/trace/traced" plain >/dev/null 2>&1
+    if [ -s "$tmp/trace" ]; then
+        head -c 1000000 "$tmp/trace" >"$tmp/trace.bin"
+        harness trace "$times" "$tmp/trace.bin"
+    else
+        echo "no trace was recorded"
+        bad=1
+    fi
+fi
+
+# A corpus that is none, and one without inputs.
+echo 'nonsense' >"$tmp/nonsense"
+echo '# nothing' >"$tmp/nothing"
+for file in nonsense nothing; do
+    "$build/tests/inputs/input_options" 1 "$tmp/$file" >/dev/null 2>&1 && { echo "$file is run"; bad=1; }
+done
+exit $bad
