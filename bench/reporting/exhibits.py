@@ -290,6 +290,11 @@ def own_rows(picture, exhibit, row, block):
     if picture.meta is None:
         for bar in [*fragmentation_bars(block), *drag_bars(block)]:
             yield [row.label, bar.name, number(bar.value)]
+        for contestant in block.present() if exhibit.figure == "drag" else []:
+            for key, name in (("most_held", "with regions, here, bytes"), ("most_needed", "freed at once, here, bytes")):
+                figure = block.figure(contestant.name, key)
+                if figure:
+                    yield [row.label, name, f"{figure.value:,.0f}"]
         return
     panel = picture.meta
     base = (panel.of(exhibit.base) or panel.peer) if exhibit.base and exhibit.relative else None
