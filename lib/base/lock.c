@@ -53,8 +53,6 @@ static void set_holder(struct lock *lock, uint32_t holder)
 
 bool lock_is_mine(const struct lock *lock) { return holder_of(lock) == holder_me(); }
 
-bool lock_is_not_mine(const struct lock *lock) { return holder_of(lock) != holder_me(); }
-
 /* The program chooses the order in which it takes its shared reaps. */
 bool lock_rank_is_next(enum lock_rank rank)
 {

@@ -74,9 +74,8 @@ enum lock_kind { LOCK_BOTH, LOCK_SPIN, LOCK_BLOCK };
 
 /* --- ranks and holders: debug builds ------------------------------------------------------------ */
 
-/* For assertions: return true if this thread holds the lock, and if it does not. */
+/* For assertions: returns true if this thread holds the lock. */
 bool lock_is_mine(const struct lock *lock);
-bool lock_is_not_mine(const struct lock *lock);
 
 /* Returns true if this thread holds no lock of this rank or of a later one. */
 bool lock_rank_is_next(enum lock_rank rank);

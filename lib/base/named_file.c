@@ -44,8 +44,8 @@ static bool user_is_trusted(uid_t user)
 /* Returns true for a link that is this user's or root's. */
 static bool is_trusted_link(const char *path)
 {
-    struct stat is;
-    return lstat(path, &is) == 0 && S_ISLNK(is.st_mode) && user_is_trusted(is.st_uid);
+    struct stat file;
+    return lstat(path, &file) == 0 && S_ISLNK(file.st_mode) && user_is_trusted(file.st_uid);
 }
 
 /* Returns true if the name leads to one of the process's own descriptors. */
@@ -58,9 +58,9 @@ static bool is_descriptor(const char *path)
 /* Who reads from any other pipe might stop, or go away: then the process would hang, or the kernel end it. */
 static bool is_for_text(int fd, const char *path)
 {
-    struct stat is;
-    return fstat(fd, &is) == 0 &&
-           (S_ISREG(is.st_mode) || S_ISCHR(is.st_mode) || (S_ISFIFO(is.st_mode) && is_descriptor(path)));
+    struct stat file;
+    return fstat(fd, &file) == 0 && (S_ISREG(file.st_mode) || S_ISCHR(file.st_mode) ||
+                                     (S_ISFIFO(file.st_mode) && is_descriptor(path)));
 }
 
 /* To open a pipe without O_NONBLOCK waits for a reader. */

@@ -29,9 +29,9 @@ static inline bool parse_number(const char **text, const char *end, size_t limit
 
 static inline bool parse_character(const char **text, const char *end, char c)
 {
-    bool is = *text < end && **text == c;
-    *text += is;
-    return is;
+    bool found = *text < end && **text == c;
+    *text += found;
+    return found;
 }
 
 /* Returns true if the text is just this word. */

@@ -257,7 +257,7 @@ bool heap_collect_queued(struct heap *heap)
  * the lock. So either this thread or the holder sees it. */
 COLD void heap_unlocked(struct heap *heap, bool given)
 {
-    ASSERT(lock_is_not_mine(&heap->lock));
+    ASSERT(!lock_is_mine(&heap->lock));
     for (;;) {
         if (given) {
             global_heap_settle();
@@ -281,7 +281,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
  * thread gets the lock. */
 void heap_defer(struct heap *heap)
 {
-    ASSERT(lock_is_not_mine(&heap->lock));
+    ASSERT(!lock_is_mine(&heap->lock));
     atomic_store(&heap->deferred, true);
     if (lock_try(&heap->lock)) heap_unlock(heap);
 }

@@ -11,7 +11,7 @@
 /* The fence is a system call, so the caller does not hold the lock yet. */
 void heap_visit(struct heap *heap)
 {
-    ASSERT(lock_is_not_mine(&heap->lock));
+    ASSERT(!lock_is_mine(&heap->lock));
     if (heap_path_is_locked()) return;
     atomic_fetch_add(&heap->visited, 1);
     rseq_fence();
@@ -45,7 +45,7 @@ static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
 /* Gives pulled superblocks to the global heap. Without a lock, since the fence is a system call. */
 static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
-    ASSERT(lock_is_not_mine(&heap->lock));
+    ASSERT(!lock_is_mine(&heap->lock));
     size_t n = 0;
     if (!list_is_empty(pulled)) heap_path_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)

@@ -73,9 +73,9 @@ static COLD bool ask(uintptr_t at)
 {
     struct dl_find_object found;
     if (_dl_find_object((void *)at, &found) != 0) return false;
-    bool is = is_system(found.dlfo_link_map->l_name);
-    add_text((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is});
-    return is;
+    bool is_libcs = is_system(found.dlfo_link_map->l_name);
+    add_text((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is_libcs});
+    return is_libcs;
 }
 
 static bool in_system(uintptr_t at)

@@ -22,8 +22,8 @@
 /* The innermost reap that this thread has entered, or NULL. */
 extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exec")));
 
-/* Is malloc this library's? libreap-malloc's constructor sets it; with libreap, malloc is another
- * library's. */
+/* True if malloc is this library's: libreap-malloc's constructor sets it. With libreap alone, malloc is
+ * another library's. */
 extern HIDDEN bool redirect_on;
 
 /* Returns true if this library comes before a libreap-malloc, so that malloc is that copy's. */

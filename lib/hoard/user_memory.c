@@ -153,11 +153,11 @@ void *user_memory_search(const void *pointer, size_t *size)
     for (;;) {
         uintptr_t start, end, address = (uintptr_t)pointer;
         unsigned version = atomic_load_explicit(&table.version, memory_order_acquire);
-        bool is = find_piece(&table.inner, address, &start, &end) ||
-                  find_piece(&table.outer, address, &start, &end);
+        bool found = find_piece(&table.inner, address, &start, &end) ||
+                     find_piece(&table.outer, address, &start, &end);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&table.version, memory_order_relaxed)) continue;
-        if (!is) return guarded_map_find(pointer, size);
+        if (!found) return guarded_map_find(pointer, size);
         if (size != NULL) *size = end - start;
         return (void *)start;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* user_memory.h: memory of the user that reaps live in: buffers, and chunks of sources.
  *
- * It may lie anywhere, in a block of this library too, so the map of arenas does not tell. A small table
- * does, sorted by address. A search reads it without a lock, and starts again if the table has changed
- * meanwhile. An empty table is not searched. owner.h looks here first, since a buffer may lie in a reap's
- * object.
+ * User memory may lie anywhere, even inside a block of this allocator, so the pagemap cannot find it. A small
+ * table can, sorted by address. A search reads the table without a lock, and starts again if the table has
+ * changed meanwhile. An empty table is not searched. owner.h looks here first, since a buffer may lie in a
+ * reap's object.
  *
- * That reap may be in a buffer too, so a piece may lie in another one, but not in one that does so itself. A
- * search looks at the inner pieces first:
+ * A buffer may lie in a reap that lies in a buffer: a piece may be in an outer piece, but not in an inner
+ * one. A search looks at the inner pieces first:
  *
  *     inner            |b           |c    |
  *     outer     |a                               |       |d      |

@@ -3,9 +3,9 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "hoard/chunk_provider.h"
-#include "hoard.h"
 #include "base/report.h"
+#include "hoard.h"
+#include "hoard/chunk_provider.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +16,10 @@
 static void free_it(void *p) { hoard_free(p); }
 
 static void resize_it(void *p) { hoard_realloc(p, 200); }
+
+/* A size that is never served does not hide the mistake. */
+static volatile size_t too_large = SIZE_MAX; /* the compiler knows such a constant */
+static void resize_it_too_far(void *p) { hoard_realloc(p, too_large); }
 
 static void measure_it(void *p) { hoard_usable_size(p); }
 
@@ -46,6 +50,7 @@ START_TEST(a_block_freed_twice)
         hoard_free(p);
         assert_misuse(free_it, p, "hoard_free", "freed twice");
         assert_misuse(resize_it, p, "hoard_realloc", "used after it was freed");
+        assert_misuse(resize_it_too_far, p, "hoard_realloc", "used after it was freed");
         assert_misuse(measure_it, p, "hoard_usable_size", "used after it was freed");
         hoard_free(other); /* and with another one freed in between */
         assert_misuse(free_it, p, "hoard_free", "freed twice");
@@ -130,7 +135,7 @@ START_TEST(large_objects)
         struct outcome said = run_child(free_it, p);
         ck_assert(is_misuse(&said, "hoard_free", p,
                             pagemap_find(p) != NULL ? "freed before, or never allocated"
-                                                : "not a pointer of this allocator"));
+                                                    : "not a pointer of this allocator"));
     }
     hoard_free(keep);
 }
