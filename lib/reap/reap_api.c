@@ -162,43 +162,35 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
     return copy->lives ? bitmap_get(copy->lives, start) : unit < reap_chunk_top_by(chunk, copy);
 }
 
-/* The same for a chunk of a shared reap: sets *handle under the lock of its part. False: another thread is in
- * the part. */
-static bool find_in_part(struct reap_chunk *chunk, struct reap_part *part, const void *pointer, void **handle)
+/* The handle of the reap that has the pointer's object, by a copy of the chunk's header; or NULL. */
+static void *owner_by(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
-    if (!chunk_is_readable(part, sizeof *part)) return true;
-    enum part_try found = reap_shared_try(part);
-    if (found == PART_BUSY || found == PART_DEAD) return found == PART_DEAD;
-    USED struct reap_use use = {part->reap, found == PART_ENTERED ? part : NULL};
-    bool is_there = reap_chunk_is_live(chunk) && chunk->owner == part->reap;
-    if (is_there && in_object(chunk, chunk, pointer)) *handle = part->face;
-    return true;
+    struct reap *reap = copy->owner;
+    if (copy->tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return NULL;
+    if (!in_object(chunk, copy, pointer)) return NULL;
+    return reap->tag == reap_tag(reap) ? reap : (void *)reap_face_of_others(reap);
 }
 
-/* While chunks are frozen: sets *handle to the handle of a pointer's reap, or to NULL. False: to be tried
- * again. */
-static bool find_owner(const void *pointer, void **handle)
+/* While chunks are frozen: sets *found to the handle of a pointer's reap, or to NULL. False: to be tried
+ * again, because another thread has changed the chunk meanwhile. */
+static bool find_owner(const void *pointer, void **found)
 {
-    struct reap_chunk *chunk = chunk_of(pointer, NULL), copy;
-    *handle = NULL;
+    const struct reap_chunk *chunk = chunk_of(pointer, NULL);
+    struct reap_chunk copy;
+    *found = NULL;
     if (!chunk) return true;
     memcpy(&copy, chunk, sizeof copy);
-    const struct reap *reap = copy.owner;
-    if (copy.tag != reap_chunk_tag_of(chunk, reap) || !chunk_is_readable(reap, sizeof *reap)) return true;
-    if (reap->tag == reap_shared_tag(reap) || reap->tag == reap_hidden_tag(reap))
-        return find_in_part(chunk, reap->part, pointer, handle);
-    if (reap->tag == reap_tag(reap) && in_object(chunk, &copy, pointer)) *handle = copy.owner;
-    return true;
+    *found = owner_by(chunk, &copy, pointer);
+    return *found || memcmp(&copy, chunk, sizeof copy) == 0;
 }
 
 int reapOf(const void *pointer, void **handle)
 {
     reap_check_place(handle, "reapOf");
-    for (bool found = false; !found;) {
+    for (bool is_done = false; !is_done;) {
         chunk_freeze();
-        found = find_owner(pointer, handle);
+        is_done = find_owner(pointer, handle);
         chunk_thaw();
-        if (!found) sched_yield();
     }
     if (*handle) return 0;
     errno = ENOENT;

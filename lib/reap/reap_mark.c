@@ -17,7 +17,7 @@ static __thread uint64_t made;
 
 static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + ++made; }
 
-/* --- is it one? ------------------------------------------------------------------------------ */
+/* --- checks ---------------------------------------------------------------------------------- */
 
 /* Returns true if the hole may begin at the mark's place. */
 static bool is_place(const struct reap *reap, const reap_mark *mark)

@@ -274,42 +274,19 @@ struct reap *reap_shared_hold_lightly(void *handle, const char *call)
     return face->reap;
 }
 
-static bool try_to_hold(struct reap_face *face)
+struct reap_face *reap_face_of_others(const struct reap *reap)
 {
-    if (!is_held(face)) {
-        if (!lock_try(&face->lock)) return false;
-        atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
-    }
-    face->depth++;
-    return true;
-}
-
-/* Returns true if the face is live and the part is one of it. To be called with the list's lock. */
-static bool is_part_of(const struct reap_part *part, struct reap_face *face)
-{
+    if (reap->tag != reap_shared_tag(reap) && reap->tag != reap_hidden_tag(reap)) return NULL;
+    const struct reap_part *part = reap->part;
+    struct reap_face *face = chunk_is_readable(part, sizeof *part) ? part->face : NULL;
     bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
-    if (!may_be || !chunk_is_readable(face, sizeof *face) || face->tag != reap_face_tag(face)) return false;
-    FOR_EACH_PART_OF(one, face) if (one == part) return true;
-    return false;
-}
-
-enum part_try reap_shared_try(struct reap_part *part)
-{
-    enum part_try found = PART_DEAD;
-    if (!lock_try(&faces.lock)) return PART_BUSY;
-    struct reap_face *face = part->face;
-    if (is_part_of(part, face)) {
-        found = reap_part_try(part) ? PART_ENTERED : PART_BUSY;
-        bool may_hold = face->alone || (is_held(face) && face->taken);
-        if (found == PART_BUSY && may_hold && try_to_hold(face)) found = PART_HELD;
-    }
-    lock_give(&faces.lock);
-    return found;
+    bool is_live = may_be && chunk_is_readable(face, sizeof *face) && face->tag == reap_face_tag(face);
+    return is_live ? face : NULL;
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
-/* A tag is right while its face is on the list, and both change under the list's lock. */
+/* A tag is right while its face is on the list. */
 static void enlist(struct reap_face *face)
 {
     lock_take(&faces.lock);
@@ -373,6 +350,16 @@ void reap_shared_end(struct reap *reap)
 }
 
 /* --- a tree ---------------------------------------------------------------------------------- */
+
+static bool try_to_hold(struct reap_face *face)
+{
+    if (!is_held(face)) {
+        if (!lock_try(&face->lock)) return false;
+        atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+    }
+    face->depth++;
+    return true;
+}
 
 static bool hold_one(struct reap *reap, unsigned depth, void *count)
 {

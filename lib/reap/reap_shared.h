@@ -13,12 +13,20 @@
  *
  *     first chunk   | chunk header | struct reap | objects ->     <- records | face |
  *
- * A call that makes or frees an object enters the part of its thread's id, and does there what it does in an
- * ordinary reap (shared_use.h). An object stays in its part. When a thread of another part frees it, it goes
- * onto its part's remote list, as in an ordinary reap. When more than REAP_PART_PENDING bytes wait there, the
- * thread that frees enters that part, and frees them itself: so the memory goes back also when no thread has
- * that id any more. Below a limit it enters that part each time. A call that resizes an object enters the
- * part that has it. Any other call takes the lock of the face, and then all parts.
+ * What each call does with a shared reap:
+ *
+ *     reapMalloc and all that make an object   enters the part of its thread's id
+ *     reapFree, reapFreeAny, free              the same; an object of another part goes onto that part's list
+ *     reapRealloc, builders                    enters the part that has the object
+ *     reapUsableSize, reapOf                   only reads
+ *     reapParent, reapName, reapHeldBytes,     takes the lock of the face
+ *     reapCancelOnDestroy, reapCreate (parent)
+ *     all others                               takes that lock, and then all parts
+ *
+ * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part.
+ * When more than REAP_PART_PENDING bytes wait on a part's list, the thread that frees enters that part,
+ * and frees them: so memory goes back also when no thread has that id any more. Below a limit it enters that
+ * part each time.
  *
  * What is free in one part does not serve the threads of another one. So a shared reap holds as much as one
  * reap for each id that has used it.
@@ -43,11 +51,11 @@
  *       calls no function of the program
  *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
  *     - while a mark is open, objects are made in the reap itself alone. The hidden children are closed
- *     - a face's tag is right exactly while the face is on the list of all faces, and changes under the
- *       list's lock. So a thread that does not know whether a reap lives tests the tag under that lock, and
- *       enters the part there too (reap_shared_try). A reap leaves the tree before its face leaves the list,
- *       and its hidden children end after that: so a reap in a locked list of the tree has all of them
- *     - the thread that ends a reap holds it: so it waits for others that look at it
+ *     - a face's tag is right exactly while the face is on the list of all faces. A thread that does not know
+ *       whether a reap lives enters nothing and locks nothing of it: it only reads (reap_face_of_others). A
+ *       reap leaves the tree before its face leaves the list, and its hidden children end after that: so a
+ *       reap in a locked list of the tree has all of them
+ *     - the thread that ends a reap holds it: so it waits for others that use it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - the tag of a shared reap, or of a hidden child, is that of no handle, so only the face leads to it
  *     - all faces are on one list, which has a lock of its own
@@ -223,10 +231,9 @@ static inline bool reap_shared_is_taken(const struct reap *reap)
 /* The bytes that hidden children and tables hold. About, while other threads use the reap. */
 size_t reap_shared_held_in_parts(const struct reap *reap);
 
-/* Enters what may be a part, without waiting, or holds its reap again. The memory can be read, and nobody
- * gives it back meanwhile (chunk_freeze). PART_BUSY: another thread is there. PART_DEAD: it is none. */
-enum part_try { PART_ENTERED, PART_HELD, PART_BUSY, PART_DEAD };
-enum part_try reap_shared_try(struct reap_part *part);
+/* The face of what may be a shared reap, or a part of one, that other threads may end meanwhile; NULL: it is
+ * none. The reap's memory can be read, and nobody gives memory back (chunk_freeze). */
+struct reap_face *reap_face_of_others(const struct reap *reap);
 
 /* Holds and takes all shared reaps below a reap that this thread holds or has for itself: what changes the
  * limits of a tree needs them. *count is how many. False: another thread holds one of them, and may wait for

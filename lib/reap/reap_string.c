@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_string.c: copies and formatted strings in a reap. */
+/* reap_string.c: copies and formatted strings in a reap, and objects that grow at their end (builders).
+ *
+ * A builder's room doubles, so that n bytes in small pieces cost O(n). Resizing keeps an object in its place
+ * while the memory behind it is free; behind the last object before the bump pointer that is always the hole.
+ * Near a limit the room grows only by the bytes that the program asks for: the function of reapOnLimit must
+ * not run for more.
+ */
 #include "reap.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/report.h"
+#include "reap/quota.h"
+#include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
-#include "reap/reap_string.h"
+#include "reap/shared_use.h"
 
-enum { GUESS = 256 }; /* bytes on the stack, enough for the output of most formats */
+/* --- copies ---------------------------------------------------------------------------------- */
 
 static void *copy(void **handle, const void *bytes, size_t n)
 {
@@ -40,54 +50,169 @@ char *reapStrndup(void **handle, const char *s, size_t n)
     return memcpy(string, s, length);
 }
 
-/* Most texts fit the guess and are formatted once. */
-bool reap_format(char *(*place)(void *to, size_t length), void *to, const char *format, va_list args)
+/* --- builders -------------------------------------------------------------------------------- */
+
+enum { ROOM_MIN = 64 }; /* bytes of the first object */
+
+static char *resize_shared(void *handle, const reap_builder *builder, size_t room, const char *call)
 {
-    char guess[GUESS];
+    if (!builder->data) return shared_malloc_any(handle, room, call);
+    return shared_realloc(reap_shared_face(handle, call), builder->data, room, call);
+}
+
+/* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
+static char *resize(void **handle, const reap_builder *builder, size_t room, const char *call)
+{
+    struct reap *reap = *handle;
+    if (UNLIKELY(!reap_is_plain(reap))) return resize_shared(reap, builder, room, call);
+    if (!builder->data) return reap_alloc_any(reap, room);
+    struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
+    return reap_alloc_resize(reap, chunk, builder->data, room);
+}
+
+/* The new room: twice the old one, if it is enough and no limit refuses it; else just the need. */
+static size_t room_to_ask_for(void **handle, size_t room, size_t need, const char *call)
+{
+    USED struct reap_use use = reap_use(handle, call);
+    size_t twice = room < ROOM_MIN ? ROOM_MIN : room <= PTRDIFF_MAX / 2 ? 2 * room : need;
+    return need < twice && twice - room <= reap_quota_left(use.reap) ? twice : need;
+}
+
+static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, const char *call)
+{
+    size_t room = room_to_ask_for(handle, builder->data ? builder->room : 0, need, call);
+    char *data = resize(handle, builder, room, call);
+    if (!data && room > need) data = resize(handle, builder, room = need, call);
+    if (!data) return false;
+    builder->data = data;
+    builder->room = room;
+    return true;
+}
+
+/* Checks the arguments of a call, and makes room for n bytes more and a zero behind them. */
+static bool begin(void **handle, reap_builder *builder, size_t n, const char *call)
+{
+    size_t need;
+    reap_check(handle, call);
+    REAP_NOT_NULL(builder, call);
+    if (UNLIKELY(builder->data && builder->length >= builder->room))
+        report_misuse(call, builder, "not a builder");
+    if (!builder->data) builder->length = 0;
+    if (UNLIKELY(__builtin_add_overflow(builder->length, n, &need) || need >= PTRDIFF_MAX)) {
+        errno = ENOMEM;
+        return false;
+    }
+    return LIKELY(builder->data && need < builder->room) || grow(handle, builder, need + 1, call);
+}
+
+/* Adds n bytes to the object, which the caller fills. */
+static char *extend(reap_builder *builder, size_t n)
+{
+    char *bytes = builder->data + builder->length;
+    builder->length += n;
+    builder->data[builder->length] = '\0';
+    return bytes;
+}
+
+/* Appends bytes. They may lie in the object itself, which may move. */
+static int append(void **handle, reap_builder *builder, const void *bytes, size_t n, const char *call)
+{
+    REAP_NOT_NULL(builder, call);
+    size_t offset = (uintptr_t)bytes - (uintptr_t)builder->data;
+    bool is_own = builder->data && offset <= builder->length;
+    if (!begin(handle, builder, n, call)) return -1;
+    const char *from = is_own ? builder->data + offset : bytes;
+    if (n) memmove(builder->data + builder->length, from, n);
+    extend(builder, n);
+    return 0;
+}
+
+int reapAppend(void **handle, reap_builder *builder, const void *bytes, size_t n)
+{
+    if (n) REAP_NOT_NULL(bytes, "reapAppend");
+    return append(handle, builder, bytes, n, "reapAppend");
+}
+
+int reapAppendString(void **handle, reap_builder *builder, const char *s)
+{
+    REAP_NOT_NULL(s, "reapAppendString");
+    return append(handle, builder, s, strlen(s), "reapAppendString");
+}
+
+void *reapExtend(void **handle, reap_builder *builder, size_t n)
+{
+    return begin(handle, builder, n, "reapExtend") ? extend(builder, n) : NULL;
+}
+
+/* Frees the room that is not used. If that needs memory and there is none, the room stays. */
+static char *trim(void **handle, const reap_builder *builder)
+{
+    int saved = errno;
+    char *data = resize(handle, builder, builder->length + 1, "reapFinish");
+    errno = saved;
+    return data ? data : builder->data;
+}
+
+char *reapFinish(void **handle, reap_builder *builder)
+{
+    if (!begin(handle, builder, 0, "reapFinish")) return NULL;
+    extend(builder, 0);
+    char *data = trim(handle, builder);
+    *builder = (reap_builder){NULL, 0, 0};
+    return data;
+}
+
+/* --- formatted ------------------------------------------------------------------------------- */
+
+enum { GUESS = 256 }; /* bytes on the stack, enough for the output of most formats */
+
+/* Formats a text, when its length is known, into a new object or at the end of a builder's. Most texts fit
+ * the guess and are formatted once. NULL: vsnprintf has failed, or there is no memory. */
+static char *print(void **handle, bool appends, reap_builder *builder, const char *format, va_list args,
+                   const char *call)
+{
+    char guess[GUESS], *text = NULL;
+    reap_check(handle, call);
+    REAP_NOT_NULL(format, call);
     va_list again;
     va_copy(again, args);
     int length = vsnprintf(guess, sizeof guess, format, args);
-    char *text = length < 0 ? NULL : place(to, (size_t)length);
+    if (length >= 0 && !appends)
+        text = reapMalloc(handle, (size_t)length + 1);
+    else if (length >= 0 && begin(handle, builder, (size_t)length, call))
+        text = extend(builder, (size_t)length);
     if (text && length < GUESS)
         memcpy(text, guess, (size_t)length + 1);
     else if (text)
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
-    return text != NULL;
-}
-
-struct string {
-    void **handle;
-    char *text;
-};
-
-static char *new_string(void *to, size_t length)
-{
-    struct string *string = to;
-    return string->text = reapMalloc(string->handle, length + 1);
-}
-
-static char *print(void **handle, const char *format, va_list args)
-{
-    struct string string = {handle, NULL};
-    reap_format(new_string, &string, format, args);
-    return string.text;
+    return text;
 }
 
 char *reapVprintf(void **handle, const char *format, va_list args)
 {
-    reap_check(handle, "reapVprintf");
-    REAP_NOT_NULL(format, "reapVprintf");
-    return print(handle, format, args);
+    return print(handle, false, NULL, format, args, "reapVprintf");
 }
 
 char *reapPrintf(void **handle, const char *format, ...)
 {
-    reap_check(handle, "reapPrintf");
-    REAP_NOT_NULL(format, "reapPrintf");
     va_list args;
     va_start(args, format);
-    char *string = print(handle, format, args);
+    char *string = print(handle, false, NULL, format, args, "reapPrintf");
     va_end(args);
     return string;
+}
+
+int reapVappendf(void **handle, reap_builder *builder, const char *format, va_list args)
+{
+    return print(handle, true, builder, format, args, "reapVappendf") ? 0 : -1;
+}
+
+int reapAppendf(void **handle, reap_builder *builder, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *end = print(handle, true, builder, format, args, "reapAppendf");
+    va_end(args);
+    return end ? 0 : -1;
 }
