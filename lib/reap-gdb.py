@@ -125,10 +125,20 @@ def is_shared(reap):
     return number(reap['tag']) == ~reap_tag(number(reap)) & MASK
 
 
+def records_of(reap):
+    """What modules keep behind a reap."""
+    return cast(number(reap) + gdb.lookup_type('struct reap').sizeof, 'reap_records')
+
+
+def part_of(reap):
+    """What a shared reap or a hidden child is."""
+    return records_of(reap)['part']
+
+
 def hidden_of(reap):
     """The hidden children of a shared reap."""
     if is_shared(reap):
-        for part in listed(reap['part']['next'], 'next'):
+        for part in listed(part_of(reap)['next'], 'next'):
             yield part['reap']
 
 
@@ -164,7 +174,7 @@ class Held:
         self.peak += more
         for part in [reap, *hidden_of(reap)]:
             if number(part) != number(reap):
-                size = part['part'].type.target().sizeof
+                size = part_of(part).type.target().sizeof
                 self.held += int(part['held']) + size
                 self.peak += int(part['peak']) + size
             if int(part['spare_bytes']):
@@ -201,7 +211,7 @@ def handle_of(reap):
 def line(reap):
     held = Held(reap)
     name = name_of(reap)
-    limit = int(reap['share']['bytes']) if int(reap['flags']) & LIMITED else 0
+    limit = int(records_of(reap)['share']['bytes']) if int(reap['flags']) & LIMITED else 0
     return '%s%#x: %d objects, %d bytes, %d chunks, %d held, %d at most%s' % (
         name + ' ' if name else '', handle_of(reap), held.objects, held.bytes, held.chunks, held.held, held.peak,
         ', limit %d' % limit if limit else '')

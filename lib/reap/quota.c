@@ -25,21 +25,21 @@ static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 /* One of the two accounts of a limiter. */
 static _Atomic(size_t) *account(struct reap *limiter, bool slack)
 {
-    ASSERT(limiter->flags & REAP_LIMITED && limiter->share.bytes != 0);
-    return slack ? &limiter->share.slack : &limiter->share.left;
+    ASSERT(limiter->flags & REAP_LIMITED && reap_share(limiter)->bytes != 0);
+    return slack ? &reap_share(limiter)->slack : &reap_share(limiter)->left;
 }
 
 /* Gives back bytes to the limiters from the first one up to, but without, the last one. */
 static void undraw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
-    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above)
+    for (struct reap *limiter = first; limiter != last; limiter = reap_share(limiter)->above)
         atomic_fetch_add_explicit(account(limiter, slack), bytes, memory_order_relaxed);
 }
 
 /* Draws bytes on all of these limiters, or on none. Returns NULL, or the limiter that had too little. */
 static struct reap *draw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
-    for (struct reap *limiter = first; limiter != last; limiter = limiter->share.above) {
+    for (struct reap *limiter = first; limiter != last; limiter = reap_share(limiter)->above) {
         _Atomic(size_t) *from = account(limiter, slack);
         size_t have = atomic_load_explicit(from, memory_order_relaxed);
         while (have >= bytes && !atomic_compare_exchange_weak_explicit(
@@ -54,19 +54,23 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
 bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
-    if (!draw(reap->share.limiter, NULL, false, bytes)) return true;
+    if (!draw(reap_share(reap)->limiter, NULL, false, bytes)) return true;
     errno = ENOMEM;
     return false;
 }
 
-void reap_quota_undraw(struct reap *reap, size_t bytes) { undraw(reap->share.limiter, NULL, false, bytes); }
+void reap_quota_undraw(struct reap *reap, size_t bytes)
+{
+    undraw(reap_share(reap)->limiter, NULL, false, bytes);
+}
 
 size_t reap_quota_left(const struct reap *reap)
 {
     size_t least = SIZE_MAX;
     if (!(reap->flags & REAP_LIMITED)) return least;
-    for (const struct reap *limiter = reap->share.limiter; limiter; limiter = limiter->share.above) {
-        size_t left = atomic_load_explicit(&limiter->share.left, memory_order_relaxed);
+    const struct reap *limiter = reap_share(reap)->limiter;
+    for (; limiter; limiter = reap_share(limiter)->above) {
+        size_t left = atomic_load_explicit(&reap_share(limiter)->left, memory_order_relaxed);
         if (left < least) least = left;
     }
     return least;
@@ -76,7 +80,7 @@ size_t reap_quota_left(const struct reap *reap)
 
 void reap_quota_open(struct reap *reap)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED);
     ASSERT(!share->from || (size_t)(reap->bump - share->from) <= share->room);
     if (share->from) share->room -= (size_t)(reap->bump - share->from);
@@ -86,7 +90,7 @@ void reap_quota_open(struct reap *reap)
 
 void reap_quota_close(struct reap *reap)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED && share->room <= share->drawn);
     share->from = reap->bump;
     if ((size_t)(reap->end - reap->bump) > share->room) reap->end = reap->bump + share->room;
@@ -97,8 +101,8 @@ void reap_quota_close(struct reap *reap)
 static void take_extra(struct reap_share *share)
 {
     size_t extra = EXTRA_MAX;
-    for (struct reap *limiter = share->limiter; limiter; limiter = limiter->share.above) {
-        size_t part = atomic_load_explicit(&limiter->share.slack, memory_order_relaxed) / EXTRA_SHARE;
+    for (struct reap *limiter = share->limiter; limiter; limiter = reap_share(limiter)->above) {
+        size_t part = atomic_load_explicit(&reap_share(limiter)->slack, memory_order_relaxed) / EXTRA_SHARE;
         if (part < extra) extra = part;
     }
     extra = whole_units(extra);
@@ -137,14 +141,14 @@ void reap_quota_give_room(struct reap *reap)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
     reap_quota_open(reap);
-    retire(&reap->share, reap->share.room);
+    retire(reap_share(reap), reap_share(reap)->room);
     reap_quota_close(reap);
 }
 
 /* Half of the extra stays as room: so one object that comes and goes does not draw each time. */
 void reap_quota_give(struct reap *reap, size_t bytes)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
     share->room += bytes;
     ASSERT(share->room <= share->drawn);
@@ -200,10 +204,10 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
 {
     ASSERT(reap->flags & REAP_LIMITED);
     void *given = reap_handle(met);
-    if (!met->share.fn || notice) return false;
+    if (!reap_share(met)->fn || notice) return false;
     const struct notice mine = {reap_known(reap), met, reap_known(from), object};
     notice = &mine;
-    met->share.fn(&given, asked, met->share.arg);
+    reap_share(met)->fn(&given, asked, reap_share(met)->arg);
     reap_quota_freed(mine.from); /* free() may have put it onto the remote list */
     notice = NULL;
     return true;
@@ -220,7 +224,7 @@ static bool refuse(const struct reap *met, size_t asked)
  * and is tried again when the thread has taken the reap (shared_use.h). */
 static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     struct reap *met = make_room(share, bytes);
     if (met && reap_is_part(reap) && !reap_shared_is_taken(reap)) return false;
     if (met) {
@@ -237,7 +241,7 @@ static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, co
 
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
     if (UNLIKELY(share->room < bytes)) return take_more(reap, bytes, asked, object);
     share->room -= bytes;
@@ -248,19 +252,19 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
 
 static struct reap *first_limiter(const struct reap *reap)
 {
-    return reap && reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
+    return reap && reap->flags & REAP_LIMITED ? reap_share(reap)->limiter : NULL;
 }
 
 /* The nearest limiter above a reap. */
 static struct reap *limiter_above(const struct reap *reap)
 {
-    return reap_quota_of(reap) ? reap->share.above : first_limiter(reap);
+    return reap_quota_of(reap) ? reap_share(reap)->above : first_limiter(reap);
 }
 
 /* Gives a reap a share, with nothing drawn yet. */
 static void join(struct reap *reap, struct reap *limiter)
 {
-    struct reap_share *share = &reap->share;
+    struct reap_share *share = reap_share(reap);
     ASSERT(!(reap->flags & REAP_LIMITED));
     share->limiter = limiter;
     share->above = NULL;
@@ -272,15 +276,15 @@ static void join(struct reap *reap, struct reap *limiter)
 
 void reap_quota_begin(struct reap *reap, const struct reap *parent)
 {
-    ASSERT(parent->flags & REAP_LIMITED && parent->share.limiter);
-    join(reap, parent->share.limiter);
+    ASSERT(parent->flags & REAP_LIMITED && reap_share(parent)->limiter);
+    join(reap, reap_share(parent)->limiter);
     reap_quota_close(reap);
 }
 
 /* Sets the accounts of a limiter when the reaps below it have drawn `bytes` in all, and no room or extra. */
 static void set_accounts(struct reap *limiter, size_t bytes)
 {
-    struct reap_share *share = &limiter->share;
+    struct reap_share *share = reap_share(limiter);
     ASSERT(whole_units(share->bytes) >= bytes);
     atomic_store_explicit(&share->left, whole_units(share->bytes) - bytes, memory_order_relaxed);
     atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
@@ -290,18 +294,18 @@ static void set_accounts(struct reap *limiter, size_t bytes)
  * anew there. */
 void reap_quota_end(struct reap *reap)
 {
-    ASSERT(reap->flags & REAP_LIMITED && reap->share.limiter);
+    ASSERT(reap->flags & REAP_LIMITED && reap_share(reap)->limiter);
     reap_chunk_adopt(reap);
-    retire(&reap->share, reap->share.drawn);
-    if (reap_tree_generation > 1 && reap->share.bytes && !reap->children) set_accounts(reap, 0);
+    retire(reap_share(reap), reap_share(reap)->drawn);
+    if (reap_tree_generation > 1 && reap_share(reap)->bytes && !reap->children) set_accounts(reap, 0);
     reap_choose_mode(reap);
     reap_quota_close(reap);
 }
 
 void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
-    reap->share.fn = fn;
-    reap->share.arg = arg;
+    reap_share(reap)->fn = fn;
+    reap_share(reap)->arg = arg;
     reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
 }
 
@@ -321,7 +325,7 @@ static size_t squeeze(struct reap *top)
 static void join_with_objects(struct reap *reap, struct reap *limiter)
 {
     join(reap, limiter);
-    reap->share.drawn = reap_chunk_live_bytes(reap);
+    reap_share(reap)->drawn = reap_chunk_live_bytes(reap);
     reap_free_close(reap);
     reap_choose_mode(reap);
     reap_quota_close(reap);
@@ -344,8 +348,8 @@ static void settle(struct reap *top, struct reap *above)
         bool is_limited = reap->flags & REAP_LIMITED;
         if (limiter && !is_limited) join_with_objects(reap, limiter);
         if (!limiter && is_limited) leave(reap);
-        reap->share.limiter = limiter;
-        reap->share.above = limiter == reap ? above : NULL;
+        reap_share(reap)->limiter = limiter;
+        reap_share(reap)->above = limiter == reap ? above : NULL;
     }
 }
 
@@ -361,7 +365,7 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
     }
     struct reap *above = limiter_above(reap);
     if (!is_limited) join_with_objects(reap, reap);
-    reap->share.bytes = bytes;
+    reap_share(reap)->bytes = bytes;
     settle(reap, above);
     if (bytes) set_accounts(reap, live);
     return true;
@@ -372,8 +376,8 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
 /* The first limiter of one chain that is also in the other one, or NULL. */
 static struct reap *common(struct reap *limiter, struct reap *other)
 {
-    for (; limiter; limiter = limiter->share.above)
-        for (struct reap *it = other; it; it = it->share.above)
+    for (; limiter; limiter = reap_share(limiter)->above)
+        for (struct reap *it = other; it; it = reap_share(it)->above)
             if (it == limiter) return limiter;
     return NULL;
 }
@@ -414,14 +418,14 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
     }
     if (met) return refuse(met, bytes);
-    if (to->flags & REAP_LIMITED) to->share.drawn += bytes;
+    if (to->flags & REAP_LIMITED) reap_share(to)->drawn += bytes;
     return true;
 }
 
 void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(from);
-    if (first) from->share.drawn -= bytes;
+    if (first) reap_share(from)->drawn -= bytes;
     atomic_signal_fence(memory_order_release);
     undraw(first, common(first, first_limiter(to)), false, bytes);
 }

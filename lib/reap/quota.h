@@ -87,7 +87,7 @@ void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, v
 /* The reap's own limit, or 0. */
 static inline size_t reap_quota_of(const struct reap *reap)
 {
-    return reap->flags & REAP_LIMITED ? reap->share.bytes : 0;
+    return reap->flags & REAP_LIMITED ? reap_share(reap)->bytes : 0;
 }
 
 /* Before a tree of which this thread holds all goes below parent (NULL: becomes a root): draws for it on the

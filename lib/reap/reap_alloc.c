@@ -14,18 +14,29 @@
 
 /* --- pending objects ------------------------------------------------------------------------- */
 
-/* Frees all pending objects but `kept`. An object that was pushed twice is on the list twice, or the
- * list is a ring: either way the loop comes to it again after it was freed, and the check finds it. Each
- * object is in the cache of the processor that freed it. So the loop prefetches an object some time
- * before it comes to it. */
-static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
+__thread struct reap_walk *reap_walk;
+
+/* Returns true if a walk of this thread over the reap comes to the object next. */
+static COLD bool is_coming(const struct reap *reap, const void *object)
 {
+    for (const struct reap_walk *walk = reap_walk; walk; walk = walk->outer)
+        if (walk->reap == reap && walk->coming == object) return true;
+    return false;
+}
+
+/* Frees all pending objects but those that walks come to next. An object that was pushed twice is on the list
+ * twice, or the list is a ring: either way the loop comes to it again after it was freed, and the check finds
+ * it. Each object is in the cache of the processor that freed it. So the loop prefetches an object some time
+ * before it comes to it. */
+static NOINLINE void drain(struct reap *reap)
+{
+    bool walked = reap_walk != NULL;
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
     while (link) {
         uintptr_t *words = reap_link_object(link);
         if (LIKELY(reap_link_points_out(link))) __builtin_prefetch((void *)words[2], 1);
         link = words[0];
-        if (kept && words == kept) {
+        if (UNLIKELY(walked) && is_coming(reap, words)) {
             reap_push_pending(reap, words, reap_link(words, false));
             continue;
         }
@@ -34,17 +45,6 @@ static ALWAYS_INLINE void drain_but(struct reap *reap, const void *kept)
         if (!reap_free_fast(reap, words) && !reap_free_last(reap, words) && !reap_free_closed(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
-}
-
-/* A walk's function may use the reap meanwhile, so the walk's next object must stay. */
-static COLD void drain_walked(struct reap *reap) { drain_but(reap, reap->coming); }
-
-static NOINLINE void drain(struct reap *reap)
-{
-    if (UNLIKELY(reap->walked))
-        drain_walked(reap);
-    else
-        drain_but(reap, NULL);
 }
 
 static inline void take_some_remote(struct reap *reap)
@@ -91,7 +91,7 @@ void *reap_alloc_record(struct reap *reap, size_t size)
     return memory;
 }
 
-/* --- large objects --------------------------------------------------------------------------- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
@@ -103,27 +103,28 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
     return reap_address(chunk->first);
 }
 
-/* --- allocation ------------------------------------------------------------------------------ */
-
-static ALWAYS_INLINE void *allocate(struct reap *reap, size_t size, bool *zeroed)
+/* Makes an aligned object of one of `have` units that is big enough for it at any place, and frees the rest
+ * before and behind it. */
+static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
 {
+    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    size_t unit = reap_unit(object), step = alignment / REAP_UNIT, aligned = (unit + step - 1) / step * step;
+    ASSERT(chunk && aligned + units <= unit + have);
+    if (aligned + units < unit + have) reap_free_end(reap, chunk, aligned + units, unit + have);
+    if (aligned > unit) reap_free_begin(reap, chunk, unit, aligned);
+    return reap_address(aligned);
+}
+
+/* Allocates an object from the memory of an open reap. Guarded and large ones have chunks of their own. */
+static ALWAYS_INLINE void *allocate(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
+{
+    ASSERT(is_power_of_two(alignment));
+    size_t room = alignment > REAP_UNIT ? alignment : 0, units = reap_units(size);
+    size_t have = units + (alignment - 1) / REAP_UNIT, both = size > PTRDIFF_MAX ? size : size + room;
     *zeroed = false;
-    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
-    return reap_free_take(reap, reap_units(size));
-}
-
-/* Allocates an object that is guarded, if guarded.h is on. */
-static void *allocate_any(struct reap *reap, size_t size, bool *zeroed)
-{
-    if (UNLIKELY(guarded_on)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
-    return allocate(reap, size, zeroed);
-}
-
-/* Reports a new object to the instruments, and returns it. */
-static inline void *watched(struct reap *reap, void *object, size_t size, bool zeroed)
-{
-    if (UNLIKELY(reap_instrumented && object)) reap_instrument_alloc(reap, object, size, zeroed);
-    return object;
+    if (guarded_on || reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, zeroed);
+    void *object = reap_free_take(reap, have);
+    return object && have > units ? trim(reap, object, have, alignment, units) : object;
 }
 
 /* Before an allocation in a reap that may be limited: opens it and draws bytes more, for this object or
@@ -141,7 +142,7 @@ static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void
 static void end_more(struct reap *reap, size_t bytes)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
-    ASSERT(!reap->share.from);
+    ASSERT(!reap_share(reap)->from);
     reap_quota_give(reap, bytes);
     reap_quota_close(reap);
 }
@@ -149,89 +150,63 @@ static void end_more(struct reap *reap, size_t bytes)
 /* The bytes that an object of a size takes; 0 for an impossible size, whose allocation will fail. */
 static size_t cost(size_t size) { return size > PTRDIFF_MAX ? 0 : reap_units(size) * REAP_UNIT; }
 
-static ALWAYS_INLINE void *allocate_special(struct reap *reap, size_t size, bool *zeroed)
+/* Allocates an object in a reap that may be limited or watched. */
+static ALWAYS_INLINE void *alloc_counted(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
-    ASSERT(reap->flags & REAP_SPECIAL);
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
-    void *object = allocate_any(reap, size, zeroed);
+    void *object = allocate(reap, alignment, size, zeroed);
     end_more(reap, object ? 0 : cost(size));
-    return watched(reap, object, size, *zeroed);
+    if (UNLIKELY(reap_instrumented && object)) reap_instrument_alloc(reap, object, size, *zeroed);
+    return object;
 }
 
-static NOINLINE void *alloc_special(struct reap *reap, size_t size)
+static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed)
 {
-    bool zeroed;
-    return allocate_special(reap, size, &zeroed);
+    return alloc_counted(reap, REAP_UNIT, size, zeroed);
+}
+
+/* The sources of an object that no fast path has found, in order: what other threads have freed comes first,
+ * for reap_free_take to use it. */
+static ALWAYS_INLINE void *alloc_slow(struct reap *reap, size_t size, bool *zeroed)
+{
+    ASSERT_SOUND(reap);
+    take_some_remote(reap);
+    *zeroed = false;
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size, zeroed);
+    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, zeroed);
+    return reap_free_take(reap, reap_units(size));
 }
 
 void *reap_alloc_zeroed(struct reap *reap, size_t size, bool *zeroed)
 {
-    ASSERT_SOUND(reap);
-    take_some_remote(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return allocate_special(reap, size, zeroed);
-    return allocate(reap, size, zeroed);
+    return alloc_slow(reap, size, zeroed);
 }
 
 void *reap_alloc(struct reap *reap, size_t size)
 {
-    ASSERT_SOUND(reap);
-    take_some_remote(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) return alloc_special(reap, size);
-    if (reap_is_large(reap, size)) return alloc_whole(reap, REAP_UNIT, size, NULL);
-    return reap_free_take(reap, reap_units(size));
-}
-
-/* Makes an aligned object of one of `have` units that is big enough for it at any place, and frees the rest
- * before and behind it. */
-static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
-{
-    struct reap_chunk *chunk = reap_chunk_find(reap, object);
-    size_t unit = reap_unit(object), step = alignment / REAP_UNIT, aligned = (unit + step - 1) / step * step;
-    ASSERT(chunk && aligned + units <= unit + have);
-    if (aligned + units < unit + have) reap_free_end(reap, chunk, aligned + units, unit + have);
-    if (aligned > unit) reap_free_begin(reap, chunk, unit, aligned);
-    return reap_address(aligned);
-}
-
-static void *allocate_aligned(struct reap *reap, size_t alignment, size_t size)
-{
-    ASSERT(is_power_of_two(alignment));
     bool zeroed;
-    size_t units = reap_units(size), have = units + alignment / REAP_UNIT - 1;
-    bool large = size > REAP_LARGE || alignment > REAP_LARGE - size;
-    size_t both = size > PTRDIFF_MAX ? size : size + alignment;
-    if (guarded_on || (large && reap_is_large(reap, both))) return alloc_whole(reap, alignment, size, NULL);
-    void *object = allocate(reap, have * REAP_UNIT, &zeroed);
-    return object ? trim(reap, object, have, alignment, units) : NULL;
+    return alloc_slow(reap, size, &zeroed);
 }
 
 void *reap_alloc_aligned(struct reap *reap, size_t alignment, size_t size)
 {
+    bool zeroed;
     ASSERT_SOUND(reap);
-    if (alignment <= REAP_UNIT) return reap_alloc(reap, size);
     take_some_remote(reap);
-    if (!begin_more(reap, cost(size), size, NULL)) return NULL;
-    void *object = allocate_aligned(reap, alignment, size);
-    end_more(reap, object ? 0 : cost(size));
-    return watched(reap, object, size, false);
+    return alloc_counted(reap, alignment <= REAP_UNIT ? REAP_UNIT : alignment, size, &zeroed);
 }
 
 /* --- freeing and resizing -------------------------------------------------------------------- */
 
-static void release_whole(struct reap *reap, struct reap_chunk *chunk)
-{
-    ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE);
-    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
-    reap_chunk_release(reap, chunk);
-}
-
 static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && unit >= chunk->first);
-    if (UNLIKELY(chunk->kind == REAP_WHOLE))
-        release_whole(reap, chunk);
-    else
+    if (LIKELY(chunk->kind != REAP_WHOLE)) {
         reap_free_object(reap, chunk, unit);
+        return;
+    }
+    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
+    reap_chunk_release(reap, chunk);
 }
 
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
@@ -267,10 +242,10 @@ static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, siz
                   size_t size)
 {
     bool zeroed;
-    void *copy = allocate_any(to, size, &zeroed);
+    void *copy = allocate(to, REAP_UNIT, size, &zeroed);
     if (!copy) return NULL;
     ASSERT(copy != object && have != 0);
-    watched(to, copy, size, false);
+    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, copy, size, false);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
     if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
     release(reap, chunk, reap_unit(object));
@@ -393,22 +368,9 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
     return object;
 }
 
-static void *move_copy(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
-{
-    bool zeroed;
-    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
-    size_t bytes = (end - unit) * REAP_UNIT;
-    void *copy = watched(to, allocate_any(to, bytes, &zeroed), bytes, false);
-    if (!copy) return NULL;
-    memcpy(copy, object, bytes);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
-    release(from, chunk, unit);
-    return copy;
-}
-
 static bool has_hoards_chunks(const struct reap *reap)
 {
-    return !(reap->flags & REAP_SOURCED) || chunk_source_is_hoard(&reap->source);
+    return !(reap->flags & REAP_SOURCED) || chunk_source_is_hoard(reap_source(reap));
 }
 
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
@@ -425,7 +387,8 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
     bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
-    void *moved = whole ? move_whole(from, chunk, object, to) : move_copy(from, chunk, object, to);
+    void *moved = whole ? move_whole(from, chunk, object, to)
+                        : move(from, chunk, object, bytes / REAP_UNIT, to, bytes);
     if (moved)
         reap_quota_passed(from, to, bytes);
     else

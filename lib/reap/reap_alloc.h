@@ -12,6 +12,15 @@
 
 #include "region/reap_free.h"
 
+/* A walk of this thread over a reap, whose function may free objects, but not the next one that it comes to:
+ * pending or not, that one stays. */
+struct reap_walk {
+    const struct reap *reap;
+    const void *coming;      /* or NULL */
+    struct reap_walk *outer; /* the walk whose function runs this one, or NULL */
+};
+extern HIDDEN __thread struct reap_walk *reap_walk __attribute__((tls_model("initial-exec")));
+
 /* An object of size bytes. NULL: no memory (ENOMEM). */
 void *reap_alloc(struct reap *reap, size_t size);
 static inline void *reap_alloc_slow(void *reap, size_t size) { return reap_alloc(reap, size); }

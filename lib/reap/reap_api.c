@@ -92,33 +92,21 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return shared_realloc(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
-/* Frees an object when no fast path can: in a chunk in region state (afterwards it is open), in one that is
- * not in the map, or a large one. Aborts on misuse. */
-static NOINLINE void free_checked(struct reap *reap, void *object)
-{
-    if (!object) return;
-    struct reap_chunk *chunk = reap_chunk_find(reap, object);
-    if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object("reapFree", reap, object);
-    reap_alloc_free(reap, chunk, object);
-}
-
-/* Most large objects are recognized by their addresses. */
-static NOINLINE void free_unknown(struct reap *reap, void *object)
-{
-    struct arena *arena = reap_arena_of_large(reap, object);
-    if (arena)
-        reap_alloc_free_large(reap, (void *)((char *)object - REAP_HEADER), arena);
-    else
-        free_checked(reap, object);
-}
-
+/* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
+ * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is open) or
+ * that is not in the map. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
+    struct arena *arena;
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
         shared_free(reap, object);
-    else if (!reap_free_last(reap, object) && !reap_free_closed(reap, object))
-        free_unknown(reap, object);
+    else if (reap_free_last(reap, object) || reap_free_closed(reap, object) || !object)
+        return;
+    else if ((arena = reap_arena_of_large(reap, object)) != NULL)
+        reap_alloc_free_large(reap, (void *)((char *)object - REAP_HEADER), arena);
+    else
+        reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
 /* The rare case ends in a tail call, so that the fast path saves no registers. */
@@ -239,14 +227,14 @@ const char *reapName(void **handle)
     return reap->name && reap->name->given ? reap->name->text : NULL;
 }
 
-/* Finds room for a name of size bytes. A reap without a source has room for a short one. Records are not used
+/* Finds room for a name of size bytes. There is room for a short one behind the reap. Records are not used
  * again before a clear. So a record that is too small is followed by one of twice its room: all names of a
  * reap take at most three times the longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
     struct reap_name *old = reap->name, *new = reap_short_name(reap);
     if (old && size <= old->room) return old;
-    if (!old && size <= REAP_SHORT_NAME && !(reap->flags & REAP_SOURCED)) {
+    if (!old && size <= REAP_SHORT_NAME) {
         new->room = REAP_SHORT_NAME;
         return new;
     }

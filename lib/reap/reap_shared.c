@@ -175,7 +175,7 @@ static void take(struct reap_face *face)
 static void begin_part(struct reap_part *part, struct reap *reap, uintptr_t tag, struct reap_face *face)
 {
     *part = (struct reap_part){.reap = reap, .face = face};
-    reap->part = part;
+    reap_records(reap)->part = part;
     reap->tag = tag;
     reap_first_chunk(reap)->shared = true;
 }
@@ -185,7 +185,7 @@ static struct reap_part *new_part(struct reap_face *face)
 {
     struct reap_part *part = hoard_aligned_alloc(_Alignof(struct reap_part), sizeof *part);
     struct reap *known = face->reap;
-    struct reap *reap = part ? reap_region_create_from(&known->source, REAP_FIRST_SIZE) : NULL;
+    struct reap *reap = part ? reap_region_create_from(reap_source(known), REAP_FIRST_SIZE) : NULL;
     if (!reap) {
         hoard_free(part);
         return NULL;
@@ -277,7 +277,9 @@ struct reap *reap_shared_hold_lightly(void *handle, const char *call)
 struct reap_face *reap_face_of_others(const struct reap *reap)
 {
     if (reap->tag != reap_shared_tag(reap) && reap->tag != reap_hidden_tag(reap)) return NULL;
-    const struct reap_part *part = reap->part;
+    const struct reap_records *records = reap_records(reap);
+    if (!chunk_is_readable(records, sizeof *records)) return NULL;
+    const struct reap_part *part = records->part;
     struct reap_face *face = chunk_is_readable(part, sizeof *part) ? part->face : NULL;
     bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
     bool is_live = may_be && chunk_is_readable(face, sizeof *face) && face->tag == reap_face_tag(face);
@@ -313,7 +315,7 @@ void reap_shared_begin(struct reap *reap)
                                .tables = reap->tables,
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP),
-                               .alone = reap_instrumented || !chunk_source_is_hoard(&reap->source)};
+                               .alone = reap_instrumented || !chunk_source_is_hoard(reap_source(reap))};
     begin_part(&face->part, reap, reap_shared_tag(reap), face);
     if (face->alone) face->part.holder = PART_TAKEN;
     enlist(face);
@@ -323,7 +325,7 @@ static void end_part(struct reap_part *part)
 {
     struct reap *reap = part->reap;
     struct reap_chunk *first = reap_first_chunk(reap);
-    ASSERT(!(reap->flags & REAP_LIMITED) || reap->share.drawn == 0);
+    ASSERT(!(reap->flags & REAP_LIMITED) || reap_share(reap)->drawn == 0);
     reap_region_destroy(reap, false);
     reap_chunk_give_back(first);
     hoard_free(part);

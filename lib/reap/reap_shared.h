@@ -135,8 +135,15 @@ static_assert(offsetof(struct reap_face, self) == offsetof(struct reap, self) &&
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
+/* The part that a shared reap or a hidden child is. */
+static inline struct reap_part *reap_own_part(const struct reap *reap)
+{
+    ASSERT(reap_is_part(reap));
+    return reap_records(reap)->part;
+}
+
 /* The face of a shared reap, or of the one that a hidden child belongs to. */
-static inline struct reap_face *reap_face(const struct reap *reap) { return reap->part->face; }
+static inline struct reap_face *reap_face(const struct reap *reap) { return reap_own_part(reap)->face; }
 
 /* The reap that the program knows: for a hidden child the shared reap, else the reap itself. */
 static inline struct reap *reap_known(const struct reap *reap)
@@ -148,7 +155,7 @@ static inline struct reap *reap_known(const struct reap *reap)
 static inline struct reap *reap_next_part(const struct reap *reap)
 {
     if (LIKELY(!reap_is_part(reap))) return NULL;
-    const struct reap_part *next = __atomic_load_n(&reap->part->next, __ATOMIC_ACQUIRE);
+    const struct reap_part *next = __atomic_load_n(&reap_own_part(reap)->next, __ATOMIC_ACQUIRE);
     return next ? next->reap : NULL;
 }
 

@@ -153,8 +153,9 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
     REAP_NOT_NULL(fn, "reapWalk");
     reap_alloc_take_remote(reap);
     struct place next = {.reap = reap, .chunk = reap_chunk_begin(reap)};
-    bool more = find_object(&next), within = reap->walked;
-    const void *coming = within ? reap->coming : NULL; /* of the walk around this one */
+    bool more = find_object(&next);
+    struct reap_walk walk = {reap, NULL, reap_walk};
+    reap_walk = &walk;
     int result = 0;
     while (more && result == 0) {
         struct place here = next;
@@ -165,12 +166,11 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         void *object = reap_address(here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
         if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
-        reap->coming = more ? reap_address(next.unit) : NULL;
-        reap->walked = true;
+        walk.reap = next.reap;
+        walk.coming = more ? reap_address(next.unit) : NULL;
         result = fn(object, size, arg);
         if (more && result == 0) check_place(&next);
     }
-    reap->walked = within;
-    reap->coming = coming;
+    reap_walk = walk.outer;
     return result;
 }

@@ -93,7 +93,7 @@ static void line(const char *event, const struct reap *reap, const char *rest)
 void reap_trace_create(struct reap *reap)
 {
     char rest[64] = "";
-    reap->made = now_us();
+    reap_records(reap)->made = now_us();
     if (reap->parent) report_format(rest, sizeof rest, " below %p", reap_handle(reap->parent));
     line("create", reap, rest);
 }
@@ -102,7 +102,7 @@ void reap_trace_held(const struct reap *reap, const char *held, bool ends)
 {
     char rest[256];
     size_t n = report_format(rest, sizeof rest, ": %s", held);
-    unsigned long long lived = ends ? now_us() - reap->made : 0;
+    unsigned long long lived = ends ? now_us() - reap_records(reap)->made : 0;
     if (ends) report_format(rest + n, sizeof rest - n, ", after %llu", lived);
     line(ends ? "destroy" : "clear", reap, rest);
 }
@@ -110,6 +110,6 @@ void reap_trace_held(const struct reap *reap, const char *held, bool ends)
 void reap_trace_limit(const struct reap *reap, size_t asked)
 {
     char rest[128];
-    report_format(rest, sizeof rest, ": %zu more, of %zu", asked, reap->share.bytes);
+    report_format(rest, sizeof rest, ": %zu more, of %zu", asked, reap_share(reap)->bytes);
     line("limit", reap, rest);
 }

@@ -30,17 +30,24 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
     return behind != 0 && !(behind & 1);
 }
 
-/* Puts the address of an object that was pushed before into a third word. The loop that frees pending objects
- * comes to that one later: REAP_AHEAD objects later, if one thread frees most. A wrong address does no harm,
- * since the loop only prefetches it. */
-static uintptr_t point_out(struct reap *reap, uintptr_t *words)
+/* Objects that were freed last, more or less, for the loop that frees pending ones: each points out one that
+ * comes AHEAD objects later, if one thread frees most. Reaps share these lines by their addresses: a wrong
+ * object does no harm, since the loop only prefetches it. */
+enum { AHEAD = 5, RECENT_LINES = 64 };
+static struct recent {
+    _Alignas(64) _Atomic(void *) objects[AHEAD];
+    _Atomic(unsigned) turn; /* the next place, modulo AHEAD */
+} recents[RECENT_LINES];
+
+static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
 {
     ASSERT((uintptr_t)words % REAP_UNIT == 0);
-    unsigned turn = atomic_load_explicit(&reap->turn, memory_order_relaxed);
-    _Atomic(void *) *place = &reap->recent[turn % REAP_AHEAD];
+    struct recent *recent = &recents[((uintptr_t)reap / 1024 ^ (uintptr_t)reap / SUPERBLOCK) % RECENT_LINES];
+    unsigned turn = atomic_load_explicit(&recent->turn, memory_order_relaxed);
+    _Atomic(void *) *place = &recent->objects[turn % AHEAD];
     words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
     atomic_store_explicit(place, words, memory_order_relaxed);
-    atomic_store_explicit(&reap->turn, turn + 1, memory_order_relaxed);
+    atomic_store_explicit(&recent->turn, turn + 1, memory_order_relaxed);
     return reap_link(words, true);
 }
 
@@ -147,7 +154,7 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 {
     uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
     bool limited = flags & REAP_LIMITED;
-    if (flags & REAP_SOURCED && !chunk_source_is_hoard(&reap->source)) { /* only its thread may call it */
+    if (flags & REAP_SOURCED && !chunk_source_is_hoard(reap_source(reap))) { /* only its thread may call it */
         errno = ENOMEM;
         return NULL;
     }

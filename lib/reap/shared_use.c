@@ -102,7 +102,7 @@ struct reap_use reap_use_object(struct reap_face *face, const void *object, cons
         HELD struct reap *reap = reap_shared_hold_again(face->reap); /* so nothing is pending */
         chunk = reap_chunk_of_object(reap_part_with(reap, object), object, call);
     }
-    struct reap_part *part = chunk->owner->part;
+    struct reap_part *part = reap_own_part(chunk->owner);
     return (struct reap_use){part->reap, reap_part_enter(part) ? part : NULL};
 }
 
@@ -146,7 +146,7 @@ static size_t units_of(const struct reap_chunk *chunk, const void *object)
 static struct reap_part *send(const struct reap_chunk *chunk, void *object)
 {
     uintptr_t *words = object;
-    struct reap_part *part = chunk->owner->part;
+    struct reap_part *part = reap_own_part(chunk->owner);
     size_t units = units_of(chunk, object);
     words[1] = reap_pending(object);
     if (reap_push_pending(chunk->owner, words, reap_link(words, false)))

@@ -56,9 +56,9 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->carved += chunk->size;
     sums->quiet += chunk->state == REAP_CHUNK_QUIET;
     HOLDS(sums, (chunk->lives != NULL) == (chunk->state != REAP_CHUNK_REGION));
-    HOLDS(sums, chunk->state != REAP_CHUNK_QUIET || list_holds(&chunk->quiet));
+    HOLDS(sums, chunk->state != REAP_CHUNK_QUIET || list_holds(&chunk->quiet) == (reap->own != NULL));
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
-    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->swept == chunk));
+    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->own && reap->own->swept == chunk));
     HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
     if (chunk->is_mapped) {
         uint32_t entry = *chunk_map_entry(chunk);
@@ -83,12 +83,13 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         sums->spare_bytes += chunk->size;
     }
     size_t quiet = 0;
-    for (const struct list_node *node = reap->heap ? reap->quiet.first : NULL; node; node = node->next)
+    bool has_lists = reap->heap && reap->own;
+    for (const struct list_node *node = has_lists ? reap->own->quiet.first : NULL; node; node = node->next)
         quiet++;
-    HOLDS(sums, quiet == sums->quiet);
+    HOLDS(sums, !has_lists || quiet == sums->quiet);
     HOLDS(sums, reap->carved == sums->carved);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
-    size_t tables = reap_tables_are_apart(reap) ? REAP_SMALL_SIZE : 0;
+    size_t tables = reap_tables_are_apart(reap) ? sizeof(struct reap_tables) : 0;
     HOLDS(sums, reap->held == sums->held + sums->spare_bytes + tables);
     HOLDS(sums, reap->peak >= reap->held);
 }
@@ -101,7 +102,7 @@ static size_t check_freelist(const struct reap *reap, size_t list, struct sums *
         size_t unit = reap_unit(block);
         HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT));
         HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, unit) && !bitmap_get(chunk->lives, unit)));
-        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->cursor);
+        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->own->cursor);
         if (sums->wrong) return 0;
         size_t units = reap_block_end(chunk, unit) - unit;
         HOLDS(sums, reap_free_list(units) == list);
@@ -115,10 +116,9 @@ static void check_freelists(const struct reap *reap, struct sums *sums)
 {
     size_t sum = 0;
     HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? reap->own : &reap_no_tables));
-    HOLDS(sums, !reap->heap || reap->has_tables == (reap->own != &reap_no_tables));
-    for (size_t list = 0; reap->heap && reap->has_tables && list < REAP_FREELISTS && !sums->wrong; list++)
+    for (size_t list = 0; reap->heap && reap->own && list < REAP_FREELISTS && !sums->wrong; list++)
         sum += check_freelist(reap, list, sums);
-    HOLDS(sums, !reap->heap || !reap->has_tables || sum == reap->most - (size_t)reap->own->room);
+    HOLDS(sums, !reap->heap || !reap->own || sum == reap->own->most - (size_t)reap->own->room);
 }
 
 static void check_hole(const struct reap *reap, struct sums *sums)
@@ -160,27 +160,27 @@ static void check_accounts(const struct reap *top, struct sums *sums)
 {
     size_t drawn = 0, extra = 0;
     for (const struct reap *reap = top; reap; reap = reap_part_after(top, reap)) {
-        const struct reap *limiter = reap->flags & REAP_LIMITED ? reap->share.limiter : NULL;
-        while (limiter && limiter != top) limiter = limiter->share.above;
+        const struct reap *limiter = reap->flags & REAP_LIMITED ? reap_share(reap)->limiter : NULL;
+        while (limiter && limiter != top) limiter = reap_share(limiter)->above;
         HOLDS(sums, limiter == top);
         if (sums->wrong) return;
-        drawn += reap->share.drawn;
-        extra += reap->share.extra;
+        drawn += reap_share(reap)->drawn;
+        extra += reap_share(reap)->extra;
     }
-    HOLDS(sums, top->share.left + drawn == top->share.bytes / REAP_UNIT * REAP_UNIT);
-    HOLDS(sums, top->share.slack + extra == top->share.bytes / 16 / REAP_UNIT * REAP_UNIT);
+    HOLDS(sums, reap_share(top)->left + drawn == reap_share(top)->bytes / REAP_UNIT * REAP_UNIT);
+    HOLDS(sums, reap_share(top)->slack + extra == reap_share(top)->bytes / 16 / REAP_UNIT * REAP_UNIT);
 }
 
 static void check_share(const struct reap *reap, struct sums *sums)
 {
-    const struct reap_share *share = &reap->share;
+    const struct reap_share *share = reap_share(reap);
     size_t used = share->from ? (size_t)(reap->bump - share->from) : 0;
-    HOLDS(sums, share->limiter && share->limiter->share.bytes);
+    HOLDS(sums, share->limiter && reap_share(share->limiter)->bytes);
     HOLDS(sums, used <= share->room && share->room <= share->extra);
     HOLDS(sums, share->drawn == reap_chunk_live_bytes(reap) + share->room - used);
     HOLDS(sums, (size_t)(reap->end - reap->bump) <= share->room - used);
     const struct reap *parent = reap->parent;
-    const struct reap *above = parent && parent->flags & REAP_LIMITED ? parent->share.limiter : NULL;
+    const struct reap *above = parent && parent->flags & REAP_LIMITED ? reap_share(parent)->limiter : NULL;
     HOLDS(sums, (share->limiter == reap) == (share->bytes > 0));
     HOLDS(sums, (share->limiter == reap ? share->above : share->limiter) == above);
     if (share->bytes && !sums->wrong) check_accounts(reap, sums);
@@ -190,7 +190,7 @@ static void check_face(const struct reap *reap, struct sums *sums)
 {
     const struct reap_face *face = reap_face(reap);
     HOLDS(sums, face->self == face && face->reap == reap);
-    HOLDS(sums, reap->part == &face->part && face->part.reap == reap && list_holds(&face->node));
+    HOLDS(sums, reap_own_part(reap) == &face->part && face->part.reap == reap && list_holds(&face->node));
     HOLDS(sums, !face->bump && !face->end);
     HOLDS(sums, face->owner != &lock_depth || face->depth > 0);
     HOLDS(sums, (char *)face >= (char *)reap_address(reap_first_chunk(reap)->end_unit));
@@ -199,7 +199,8 @@ static void check_face(const struct reap *reap, struct sums *sums)
 static void check_hidden(const struct reap *reap, struct sums *sums)
 {
     const struct reap_face *face = reap_face(reap);
-    HOLDS(sums, reap->self == reap && reap->part->reap == reap && reap->tag == reap_hidden_tag(reap));
+    HOLDS(sums, reap->self == reap && reap->tag == reap_hidden_tag(reap));
+    HOLDS(sums, sums->wrong || reap_own_part(reap)->reap == reap);
     HOLDS(sums, reap->parent == face->reap && !reap->children && !reap->cleanups);
     HOLDS(sums, !(reap->flags & REAP_MARKED) && !face->alone);
     HOLDS(sums, (reap->flags & REAP_LIMITED) == (face->reap->flags & REAP_LIMITED));
@@ -232,7 +233,7 @@ bool reap_is_valid(const struct reap *reap, const char **why)
     for (; part && !sums.wrong; part = reap_next_part(part)) {
         struct sums of_part = {0};
         check_reap(part, &of_part);
-        if (!of_part.wrong && reap_is_shared(reap)) check_holder(part->part, &of_part);
+        if (!of_part.wrong && reap_is_shared(reap)) check_holder(reap_own_part(part), &of_part);
         if (!of_part.wrong && part != reap) check_hidden(part, &of_part);
         if (!of_part.wrong && part->flags & REAP_LIMITED) check_share(part, &of_part);
         sums.wrong = of_part.wrong;
@@ -250,7 +251,7 @@ bool reap_is_sound(const struct reap *reap)
     struct sums sums = {0};
     check_reap(reap, &sums);
     if (!sums.wrong && __libc_single_threaded) check_children(reap, &sums);
-    bool is_limiter = reap->flags & REAP_LIMITED && reap->share.bytes > 0;
+    bool is_limiter = reap->flags & REAP_LIMITED && reap_share(reap)->bytes > 0;
     if (!sums.wrong && reap->flags & REAP_LIMITED && !is_limiter) check_share(reap, &sums);
     if (sums.wrong) report_line("of the reap %p does not hold: %s", (const void *)reap, sums.wrong);
     return !sums.wrong;

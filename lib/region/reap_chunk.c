@@ -50,7 +50,7 @@ static NOINLINE void give_users(struct reap_chunk *chunk)
         guarded_free(chunk);
         return;
     }
-    struct chunk_source backing = chunk->owner->source;
+    struct chunk_source backing = *reap_source(chunk->owner);
     chunk_source_give(&backing, chunk, chunk->size);
 }
 
@@ -98,7 +98,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(reap->held >= chunk->size && chunk != reap->current && !chunk->has_records);
     if (chunk->kind == REAP_REGULAR) {
         ASSERT(chunk->state == REAP_CHUNK_REGION || chunk->state == REAP_CHUNK_QUIET);
-        if (chunk->state == REAP_CHUNK_QUIET) list_remove(&chunk->quiet);
+        if (chunk->state == REAP_CHUNK_QUIET && list_holds(&chunk->quiet)) list_remove(&chunk->quiet);
         reap_chunk_forget(chunk);
         reap->carved -= chunk->size;
     }
@@ -139,7 +139,7 @@ static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 static size_t next_size(const struct reap *reap)
 {
     size_t size = REAP_FIRST_SIZE, part = 2;
-    size_t max = UNLIKELY(reap->flags & REAP_SOURCED) ? reap->source.max_chunk : REAP_MAX_SIZE;
+    size_t max = UNLIKELY(reap->flags & REAP_SOURCED) ? reap_source(reap)->max_chunk : REAP_MAX_SIZE;
     if (reap->heap) part = reap->carved < DOUBLES ? 4 : 8;
     if (size > max) size = max;
     while (size < max && size <= reap->carved / part) size *= 2;
@@ -161,9 +161,9 @@ static size_t least_size(size_t units)
 static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
 {
     bool backed = reap->flags & REAP_SOURCED;
-    struct reap_chunk *chunk = UNLIKELY(backed) ? chunk_source_take(&reap->source, size, got, zeroed)
+    struct reap_chunk *chunk = UNLIKELY(backed) ? chunk_source_take(reap_source(reap), size, got, zeroed)
                                                 : chunk_alloc(size, got, zeroed);
-    if (chunk) chunk->is_users = backed && !chunk_source_is_hoard(&reap->source);
+    if (chunk) chunk->is_users = backed && !chunk_source_is_hoard(reap_source(reap));
     ASSERT(!chunk || *got >= size);
     return chunk;
 }
@@ -348,7 +348,8 @@ void reap_chunk_adopt_all(struct reap *reap)
         struct reap_chunk *next = chunk->next;
         ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
         reap_chunk_hold(reap, chunk);
-        if (reap->flags & REAP_LIMITED) reap->share.drawn += (chunk->end_unit - chunk->first) * REAP_UNIT;
+        size_t bytes = (chunk->end_unit - chunk->first) * REAP_UNIT;
+        if (reap->flags & REAP_LIMITED) reap_share(reap)->drawn += bytes;
         chunk = next;
     }
 }
@@ -362,7 +363,7 @@ static size_t end_gap(const struct reap *reap, const struct reap_chunk *chunk)
         return SIZE_MAX;
     if (chunk->state == REAP_CHUNK_REGION) return chunk->top;
     size_t last = bitmap_previous(chunk->starts, end - 1, chunk->first);
-    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < reap->cursor;
+    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < reap->own->cursor;
     return bitmap_get(chunk->lives, last) || is_taken ? SIZE_MAX : last;
 }
 

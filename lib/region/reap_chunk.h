@@ -131,16 +131,10 @@ static inline void reap_chunk_adopt(struct reap *reap)
 /* Empty tables, shared by all reaps in region mode. */
 extern HIDDEN struct reap_tables reap_no_tables;
 
-/* A reap's tables lie behind it in the first chunk; if that is small, in a chunk apart, taken for the first
- * gap. */
-static inline struct reap_tables *reap_tables_in_chunk(struct reap *reap)
-{
-    bool is_small = reap_first_chunk(reap)->size == REAP_SMALL_SIZE;
-    return is_small ? &reap_no_tables : (struct reap_tables *)(reap + 1);
-}
+/* A reap's tables lie behind it in the first chunk; if that is small, in a block of the backend's. */
 static inline bool reap_tables_are_apart(const struct reap *reap)
 {
-    return UNLIKELY(reap->has_tables) && reap_first_chunk(reap)->size == REAP_SMALL_SIZE;
+    return reap->own && reap->own != &reap_records(reap)->tables;
 }
 
 /* Counts bytes from the backend as held. */

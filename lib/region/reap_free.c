@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hoard.h"
+
 enum {
     TRIES = 8,               /* gaps to look at in a list whose gaps may be too small */
     SMALL_REAP = 128 * 1024, /* bytes carved; such a reap is flushed earlier, and takes any gap */
@@ -18,7 +20,7 @@ static size_t units_of(const struct reap_block *block, size_t list)
     return list < REAP_EXACT_LISTS ? list + 1 : block->units;
 }
 
-static void push_listed(struct reap *reap, size_t unit, size_t units)
+static void push(struct reap *reap, size_t unit, size_t units)
 {
     struct reap_block *block = reap_address(unit), **list = &reap->own->freelists[reap_free_list(units)];
     if (UNLIKELY(reap_instrumented)) sanitizer_use(block, units > 1 ? sizeof *block : sizeof block->next);
@@ -26,36 +28,6 @@ static void push_listed(struct reap *reap, size_t unit, size_t units)
     block->next = *list;
     *list = block;
     reap->own->room -= (ptrdiff_t)units;
-}
-
-/* Takes tables for a reap in a small first chunk. False: no memory. */
-static bool make_tables(struct reap *reap)
-{
-    int saved = errno;
-    struct reap_tables *tables = chunk_alloc(REAP_SMALL_SIZE, NULL, NULL);
-    errno = saved;
-    if (!tables) return false;
-    memset(tables, 0, sizeof *tables);
-    reap->own = tables;
-    reap->has_tables = true;
-    reap_chunk_hold_bytes(reap, REAP_SMALL_SIZE);
-    reap->own->room = (ptrdiff_t)reap->most;
-    reap_free_reopen(reap);
-    return true;
-}
-
-/* Without memory for tables the gap is on no list, as a gap in a quiet chunk is: a sweep finds it. */
-static NOINLINE void push_first(struct reap *reap, size_t unit, size_t units)
-{
-    if (make_tables(reap)) push_listed(reap, unit, units);
-}
-
-static void push(struct reap *reap, size_t unit, size_t units)
-{
-    if (LIKELY(reap->has_tables))
-        push_listed(reap, unit, units);
-    else
-        push_first(reap, unit, units);
 }
 
 /* Takes the gap that a link points to off its list. */
@@ -70,22 +42,24 @@ static struct reap_block *pull(struct reap *reap, struct reap_block **link, size
 /* Units on all lists. */
 static size_t listed(const struct reap *reap)
 {
-    return reap->has_tables ? reap->most - (size_t)reap->own->room : 0;
+    return reap->own->most - (size_t)reap->own->room;
 }
 
 /* Lets more units come onto lists before a flush. */
-static void allow(struct reap *reap, ptrdiff_t units)
+static void allow(struct reap_tables *tables, ptrdiff_t units)
 {
-    reap->most += (size_t)units;
-    if (LIKELY(reap->has_tables)) reap->own->room += units;
+    tables->most += (size_t)units;
+    tables->room += units;
 }
 
 /* After chunks have come or gone. */
 static void set_part(struct reap *reap)
 {
     size_t part = reap->carved / REAP_UNIT / FLUSH_PART;
-    allow(reap, (ptrdiff_t)part - (ptrdiff_t)reap->basis);
-    reap->basis = part;
+    struct reap_tables *tables = reap->own;
+    if (!tables) return;
+    allow(tables, (ptrdiff_t)part - (ptrdiff_t)tables->basis);
+    tables->basis = part;
 }
 
 /* --- states of a chunk ----------------------------------------------------------------------- */
@@ -106,6 +80,12 @@ static bool may_have_listed(const struct reap_chunk *chunk)
     return chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT;
 }
 
+/* Returns true if gaps are used again: not while a mark is open, and not without tables. */
+static bool uses_gaps(const struct reap *reap)
+{
+    return reap->heap && reap->own && !(reap->flags & REAP_MARKED);
+}
+
 /* Returns true if no object lives in a chunk with live bits. */
 static bool is_empty(const struct reap_chunk *chunk)
 {
@@ -121,14 +101,20 @@ static bool may_go(const struct reap *reap, const struct reap_chunk *chunk)
     return chunk != reap_first_chunk(reap) && !chunk->has_records && !(reap->flags & REAP_MARKED);
 }
 
-/* Makes a chunk with live bits quiet, or gives it back. */
+/* Makes a chunk with live bits quiet. Without tables it is on no list. */
 static void calm(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->lives && chunk->state != REAP_CHUNK_QUIET);
     reap_chunk_close(chunk);
     chunk->state = REAP_CHUNK_QUIET;
     chunk->quiet = (struct list_node){NULL, NULL};
-    list_push(&reap->quiet, &chunk->quiet);
+    if (LIKELY(reap->own != NULL)) list_push(&reap->own->quiet, &chunk->quiet);
+}
+
+/* Makes it quiet, or gives it back. */
+static void calm_or_release(struct reap *reap, struct reap_chunk *chunk)
+{
+    calm(reap, chunk);
     if (chunk != reap->current && is_empty(chunk) && may_go(reap, chunk)) reap_chunk_release(reap, chunk);
 }
 
@@ -141,27 +127,46 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
     memcpy(lives + from, chunk->starts + from, n * sizeof *lives);
     bitmap_clear_range(lives, top, (from + n) * 64);
     __atomic_store_n(&chunk->lives, lives, __ATOMIC_RELEASE); /* free() in other threads looks at it */
-    if (UNLIKELY(reap->flags & REAP_MARKED)) {
-        calm(reap, chunk);
+    if (UNLIKELY(!uses_gaps(reap))) {
+        calm_or_release(reap, chunk);
         return;
     }
     open_up(reap, chunk);
     if (chunk != reap->current && top < chunk->end_unit) push(reap, top, chunk->end_unit - top);
 }
 
-/* Begins heap mode. */
+/* Finds memory for the tables of a reap in heap mode that has none: behind the reap in its first chunk, or
+ * apart if that is small. Without memory all chunks with live bits are quiet, on no list, until a later call
+ * finds some. */
+static NOINLINE void make_tables(struct reap *reap)
+{
+    int saved = errno;
+    bool is_small = reap_first_chunk(reap)->size == REAP_SMALL_SIZE;
+    struct reap_tables *tables = is_small ? hoard_malloc(sizeof *tables) : &reap_records(reap)->tables;
+    errno = saved;
+    if (!tables) return;
+    reap->own = tables;
+    if (is_small) reap_chunk_hold_bytes(reap, sizeof *tables);
+}
+
+/* Clears the tables, if there are any, and lists the quiet chunks. */
+static void begin_tables(struct reap *reap)
+{
+    if (UNLIKELY(!reap->own)) make_tables(reap);
+    struct reap_tables *tables = reap->own;
+    if (!tables) return;
+    memset(tables, 0, sizeof *tables);
+    tables->gained = reap->carved / REAP_UNIT; /* the first flush is paid */
+    set_part(reap);
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
+        if (chunk->kind == REAP_REGULAR && chunk->lives) list_push(&tables->quiet, &chunk->quiet);
+    reap_free_reopen(reap);
+}
+
 static NOINLINE void begin_heap(struct reap *reap)
 {
-    if (!reap->has_tables) reap->own = reap_tables_in_chunk(reap);
-    reap->has_tables = reap->own != &reap_no_tables;
-    if (reap->has_tables) memset(reap->own, 0, sizeof *reap->own);
-    reap->most = reap->basis = 0;
-    reap->quiet = (struct list){NULL};
-    reap->swept = NULL;
     reap->heap = true;
-    reap->gained = reap->carved / REAP_UNIT; /* the first flush is paid */
-    set_part(reap);
-    if (reap_free_shows_tables(reap)) reap->tables = reap->own;
+    begin_tables(reap);
     if (reap->current) convert(reap, reap->current);
     reap->end = reap->bump;
 }
@@ -203,15 +208,14 @@ void reap_free_leave_hole(struct reap *reap)
 static void flush(struct reap *reap, bool drops_hole)
 {
     ASSERT(reap->heap);
-    if (reap->has_tables) memset(reap->own, 0, sizeof *reap->own);
-    reap->swept = NULL;
-    reap->gained = 0;
+    struct reap_tables *tables = reap->own;
+    if (UNLIKELY(!tables)) return;
+    memset(tables, 0, offsetof(struct reap_tables, quiet));
     if (drops_hole) drop_hole(reap);
     for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
         next = reap_chunk_after(reap, chunk);
-        if (chunk->kind == REAP_REGULAR && may_have_listed(chunk)) calm(reap, chunk);
+        if (chunk->kind == REAP_REGULAR && may_have_listed(chunk)) calm_or_release(reap, chunk);
     }
-    reap->basis = reap->most = 0;
     set_part(reap);
 }
 
@@ -251,31 +255,32 @@ static size_t next_gap(const struct reap_chunk *chunk, size_t unit)
 /* Makes the next gap with so many units the hole. False: no quiet chunk has one. */
 static bool sweep(struct reap *reap, size_t units)
 {
+    struct reap_tables *tables = reap->own;
     for (;;) {
-        if (!reap->swept) {
-            struct list_node *node = list_pop(&reap->quiet);
+        if (!tables->swept) {
+            struct list_node *node = list_pop(&tables->quiet);
             if (!node) return false;
-            reap->swept = LIST_ENTRY(node, struct reap_chunk, quiet);
-            reap->swept->state = REAP_CHUNK_SWEPT;
-            reap->cursor = reap->swept->first;
-            join(reap->swept);
+            tables->swept = LIST_ENTRY(node, struct reap_chunk, quiet);
+            tables->swept->state = REAP_CHUNK_SWEPT;
+            tables->cursor = tables->swept->first;
+            join(tables->swept);
         }
-        struct reap_chunk *chunk = reap->swept;
-        bool is_over = reap->cursor >= chunk->end_unit; /* a record may have taken the end */
-        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, reap->cursor);
+        struct reap_chunk *chunk = tables->swept;
+        bool is_over = tables->cursor >= chunk->end_unit; /* a record may have taken the end */
+        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, tables->cursor);
         if (unit == chunk->end_unit) {
             open_up(reap, chunk);
-            reap->swept = NULL;
+            tables->swept = NULL;
             continue;
         }
-        size_t end = reap->cursor = reap_block_end(chunk, unit);
+        size_t end = tables->cursor = reap_block_end(chunk, unit);
         if (end - unit < units) {
             push(reap, unit, end - unit);
-            allow(reap, (ptrdiff_t)(end - unit)); /* only frees bring a flush nearer */
+            allow(tables, (ptrdiff_t)(end - unit)); /* only frees bring a flush nearer */
             continue;
         }
         reap_chunk_bump_in(reap, chunk, unit, end);
-        reap->gained += end - unit;
+        tables->gained += end - unit;
         return true;
     }
 }
@@ -336,7 +341,7 @@ static void *take_big(struct reap *reap, size_t units)
     ASSERT(reap_block_end(chunk, unit) == end && !bitmap_get(chunk->lives, unit));
     reap_free_leave_hole(reap);
     reap_chunk_bump_in(reap, chunk, unit, end);
-    reap->gained += end - unit;
+    reap->own->gained += end - unit;
     return bump(reap, units);
 }
 
@@ -345,7 +350,7 @@ static void *take_big(struct reap *reap, size_t units)
 static bool flush_pays(const struct reap *reap)
 {
     size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = reap->carved / REAP_UNIT;
-    return listed(reap) * part >= all && reap->gained * 8 >= all;
+    return listed(reap) * part >= all && reap->own->gained * 8 >= all;
 }
 
 /* Takes a new chunk, in heap mode with live bits. */
@@ -357,10 +362,13 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
     uint64_t *lives = reap_chunk_lives(chunk);
     memset(lives + (uintptr_t)chunk / 1024, 0, chunk->size / 1024 * sizeof *lives);
     chunk->lives = lives;
+    if (UNLIKELY(!uses_gaps(reap))) {
+        calm(reap, chunk);
+        return chunk;
+    }
     open_up(reap, chunk);
-    if (reap->flags & REAP_MARKED) calm(reap, chunk);
     set_part(reap);
-    reap->gained += chunk->end_unit - chunk->first;
+    reap->own->gained += chunk->end_unit - chunk->first;
     return chunk;
 }
 
@@ -397,11 +405,12 @@ static void *grow(struct reap *reap, size_t units)
 void *reap_free_take(struct reap *reap, size_t units)
 {
     void *object;
-    bool uses_gaps = reap->heap && !(reap->flags & REAP_MARKED);
-    if (uses_gaps && (object = take_exact(reap, units))) return object;
-    bool may_fit = uses_gaps && units > REAP_EXACT_LISTS && reap->own->freelists[reap_free_list(units)];
+    if (UNLIKELY(reap->heap && !reap->own)) begin_tables(reap);
+    bool from_gaps = uses_gaps(reap);
+    if (from_gaps && (object = take_exact(reap, units))) return object;
+    bool may_fit = from_gaps && units > REAP_EXACT_LISTS && reap->own->freelists[reap_free_list(units)];
     if (units <= hole(reap) && !may_fit) return bump(reap, units);
-    if (!uses_gaps) return grow(reap, units);
+    if (!from_gaps) return grow(reap, units);
     if ((object = take_big(reap, units))) return object;
     if (units <= hole(reap)) return bump(reap, units);
     reap_free_leave_hole(reap);
@@ -443,7 +452,7 @@ static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t u
 {
     if (chunk->state != REAP_CHUNK_OPEN && !reap_free_is_swept(reap, chunk, unit)) return;
     push(reap, unit, end - unit);
-    if (reap->has_tables && reap->own->room < 0) reap_free_flush(reap);
+    if (reap->own->room < 0) reap_free_flush(reap);
 }
 
 /* Gives the chunk live bits, so that a gap can be made in it. */

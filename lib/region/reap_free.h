@@ -32,7 +32,7 @@
 /* Returns true if fast paths may see the tables of heap mode. */
 static inline bool reap_free_shows_tables(const struct reap *reap)
 {
-    return reap->heap && reap->has_tables && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
+    return reap->heap && reap->own && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
 }
 
 /* The free list for a gap of this number of units. */
@@ -101,7 +101,7 @@ void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 /* Returns true if the sweep has passed this unit of a chunk: a gap there goes onto a list again. */
 static inline bool reap_free_is_swept(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
 {
-    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->cursor;
+    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->own->cursor;
 }
 
 /* Returns true if an address lies in an open chunk of the reap. Takes any value. */

@@ -4,12 +4,12 @@
  * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
  * pointer; objects have no headers. The first chunk also holds the reap itself:
  *
- *     first chunk   | chunk header | struct reap | objects ->      <- records |
+ *     first chunk   | chunk header | struct reap | struct reap_records | objects ->      <- records |
  *     other chunks  | chunk header | objects ->                    <- records |
  *     large         | chunk header | one object                               |
  *
  * Children of one parent are alike (the requests of a connection). The first one begins with 1 KiB, in which
- * a reap has 384 bytes for objects. When it has outgrown that, or later most of them do, the next child
+ * a reap has 496 bytes for objects. When it has outgrown that, or later most of them do, the next child
  * begins with 8 KiB, or 16, or 32; when a smaller chunk was enough for most, with that. Only children of
  * today's size have a vote: of many that live at once, most began before the last step. Their own children
  * begin with what those of their siblings came to need. Roots begin with 8 KiB.
@@ -26,7 +26,8 @@
  *     gap       a block that is no object: freed, or never used
  *     bump      the next object's place. The hole is the block [bump, bump_max) of the current chunk
  *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
- *               are no objects, and cost objects nothing
+ *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
+ *               behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
  *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
  *
@@ -77,7 +78,6 @@ enum {
     REAP_KEEP_MAX = 1024 * 1024, /* bytes that reapFreeAll keeps at most beside the first chunk */
     REAP_BUFFER_MIN = 4096,      /* bytes of a buffer that a reap can live in */
     REAP_BUFFER_LOG = 43,        /* a buffer has fewer than 2^43 bytes: its units fit marks */
-    REAP_AHEAD = 5,              /* objects on the remote list between one and the one it points out */
     REAP_NAME_MAX = 4096,        /* bytes of a name, its end included */
     REAP_FACE = 256,             /* bytes at the end of a shared reap's first chunk: see reap_shared.h */
 };
@@ -151,11 +151,17 @@ struct reap_block {
     size_t units; /* only in gaps of more than REAP_EXACT_LISTS units */
 };
 
-/* The tables of heap mode: the free lists, by size (reap_free.h), which fast paths read through reap->tables.
- * All reaps in region mode share empty ones: so creating a reap need not clear its own. */
+/* Heap mode: free lists by size (reap_free.h), which fast paths read through reap->tables, and the sweep. All
+ * reaps in region mode show empty tables: so creating a reap need not clear its own. */
 struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
-    ptrdiff_t room;                               /* units that may still come onto lists before a flush */
+    ptrdiff_t room;                               /* units that may still come onto lists before a flush: */
+    size_t most;                                  /* of so many in all, of which */
+    size_t basis;                                 /* a part of the reap; the rest: sweeps listed it */
+    size_t gained;                                /* units of holes since the last flush */
+    struct reap_chunk *swept;                     /* the chunk whose gaps are taken, or NULL */
+    size_t cursor;                                /* the unit from which on they are taken */
+    struct list quiet;                            /* chunks to be swept */
 };
 
 struct reap_cleanup;
@@ -167,7 +173,8 @@ struct reap_name {
     char text[];
 };
 
-/* A reap's share of the limits that it is below, and its own limit: see quota.h. */
+/* A reap's share of the limits that it is below, and its own limit: see quota.h. Undefined without
+ * REAP_LIMITED; fn and arg without that and REAP_ON_LIMIT. */
 struct reap_share {
     struct reap *limiter;
     char *from;   /* room counts the bumped bytes up to here; NULL: open, within a call */
@@ -178,7 +185,7 @@ struct reap_share {
     struct reap *above;
     _Atomic(size_t) left;
     _Atomic(size_t) slack;
-    void (*fn)(void **reap, size_t size, void *arg); /* undefined without REAP_LIMITED or REAP_ON_LIMIT */
+    void (*fn)(void **reap, size_t size, void *arg);
     void *arg;
 };
 
@@ -188,7 +195,7 @@ struct reap_list {
     _Atomic(uint32_t) lock;
 };
 
-/* A new reap has zeros up to `recent`, but for a few fields, and the rest is undefined. */
+/* A new reap has zeros up to `own`, but for a few fields, and the rest is undefined. */
 struct reap {
     /* the fast paths */
     void *self; /* this reap: so a program may pass a handle where a call wants a handle's address */
@@ -223,60 +230,69 @@ struct reap {
             _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: reap_step */
         };
     };
+    _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
-    bool heap;                           /* heap mode: `own` is in use */
-    bool has_unmapped;                   /* has a chunk that is not mapped: no fast paths in heap mode */
-    bool has_tables;                     /* there is `own` */
-    bool walked;                         /* a reapWalk runs */
+    uint32_t made_at;  /* reap_seconds when it was made */
+    bool heap;         /* heap mode */
+    bool has_unmapped; /* has a chunk that is not mapped: no fast paths in heap mode */
 
-    /* for other threads, on cache lines to which the reap's own thread does not write */
+    /* for other threads, on a cache line to which the reap's own thread seldom writes */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
     _Atomic(struct reap_chunk *) remote_chunks; /* made by realloc() in other threads, not yet in chunks */
-    _Atomic(unsigned) turn;                     /* the next place in recent, modulo REAP_AHEAD */
-    uint32_t made_at;                           /* reap_seconds when it was made */
-    _Atomic(void *) recent[REAP_AHEAD];         /* objects that were freed last, more or less */
+    struct reap_tables *own;                    /* NULL: never in heap mode, or no memory for them */
 
-    struct reap_share share;   /* undefined without REAP_LIMITED */
     struct reap_chunk *spares; /* undefined while spare_bytes is 0 */
+    struct reap *outer;        /* the reap entered before; undefined without REAP_ENTERED, as: */
+    uint32_t entered;          /* how often it is entered; a shared reap: by how many threads */
+    uint32_t entered_in;       /* see reap_enter.h */
     uint64_t mark;             /* the last open mark's number; undefined without REAP_MARKED, as: */
     uint16_t depth;            /* number of open marks; changes under the lock */
     uint16_t going_to;         /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;        /* see reap_tree.h, Fork */
-    union {
-        struct chunk_source source;                   /* undefined without REAP_SOURCED */
-        char short_name[sizeof(struct chunk_source)]; /* see reap_short_name */
-    };
-    union {
-        struct reap *outer;     /* the reap entered before; undefined without REAP_ENTERED, as: */
-        struct reap_part *part; /* of a shared reap or a hidden child, always: see reap_shared.h */
-    };
-    uint32_t entered;    /* how often it is entered; a shared reap: by how many threads */
-    uint32_t entered_in; /* see reap_enter.h */
-    uint64_t made;       /* time of its creation; undefined unless traced */
-    const void *coming;  /* the walk's next object; undefined unless walked */
-
-    /* heap mode (reap_free.h); undefined in region mode */
-    size_t most;              /* units that may be on lists before a flush, in all: */
-    size_t basis;             /* a part of the reap, and more if a sweep has listed small gaps */
-    size_t gained;            /* units of holes since the last flush */
-    struct list quiet;        /* chunks to be swept */
-    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL */
-    size_t cursor;            /* the unit from which on they are taken */
-
-    struct reap_tables *own; /* undefined unless has_tables */
 };
 static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
                   offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
               "a reap's children are a list");
-static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to lines of their own");
+static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to a line of their own");
+static_assert(sizeof(struct reap) == 4 * 64, "what one call in a thousand needs is in struct reap_records");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
+
+enum {
+    REAP_SHORT_BYTES = 32,
+    REAP_SHORT_NAME = REAP_SHORT_BYTES - offsetof(struct reap_name, text) /* bytes of text */
+};
+
+/* What modules keep for a reap that uses them. Lies behind the reap, so that none of them needs memory when a
+ * call comes that cannot fail. */
+struct reap_records {
+    struct reap_share share;           /* quota.h */
+    uint64_t made;                     /* time of its creation; undefined unless traced: reap_trace.h */
+    char short_name[REAP_SHORT_BYTES]; /* see reap_short_name */
+
+    /* from here on not in a small first chunk */
+    struct reap_tables tables;
+    struct chunk_source source; /* undefined without REAP_SOURCED */
+    struct reap_part *part;     /* of a shared reap or a hidden child: see reap_shared.h */
+};
+
+static inline struct reap_records *reap_records(const struct reap *reap)
+{
+    return (struct reap_records *)((uintptr_t)reap + sizeof *reap);
+}
+
+static inline struct reap_share *reap_share(const struct reap *reap) { return &reap_records(reap)->share; }
+
+static inline const struct chunk_source *reap_source(const struct reap *reap)
+{
+    ASSERT(reap->flags & REAP_SOURCED);
+    return &reap_records(reap)->source;
+}
 
 /* The spares, newest first. */
 static inline struct reap_chunk *reap_spares(const struct reap *reap)
@@ -284,11 +300,10 @@ static inline struct reap_chunk *reap_spares(const struct reap *reap)
     return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
 }
 
-/* In a reap without a source, a name of REAP_SHORT_NAME bytes at most lies here, and not in a record. */
-enum { REAP_SHORT_NAME = sizeof(struct chunk_source) - offsetof(struct reap_name, text) };
-static inline struct reap_name *reap_short_name(struct reap *reap)
+/* A name of REAP_SHORT_NAME bytes at most lies here, and takes no memory of the reap's chunks. */
+static inline struct reap_name *reap_short_name(const struct reap *reap)
 {
-    return (struct reap_name *)(void *)reap->short_name;
+    return (struct reap_name *)(void *)reap_records(reap)->short_name;
 }
 
 /* The name, or an empty text. */
@@ -300,7 +315,7 @@ static inline const char *reap_name_text(const struct reap *reap)
 /* Returns true if a buffer is the reap's only memory. Then large objects lie in it too. */
 static inline bool reap_is_fixed(const struct reap *reap)
 {
-    return reap->flags & REAP_SOURCED && reap->source.buffer && !reap->source.take;
+    return reap->flags & REAP_SOURCED && reap_source(reap)->buffer && !reap_source(reap)->take;
 }
 
 /* Returns true if an object of this size gets a chunk of its own. */

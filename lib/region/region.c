@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hoard.h"
 #include "hoard/user_memory.h"
 #include "region/reap_free.h"
 
@@ -24,7 +25,7 @@ static struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users)
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     chunk->tag = 0;
-    memset(reap, 0, offsetof(struct reap, recent));
+    memset(reap, 0, offsetof(struct reap, own) + sizeof reap->own);
     lay_out_first(reap, chunk, size, is_users);
     reap->self = reap;
     reap->tables = &reap_no_tables;
@@ -59,7 +60,7 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     if (!chunk) return NULL;
     struct reap *reap = begin(chunk, size, !chunk_source_is_hoard(&backing));
     reap->flags |= REAP_SOURCED;
-    reap->source = backing;
+    reap_records(reap)->source = backing;
     return reap_region_enliven(reap);
 }
 
@@ -148,7 +149,7 @@ static NOINLINE void end_rest(struct reap *reap)
     give_back_all(reap_spares(reap));
     struct reap *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     if (cached_child) reap_chunk_give_back(reap_first_chunk(cached_child));
-    if (reap_tables_are_apart(reap)) chunk_free(reap->own);
+    if (reap_tables_are_apart(reap)) hoard_free(reap->own);
     reap_chunk_forget(reap_first_chunk(reap));
     reap->bump = reap->bump_max = NULL;
     reap->tables = &reap_no_tables;
@@ -309,7 +310,7 @@ static NOINLINE void clear_any(struct reap *reap)
         sanitizer_pool_begin(reap);
     }
     reap_chunk_forget(first);
-    reap->heap = reap->walked = reap->has_unmapped = false;
+    reap->heap = reap->has_unmapped = false;
     lay_out_first(reap, first, first->size, first->is_users);
     first->shared = reap_is_part(reap);
     reap->tables = &reap_no_tables;

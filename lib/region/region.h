@@ -10,11 +10,11 @@
 
 /* Bytes before the first objects of a first chunk. */
 enum {
-    REAP_SMALL_HEAD = (REAP_HEADER + sizeof(struct reap) + REAP_UNIT - 1) / REAP_UNIT * REAP_UNIT,
-    REAP_FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + sizeof(struct reap_tables) + 63) / 64 * 64
+    REAP_SMALL_HEAD = REAP_HEADER + sizeof(struct reap) + offsetof(struct reap_records, tables),
+    REAP_FIRST_HEAD = (REAP_HEADER + sizeof(struct reap) + sizeof(struct reap_records) + 63) / 64 * 64
 };
 static_assert(REAP_FIRST_HEAD + 2 * REAP_FIRST_SIZE / 128 < REAP_FIRST_SIZE * 7 / 8 &&
-                  REAP_SMALL_HEAD + REAP_UNIT <= REAP_SMALL_SIZE * 5 / 8,
+                  REAP_SMALL_HEAD + REAP_UNIT <= REAP_SMALL_SIZE * 5 / 8 && REAP_SMALL_HEAD % REAP_UNIT == 0,
               "a first chunk is for objects");
 static inline size_t reap_head(size_t size)
 {
@@ -60,9 +60,9 @@ static inline bool reap_region_is_settled(const struct reap *reap, const struct 
 /* Returns true if a reap has never done more than to bump in its first chunk, of so many bytes, and back. */
 static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
 {
-    uint32_t modes; /* heap, has_unmapped, has_tables, walked */
+    uint16_t modes; /* heap, has_unmapped */
     memcpy(&modes, &reap->heap, sizeof modes);
-    uintptr_t more = modes | atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    uintptr_t more = modes | (uintptr_t)reap->own | atomic_load_explicit(&reap->remote, memory_order_relaxed);
     more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     return more == 0 && reap->peak == size;
 }

@@ -173,6 +173,27 @@ static int free_elsewhere(void *object, size_t size, void *unused)
     return 0;
 }
 
+static int allocate(void *object, size_t size, void *unused)
+{
+    (void)object, (void)unused;
+    EXPECT(size != 48 || reapMalloc(&reap, 9000) != NULL);
+    return 0;
+}
+
+/* The same, but a walk within the walk takes in what they have freed, and goes on behind the object that this
+ * one comes to next. */
+static int walk_again(void *object, size_t size, void *unused)
+{
+    (void)unused;
+    if (size != 48) return 0;
+    if (visits++ > 0) return 0;
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, free_others, object) == 0);
+    pthread_join(thread, NULL);
+    EXPECT(reapWalk(&reap, allocate, NULL) == 0);
+    return 0;
+}
+
 static int count(void *object, size_t size, void *kept)
 {
     (void)object;
@@ -189,6 +210,11 @@ static void freed_while_walked(void)
     EXPECT(reapWalk(&reap, free_elsewhere, NULL) == 0 && visits == 2);
     EXPECT(reapWalk(&reap, count, &kept) == 0 && kept == 1);
     EXPECT(stats().live_objects == 1 + visits);
+    visits = kept = 0;
+    reapFreeAll(&reap);
+    for (unsigned i = 0; i < WALKED; i++) objects[i] = reapMalloc(&reap, 40);
+    EXPECT(reapWalk(&reap, walk_again, NULL) == 0 && visits == 2);
+    EXPECT(reapWalk(&reap, count, &kept) == 0 && kept == 1);
     reapDestroy(&reap);
 }
 

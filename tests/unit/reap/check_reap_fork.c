@@ -501,7 +501,7 @@ START_TEST(others_fork)
     }
     pthread_join(thread, NULL);
     FOR_EACH_PART(part, ((struct reap_face *)shared_one)->reap)
-    ck_assert_uint_eq(part->part->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
+    ck_assert_uint_eq(reap_own_part(part)->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
 }
 END_TEST
@@ -511,7 +511,7 @@ static atomic_uint stops; /* how often the thread was stopped: a busy machine ma
 
 static bool is_in_part(const struct reap_face *face)
 {
-    FOR_EACH_PART(part, face->reap) if (part->part->holder == reap_part_me()) return true;
+    FOR_EACH_PART(part, face->reap) if (reap_own_part(part)->holder == reap_part_me()) return true;
     return false;
 }
 

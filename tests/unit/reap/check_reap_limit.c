@@ -399,15 +399,15 @@ START_TEST(validity_notices_each_broken_equation)
     reapCreate(&child, &reap);
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
     for (int i = 0; i < 10; i++) reapMalloc(&reap, 100);
-    BREAKS(r->share.drawn += 16, r->share.drawn -= 16);
-    BREAKS(r->share.room -= 16, r->share.room += 16);
-    BREAKS(r->share.left += 16, r->share.left -= 16);
-    BREAKS(r->share.slack += 16, r->share.slack -= 16);
-    BREAKS(r->share.limiter = NULL, r->share.limiter = r);
+    BREAKS(reap_share(r)->drawn += 16, reap_share(r)->drawn -= 16);
+    BREAKS(reap_share(r)->room -= 16, reap_share(r)->room += 16);
+    BREAKS(reap_share(r)->left += 16, reap_share(r)->left -= 16);
+    BREAKS(reap_share(r)->slack += 16, reap_share(r)->slack -= 16);
+    BREAKS(reap_share(r)->limiter = NULL, reap_share(r)->limiter = r);
     if (!reap_instrumented) BREAKS(r->end += 16, r->end -= 16);
     struct reap *c = child;
-    BREAKS(c->share.extra += 16, c->share.extra -= 16);
-    BREAKS(c->share.limiter = NULL, c->share.limiter = r);
+    BREAKS(reap_share(c)->extra += 16, reap_share(c)->extra -= 16);
+    BREAKS(reap_share(c)->limiter = NULL, reap_share(c)->limiter = r);
 }
 END_TEST
 

@@ -65,7 +65,7 @@ static bool is_the_backends(const char *pointer)
     for (int i = 0; i < 2; i++, it = reap_behind(other)) {
         if (is_beside(pointer, reap_face(it)->table)) return true;
         while ((it = reap_next_part(it)))
-            if (is_beside(pointer, it->part)) return true;
+            if (is_beside(pointer, reap_own_part(it))) return true;
     }
     return false;
 }
