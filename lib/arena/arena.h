@@ -97,17 +97,12 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * and one that grows. */
 enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_SPAN, ARENA_GROWS };
 
-/* For a large object: takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of
- * `alignment` slots (1 to 64). They may go on in the arenas behind. Returns the first slot's descriptor with
- * its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory,
- * errno ENOMEM. */
-struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean);
-
-/* The same for an object that grows: where free slots follow, if possible. */
-struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean);
-
-/* Takes n slots of one arena for a superblock. sparse: much of it may never be touched. */
-struct superblock *arena_take_slots(unsigned n, enum superblock_kind kind, bool sparse, bool *clean);
+/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots (1 to 64).
+ * Those of a large object may go on in the arenas behind. Returns the first slot's descriptor with its kind
+ * and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory, errno
+ * ENOMEM. */
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
+                              bool *clean);
 
 /* Touches a slot that reads as zero. If that brings a huge page, and slowly, the arena gets no more huge
  * pages, nor do the next arenas (huge_pages.h). */

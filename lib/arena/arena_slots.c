@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 #include "arena/huge_pages.h"
+#include "arena/reclaim.h"
 #include "os/pages.h"
 
 #include <errno.h>
@@ -78,22 +79,6 @@ static bool suits(const struct arena *arena, unsigned n, enum arena_use use)
     return use == ARENA_SPARSE ? !arena->huge : !arena->sparse;
 }
 
-/* Returns the free slots, or only the dirty ones. */
-static uint64_t free_in(const struct arena *arena, enum arena_word word)
-{
-    uint64_t free = ~atomic_load(&arena->used);
-    return word == ARENA_DIRTY ? free & atomic_load(&arena->dirty) : free;
-}
-
-static bool has_free(const struct arena *arena) { return free_in(arena, ARENA_FREE) != 0; }
-
-static bool has_dirty(const struct arena *arena) { return free_in(arena, ARENA_DIRTY) != 0; }
-
-void arena_look_for_dirty(struct arena *arena)
-{
-    if (!has_dirty(arena)) arena_hint_clear(&arena->group->dirty, arena, has_dirty);
-}
-
 /* Notes that no run is longer than n - 1. A thread that frees slots resets the note afterwards. So either its
  * reset follows this store, or this thread sees its slots and resets the note itself. */
 static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uint64_t free)
@@ -101,7 +86,7 @@ static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uin
     ASSERT(n >= 1 && n <= ARENA_SLOTS);
     _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
     atomic_store(longest, (uint8_t)(n - 1));
-    if ((free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
+    if ((arena_free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
 }
 
 /* Claims n free slots of the arena. Returns the first, or -1. */
@@ -110,7 +95,7 @@ static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum a
     const _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
     if (n > atomic_load(longest)) return -1;
     for (;;) {
-        uint64_t free = free_in(arena, word), runs = runs_of(free, n, alignment);
+        uint64_t free = arena_free_in(arena, word), runs = runs_of(free, n, alignment);
         if (runs == 0) {
             if (alignment == 1) no_run_in(arena, word, n, free);
             return -1;
@@ -338,20 +323,8 @@ static bool begin_use(struct arena *arena, uint64_t mask)
     }
     ASSERT((atomic_load(&arena->dirty) & mask) == 0);
     if (dirty_slots < slots) arena_count_held((slots - dirty_slots) * (size_t)SUPERBLOCK, 0);
-    if (!has_free(arena)) arena_hint_clear(&arena->group->free, arena, has_free);
+    arena_look_for_free(arena);
     return dirty == 0;
-}
-
-void arena_release(struct arena *arena, uint64_t mask)
-{
-    ASSERT(mask != 0 && (atomic_load(&arena->used) & mask) == mask);
-    ASSERT((atomic_load(&arena->heads) & mask) == 0 && arena->mapping == 0);
-    bool dirty = claimed_dirty(arena, mask) != 0;
-    atomic_fetch_and(&arena->used, ~mask);
-    atomic_store(&arena->longest_free, ARENA_SLOTS);
-    atomic_store(&arena->longest_dirty, ARENA_SLOTS);
-    arena_hint_set(&arena->group->free, arena);
-    if (dirty) arena_hint_set(&arena->group->dirty, arena);
 }
 
 /* The bytes of claimed pieces that have no memory. */
@@ -365,13 +338,12 @@ static size_t clean_bytes(struct piece piece)
     return clean * (size_t)SUPERBLOCK;
 }
 
-/* Puts claimed pieces of an object of n slots into use, if there is room for the memory that they lack;
- * otherwise makes them free. */
-static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean,
-                       struct arena_room *room)
+/* Puts claimed pieces of an object of n slots into use, if the memory that they lack may be held; otherwise
+ * makes them free. */
+static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean)
 {
     bool no_huge_pages = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
-    if (!arena_has_room(clean_bytes(piece), room)) {
+    if (!arena_make_room(clean_bytes(piece))) {
         unclaim(piece, 0);
         return false;
     }
@@ -380,6 +352,7 @@ static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool 
         if (no_huge_pages) arena_no_huge_pages(piece.arena);
         *clean &= begin_use(piece.arena, mask_of(&piece));
     }
+    arena_note_wanted();
     return true;
 }
 
@@ -449,51 +422,33 @@ static struct run create(size_t count, unsigned n, enum arena_use use)
 
 /* Claims slots, or makes arenas for them. Of several threads that find no slots, one makes arenas; the others
  * look for its slots a few times, and only then make an arena each. */
-static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use use, struct arena_room *room)
+static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use use)
 {
     enum { LOOKS = 8 };
     struct run run = claim(n, alignment, use);
-    for (unsigned looks = 0; run.first < 0; looks++) {
-        if (!arena_has_room((size_t)n * SUPERBLOCK, room)) return run;
-        if (!atomic_exchange(&arenas.creating, true)) {
-            run = claim(n, alignment, use);
-            if (run.first < 0) run = create(together(n), n, use);
-            atomic_store(&arenas.creating, false);
-            return run;
-        }
+    if (run.first >= 0 || !arena_make_room((size_t)n * SUPERBLOCK)) return run;
+    for (unsigned looks = 0; atomic_exchange(&arenas.creating, true); looks++) {
         if (looks == LOOKS) return create(least_for(n), n, use);
         sched_yield();
         run = claim(n, alignment, use);
+        if (run.first >= 0) return run;
     }
+    run = claim(n, alignment, use);
+    if (run.first < 0) run = create(together(n), n, use);
+    atomic_store(&arenas.creating, false);
     return run;
 }
 
-struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind,
-                                  enum arena_use use, bool *clean, struct arena_room *room)
+struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
+                              bool *clean)
 {
-    struct run run = claim_or_create(n, alignment, use, room);
+    struct run run = claim_or_create(n, alignment, use);
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     ASSERT(first % alignment == 0 && run.arena->slots[first].kind == SLOT_FREE);
-    if (!use_pieces(first_piece(run.arena, first, n), n, use, clean, room)) return NULL;
+    if (!use_pieces(first_piece(run.arena, first, n), n, use, clean)) return NULL;
     atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
-    return arena_slot_set(run.arena, first, n, kind);
-}
-
-struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind)
-{
-    ASSERT(n >= 1 && i < ARENA_SLOTS && arena->base != NULL && kind != SLOT_FREE);
-    ASSERT(atomic_load(&arena->used) >> i & 1);
-    struct superblock *slot = &arena->slots[i];
-    char *start = arena->base + (size_t)i * SUPERBLOCK;
-    if (kind == SLOT_WIDE) {
-        arena->stubs[i * ARENA_STUBS].block = start;
-        start = (char *)&arena->stubs[i * ARENA_STUBS];
-    }
-    slot->origin = start - BLOCK_BIAS;
-    __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
-    slot->word = n;
-    return slot;
+    return arena_slot_set(run.arena, first, kind, n);
 }
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return pagemap_find(slot_start(slot)); }
@@ -539,7 +494,7 @@ static struct piece pieces_at(const struct arena *arena, unsigned at, unsigned n
     return (struct piece){pagemap_find(base), base, at % ARENA_SLOTS, n};
 }
 
-bool arena_try_resize(struct superblock *first, unsigned n, int more, struct arena_room *room)
+bool arena_resize(struct superblock *first, unsigned n, int more)
 {
     struct arena *arena = arena_of_slot(first);
     ASSERT(arena != NULL && arena->mapping == 0 && arena_span(first) == n);
@@ -550,7 +505,7 @@ bool arena_try_resize(struct superblock *first, unsigned n, int more, struct are
     if (more > 0) {
         struct piece behind = pieces_at(arena, end, (unsigned)more);
         if (!claim_slots(behind.base, behind.first, behind.left)) return false;
-        if (!use_pieces(pieces_at(arena, end, (unsigned)more), after, ARENA_SPAN, &clean, room)) return false;
+        if (!use_pieces(pieces_at(arena, end, (unsigned)more), after, ARENA_SPAN, &clean)) return false;
     }
     __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);
     if (more < 0) end_use(pieces_at(arena, end - (unsigned)-more, (unsigned)-more));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 
 #include "arena/chunk_map.h"
 #include "base/probe.h"
@@ -197,4 +197,48 @@ void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*
     if ((atomic_load(word) & arena_bit(arena)) == 0) return;
     atomic_fetch_and(word, ~arena_bit(arena));
     if (still(arena)) atomic_fetch_or(word, arena_bit(arena));
+}
+
+static bool has_free(const struct arena *arena) { return arena_free_in(arena, ARENA_FREE) != 0; }
+
+static bool has_dirty(const struct arena *arena) { return arena_free_in(arena, ARENA_DIRTY) != 0; }
+
+void arena_look_for_free(struct arena *arena)
+{
+    if (!has_free(arena)) arena_hint_clear(&arena->group->free, arena, has_free);
+}
+
+void arena_look_for_dirty(struct arena *arena)
+{
+    if (!has_dirty(arena)) arena_hint_clear(&arena->group->dirty, arena, has_dirty);
+}
+
+/* --- claimed slots ---------------------------------------------------------------------------- */
+
+void arena_release(struct arena *arena, uint64_t mask)
+{
+    ASSERT(mask != 0 && (atomic_load(&arena->used) & mask) == mask);
+    ASSERT((atomic_load(&arena->heads) & mask) == 0 && arena->mapping == 0);
+    bool dirty = (atomic_load_explicit(&arena->dirty, memory_order_relaxed) & mask) != 0;
+    atomic_fetch_and(&arena->used, ~mask);
+    atomic_store(&arena->longest_free, ARENA_SLOTS);
+    atomic_store(&arena->longest_dirty, ARENA_SLOTS);
+    arena_hint_set(&arena->group->free, arena);
+    if (dirty) arena_hint_set(&arena->group->dirty, arena);
+}
+
+struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblock_kind kind, unsigned n)
+{
+    ASSERT(n >= 1 && i < ARENA_SLOTS && arena->base != NULL && kind != SLOT_FREE);
+    ASSERT(atomic_load(&arena->used) >> i & 1);
+    struct superblock *slot = &arena->slots[i];
+    char *start = arena->base + (size_t)i * SUPERBLOCK;
+    if (kind == SLOT_WIDE) {
+        arena->stubs[i * ARENA_STUBS].block = start;
+        start = (char *)&arena->stubs[i * ARENA_STUBS];
+    }
+    slot->origin = start - BLOCK_BIAS;
+    __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
+    slot->word = n;
+    return slot;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/huge_pages.h"
 
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 #include "base/options.h"
 #include "os/pages.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 #include "arena/huge_pages.h"
+#include "arena/reclaim.h"
 #include "os/pages.h"
 
 #include <errno.h>
@@ -12,20 +13,20 @@
  * serves objects of each size, and goes back to the OS as that of other slots does. A larger mapping is
  * unmapped at once. */
 
-struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
-                            struct arena_room *room)
+struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
 {
     ASSERT(size != 0 && is_power_of_two(alignment));
     size = align_up(size, PAGE);
     *clean = true;
-    if (!arena_has_room(size, room)) return NULL;
+    if (!arena_make_room(size)) return NULL;
     struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
     if (arena == NULL) return NULL;
     arena_advise_mapping(arena, size);
     arena_set_mapping(arena, size);
     arena_count_held(size, 0);
+    arena_note_wanted();
     ASSERT((uintptr_t)arena->base % alignment == 0);
-    arena_slot_set(arena, 0, 1, kind);
+    arena_slot_set(arena, 0, kind, 1);
     return arena;
 }
 
@@ -134,18 +135,19 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
     return true;
 }
 
-bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct arena_room *room)
+bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
 {
     ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
     size = align_up(size, PAGE);
-    if (size > arena->mapping && !arena_has_room(size - arena->mapping, room)) return false;
+    if (size > arena->mapping && !arena_make_room(size - arena->mapping)) return false;
     gate_enter(&arenas.gate);
     bool done = resize_in_place(arena, size) || (may_move && remap_elsewhere(arena, size));
     if (done) {
         arena_count_held(size, arena->mapping);
+        arena_note_wanted();
         arena_count_mapped(size, arena->mapping);
         arena_set_mapping(arena, size);
-        arena_slot_set(arena, 0, 1, (enum superblock_kind)arena->slots[0].kind);
+        arena_slot_set(arena, 0, (enum superblock_kind)arena->slots[0].kind, 1);
     }
     gate_leave(&arenas.gate);
     return done;

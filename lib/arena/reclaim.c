@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arena/arena_internal.h"
+#include "arena/reclaim.h"
 
+#include "arena/arena_table.h"
 #include "arena/huge_pages.h"
 #include "base/options.h"
 #include "base/probe.h"
@@ -182,8 +183,7 @@ static size_t in_use(void)
     return held > unused ? held - unused : 0;
 }
 
-/* After each allocation of slots or a mapping. */
-static void note_wanted(void)
+void arena_note_wanted(void)
 {
     size_t used = in_use();
     if (UNLIKELY(used > fall.top) && pages_clock() - fall.at < options.purge_ms) fall.top = used;
@@ -264,11 +264,8 @@ void arena_limit(size_t bytes) { know_limit(bytes); }
 
 bool arena_nears_limit(size_t more) { return arena_is_near(more); }
 
-/* Makes room for `more` bytes. If they would come near the limit, all unused memory goes back. Returns false
- * with ENOMEM if they may not be held. */
 static COLD bool make_room(size_t more)
 {
-    ASSERT(more != 0);
     if (!arenas.limit_is_known)
         know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
     if (!arena_is_near(more)) return true;
@@ -278,68 +275,4 @@ static COLD bool make_room(size_t more)
     return false;
 }
 
-/* --- for arena.h: try, make room, try again ---------------------------------------------------- */
-
-/* Returns true if the caller lacked room, and now has it: it tries again. */
-static bool is_made(struct arena_room *room)
-{
-    if (room->lacked <= room->agreed || !make_room(room->lacked)) return false;
-    room->agreed = room->lacked;
-    return true;
-}
-
-static struct superblock *take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
-                               bool *clean)
-{
-    struct arena_room room = {0, 0};
-    struct superblock *first;
-    do first = arena_try_take(n, alignment, kind, use, clean, &room);
-    while (UNLIKELY(first == NULL) && is_made(&room));
-    note_wanted();
-    return first;
-}
-
-struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, bool *clean)
-{
-    return take(n, alignment, kind, ARENA_SPAN, clean);
-}
-
-struct superblock *arena_take_slots(unsigned n, enum superblock_kind kind, bool sparse, bool *clean)
-{
-    return take(n, 1, kind, sparse ? ARENA_SPARSE : ARENA_PLAIN, clean);
-}
-
-struct superblock *arena_take_growing(unsigned n, enum superblock_kind kind, bool *clean)
-{
-    return take(n, 1, kind, ARENA_GROWS, clean);
-}
-
-bool arena_resize(struct superblock *first, unsigned n, int more)
-{
-    struct arena_room room = {0, 0};
-    bool done;
-    do done = arena_try_resize(first, n, more, &room);
-    while (!done && is_made(&room));
-    note_wanted();
-    return done;
-}
-
-struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean)
-{
-    struct arena_room room = {0, 0};
-    struct arena *arena;
-    do arena = arena_try_map(size, alignment, kind, clean, &room);
-    while (arena == NULL && is_made(&room));
-    note_wanted();
-    return arena;
-}
-
-bool arena_remap_large(struct arena *arena, size_t size, bool may_move)
-{
-    struct arena_room room = {0, 0};
-    bool done;
-    do done = arena_try_remap(arena, size, may_move, &room);
-    while (!done && is_made(&room));
-    note_wanted();
-    return done;
-}
+bool arena_make_room(size_t more) { return LIKELY(!arena_is_near(more)) || make_room(more); }

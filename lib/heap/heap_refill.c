@@ -43,7 +43,8 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     bool clean, first = is_first(heap, class);
     enum superblock_kind kind = superblock_kind_of(class);
     unsigned slots = sizeclasses[class].slots;
-    struct superblock *sb = arena_take_slots(slots, kind, first || kind == SLOT_CHUNKS, &clean);
+    enum arena_use use = first || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
+    struct superblock *sb = arena_take(slots, 1, kind, use, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) arena_refresh(sb, slots);
     if (clean) arena_touch(sb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vcpu.h"
 
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 #include "arena/false_sharing.h"
 #include "heap/heap_policy.h"
 #include "heap/heap_table.h"

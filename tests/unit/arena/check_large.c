@@ -2,7 +2,7 @@
 /* check_large.c: mappings, and large objects in slots and mappings. */
 #include "support/check_backend.h"
 
-#include "arena/arena_internal.h"
+#include "arena/arena_table.h"
 #include "arena/large.h"
 #include "base/options.h"
 #include "os/pages.h"
@@ -87,8 +87,8 @@ START_TEST(freed_mappings_become_slots)
     ck_assert_uint_eq(arena_held().unused, unused);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_uint_eq(arenas.mapped, is_blocked ? 8 * MIB : 12 * MIB);
-    struct superblock *three = arena_take(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, &clean);
-    struct superblock *five = arena_take(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, &clean);
+    struct superblock *three = arena_take(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *five = arena_take(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     for (size_t at = 0; at < 5 * MIB; at += PAGE) ck_assert_int_eq(slot_start(five)[at], 1);
     ck_assert(!clean && slot_start(three) >= base && slot_start(three) < end);
     ck_assert_uint_eq(arena_held().now, unused);

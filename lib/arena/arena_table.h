@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena_internal.h: the data of arenas, for the files that implement them.
+/* arena_table.h: the data of all arenas: their structs, hints where to look, and sums.
  *
- * arena_table.c has structs and lists of them, huge_pages.c decides which arenas have huge pages,
- * arena_slots.c has slots, mappings.c mappings. reclaim.c, above all others, gives memory back to the OS
- * and keeps the limit on memory. Slots and mappings cannot call reclaim.c, which needs both of them. They say
- * how many bytes they lack; reclaim.c makes room and tries again.
+ * Above it huge_pages.c decides which arenas have huge pages, and reclaim.c gives memory back to the OS and
+ * keeps the limit on memory. Above these are slots (arena_slots.c) and mappings (mappings.c).
  *
  *     held = used slots + dirty slots + mappings, in bytes
  *     unused = dirty slots
@@ -18,8 +16,8 @@
  * nothing behind a bit clears it and looks again. So each bit that should be set is set once no thread is
  * between two such steps. A thread that claims a bit of `spare` has the struct.
  */
-#ifndef ARENA_INTERNAL_H
-#define ARENA_INTERNAL_H
+#ifndef ARENA_TABLE_H
+#define ARENA_TABLE_H
 
 #include "arena/arena.h"
 #include "base/lock.h"
@@ -99,8 +97,6 @@ static inline void arena_set_mapping(struct arena *arena, size_t size)
     __atomic_store_n(&arena->mapping, size, __ATOMIC_RELAXED);
 }
 
-/* --- arena_table.c ---------------------------------------------------------------------------- */
-
 /* Makes an arena: memory, a struct and the pagemap's entries; or nothing of them and ENOMEM. All its slots
  * are claimed. */
 struct arena *arena_create(size_t size, size_t alignment);
@@ -125,7 +121,7 @@ struct arena *arena_next_with(enum arena_word word, const struct arena *after);
 void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena);
 void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *));
 
-/* --- arena_slots.c ---------------------------------------------------------------------------------- */
+/* --- sums ---------------------------------------------------------------------------------------- */
 
 static inline void arena_count_held(size_t add, size_t sub)
 {
@@ -155,20 +151,7 @@ static inline size_t arena_unused(void)
     return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) * SUPERBLOCK;
 }
 
-/* Bytes that one call may hold beyond what needs no room: what reclaim.c has agreed to, and what the last try
- * lacked. All zero at first. */
-struct arena_room {
-    size_t agreed, lacked;
-};
-
-/* Returns true if `more` bytes more may be held. If not, reclaim.c is asked for them (arena_take and others
- * ask it, and try again). */
-static inline bool arena_has_room(size_t more, struct arena_room *room)
-{
-    if (LIKELY(!arena_is_near(more)) || more <= room->agreed) return true;
-    room->lacked = more;
-    return false;
-}
+/* --- claims --------------------------------------------------------------------------------------- */
 
 /* Claims the slots of a mask, if all are free. */
 static inline bool arena_claim(struct arena *arena, uint64_t mask)
@@ -184,22 +167,18 @@ static inline bool arena_claim(struct arena *arena, uint64_t mask)
  * of free slots. */
 void arena_release(struct arena *arena, uint64_t mask);
 
-/* Clears the dirty hint of an arena that has no dirty slot any more. */
+/* Makes claimed slots from slot i on an object of n slots, or a superblock. */
+struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblock_kind kind, unsigned n);
+
+/* Returns the free slots, or only the dirty ones. */
+static inline uint64_t arena_free_in(const struct arena *arena, enum arena_word word)
+{
+    uint64_t free = ~atomic_load(&arena->used);
+    return word == ARENA_DIRTY ? free & atomic_load(&arena->dirty) : free;
+}
+
+/* Clear the hint of an arena that has no free, or no dirty slot any more. */
+void arena_look_for_free(struct arena *arena);
 void arena_look_for_dirty(struct arena *arena);
-
-/* Makes n claimed slots from slot i on an object, or a superblock. They may go on in the arenas behind. */
-struct superblock *arena_slot_set(struct arena *arena, unsigned i, unsigned n, enum superblock_kind kind);
-
-/* As arena_take and arena_resize, but only within the room; see arena_has_room. */
-struct superblock *arena_try_take(unsigned n, unsigned alignment, enum superblock_kind kind,
-                                  enum arena_use use, bool *clean, struct arena_room *room);
-bool arena_try_resize(struct superblock *first, unsigned n, int more, struct arena_room *room);
-
-/* --- mappings.c -------------------------------------------------------------------------------- */
-
-/* As arena_map_large and arena_remap_large, but only within the room; see arena_has_room. */
-struct arena *arena_try_map(size_t size, size_t alignment, enum superblock_kind kind, bool *clean,
-                            struct arena_room *room);
-bool arena_try_remap(struct arena *arena, size_t size, bool may_move, struct arena_room *room);
 
 #endif
