@@ -48,10 +48,20 @@ void superblock_format(struct superblock *sb, unsigned class)
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
 }
 
+bool superblock_clears;
+
+void superblock_clear(struct superblock *sb, size_t bytes)
+{
+    char *first = sb->origin + BLOCK_BIAS;
+    memset(sb->kind == SLOT_WIDE ? ((struct stub *)(void *)first)->block : first, 0, bytes);
+}
+
 void superblock_serve(struct superblock *sb, unsigned class)
 {
     ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
     ASSERT(superblock_slots(sb) == sizeclasses[class].slots);
+    size_t carved = (word_carve(word_read(sb)) - BLOCK_BIAS) / sizeclass_step(superblock_class(sb));
+    if (UNLIKELY(superblock_clears)) superblock_clear(sb, carved * superblock_class(sb)->size);
     sb->kind = (uint8_t)superblock_kind_of(class);
     superblock_format(sb, class);
 }

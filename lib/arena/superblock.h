@@ -224,6 +224,11 @@ static inline bool superblock_is_formatted(const struct superblock *slot)
  * kind. */
 void superblock_format(struct superblock *sb, unsigned class);
 
+/* True: all memory of a superblock that has not been handed out since its format is zero, but for the links
+ * of free blocks. superblock_clear makes that so for its first `bytes`; superblock_serve calls it. */
+extern HIDDEN bool superblock_clears;
+void superblock_clear(struct superblock *sb, size_t bytes);
+
 /* Makes an empty, unowned superblock of another class serve this class. */
 void superblock_serve(struct superblock *sb, unsigned class);
 

@@ -44,7 +44,7 @@ struct options {
     const char *trace;       /* a file for lines about reaps, up to the next comma; NULL: none */
     const char *ask;         /* an address for questions, up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line at exit for each reap that was never destroyed */
-    unsigned harden;         /* 1: red zones, and freed objects of reaps are checked for writes later */
+    unsigned harden; /* 1: memory around objects and freed objects are looked at; 2: guard pages too */
 #ifdef REAP_DEBUG
     unsigned walk_steps; /* see ASSERT_WALK in base.h */
 #endif

@@ -49,6 +49,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     if (!clean && first) arena_refresh(sb, slots);
     if (clean) arena_touch(sb);
     superblock_format(sb, class);
+    if (UNLIKELY(superblock_clears) && !clean) superblock_clear(sb, slots * (size_t)SUPERBLOCK);
     PROBE(superblock_new, sb, class);
     ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
     return adopt(heap, sb, 0);

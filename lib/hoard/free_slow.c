@@ -3,6 +3,7 @@
 
 #include "arena/large.h"
 #include "base/report.h"
+#include "hoard/hardened.h"
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 
@@ -31,12 +32,22 @@ static NOINLINE void free_others(struct arena *arena, void *block, const char *c
 void hoard_free_slow(void *block, const char *call)
 {
     struct arena *arena = pagemap_find(block);
+    if (UNLIKELY(hardened_level != 0)) {
+        hardened_free(arena, block, call);
+        return;
+    }
     struct superblock *sb = arena != NULL ? arena_wide(arena, block) : NULL;
     void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
     if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
         free_others(arena, block, call);
     else
         hoard_push(sb, stub);
+}
+
+void hoard_free_sized_slow(void *block, size_t size, const char *call)
+{
+    if (UNLIKELY(hardened_level != 0)) hardened_check_size(block, size, call);
+    hoard_free_slow(block, call);
 }
 
 /* Lets the block wait until the CPU has its line. Returns the block whose free is due instead, or NULL. */

@@ -8,6 +8,7 @@
 #include "heap/heap.h"
 #include "heap/heap_path.h"
 #include "heap/heap_policy.h"
+#include "hoard/hardened.h"
 #include "hoard/purge_thread.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
@@ -22,13 +23,6 @@
 #include <stdlib.h>
 #include <sys/single_threaded.h>
 #include <unistd.h>
-
-const struct reap_hooks *reap_hooks;
-
-void reap_hooks_set(const struct reap_hooks *client)
-{
-    __atomic_store_n(&reap_hooks, client, __ATOMIC_RELEASE);
-}
 
 static _Atomic pid_t starter;            /* the process whose thread is in start */
 static _Atomic(const void *) starter_is; /* that thread, by the address of its lock_depth */
@@ -110,7 +104,8 @@ static void start_all(void)
     topology_init(options.topology, options.heaps == HEAPS_CORE);
     heap_policy_init();
     lock_configure(options.lock, cpu.count);
-    if (!heap_path_is_locked()) sizeclass_open_fast();
+    hardened_start();
+    if (!heap_path_is_locked() && hardened_level == 0) sizeclass_open_fast();
 }
 
 /* ld.so calls a preloaded malloc before libc's own start-up code has run. Then libreap-malloc's constructor

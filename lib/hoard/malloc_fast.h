@@ -23,6 +23,7 @@ void *hoard_malloc_slow(size_t size, const void *caller);
 void *hoard_malloc_heap(size_t size);   /* never from a reap */
 void *hoard_malloc_medium(size_t size); /* for sizes above CLASS_SMALL_MAX, never from a reap */
 void hoard_free_slow(void *block, const char *call);
+void hoard_free_sized_slow(void *block, size_t size, const char *call);
 /* Frees the start of a block in a superblock that this heap does not own, or that is cold. */
 void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call);
 
@@ -114,11 +115,15 @@ static ALWAYS_INLINE void *hoard_malloc_fast(size_t size)
     return hoard_malloc_with(size, hoard_malloc_heap, hoard_malloc_medium);
 }
 
-static ALWAYS_INLINE void hoard_free_fast(void *block, const char *call)
+/* `size` is what the program says of the block, SIZE_MAX: nothing. Only the slow path looks at it. */
+static ALWAYS_INLINE void hoard_free_sized_fast(void *block, size_t size, const char *call)
 {
     struct superblock *sb = arena_guess(block);
     if (UNLIKELY(!superblock_starts_at(sb, block))) {
-        hoard_free_slow(block, call);
+        if (size == SIZE_MAX)
+            hoard_free_slow(block, call);
+        else
+            hoard_free_sized_slow(block, size, call);
         return;
     }
     enum rseq_result result = heap_give_warm(sb, block_number(sb, block), block);
@@ -126,6 +131,11 @@ static ALWAYS_INLINE void hoard_free_fast(void *block, const char *call)
         hoard_free_elsewhere(sb, block, call);
     else if (UNLIKELY(result == RSEQ_CHANGED))
         hoard_free_slow(block, call);
+}
+
+static ALWAYS_INLINE void hoard_free_fast(void *block, const char *call)
+{
+    hoard_free_sized_fast(block, SIZE_MAX, call);
 }
 
 #endif

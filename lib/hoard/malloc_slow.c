@@ -2,6 +2,7 @@
 #include "hoard/malloc_fast.h"
 
 #include "arena/large.h"
+#include "hoard/hardened.h"
 #include "hoard/init.h"
 #include "hoard/reap_hooks.h"
 
@@ -44,12 +45,19 @@ void *hoard_block_slow(unsigned class)
     return hoard_block_of(class, block);
 }
 
+static void *hardened(size_t alignment, size_t size)
+{
+    hoard_start_due();
+    return hardened_alloc(alignment, size);
+}
+
 /* From the reap that the thread has entered; a block by the fast path, which is closed while a thread is in
  * a reap; a block of the heaps or of the OS; slots or a mapping. */
 void *hoard_malloc_slow(size_t size, const void *caller)
 {
     hoard_start();
     if (redirect_takes(caller)) return reap_hooks->alloc(redirect_reap, BLOCK_UNIT, size);
+    if (UNLIKELY(hardened_level != 0)) return hardened(BLOCK_UNIT, size);
     if (size > CLASS_SIZE_MAX) return hoard_large(size, BLOCK_UNIT, false, NULL);
     unsigned class = sizeclass_of(size);
     return redirect_reap != NULL ? hoard_block(class) : hoard_block_slow(class);
@@ -75,6 +83,7 @@ void *hoard_calloc_any(size_t n, size_t size, const void *caller)
         return block != NULL ? memset(block, 0, bytes) : NULL;
     }
     hoard_start();
+    if (UNLIKELY(hardened_level != 0) && !redirect_takes(caller)) return hardened(BLOCK_UNIT, bytes);
     bool zeroed = false;
     void *object = redirect_takes(caller) ? reap_hooks->alloc(redirect_reap, BLOCK_UNIT, bytes)
                                           : hoard_large(bytes, BLOCK_UNIT, false, &zeroed);
@@ -87,6 +96,7 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller)
     if (alignment <= BLOCK_UNIT) return hoard_malloc_any(size, caller);
     hoard_start();
     if (redirect_takes(caller)) return reap_hooks->alloc(redirect_reap, alignment, size);
+    if (UNLIKELY(hardened_level != 0)) return hardened(alignment, size);
     unsigned class = sizeclass_aligned(alignment, size);
     return class != 0 ? hoard_block(class) : hoard_large(size, alignment, false, NULL);
 }

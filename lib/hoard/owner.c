@@ -4,6 +4,14 @@
 #include "arena/large.h"
 #include "base/report.h"
 #include "heap/heap.h"
+#include "hoard/reap_hooks.h"
+
+const struct reap_hooks *reap_hooks;
+
+void reap_hooks_set(const struct reap_hooks *client)
+{
+    __atomic_store_n(&reap_hooks, client, __ATOMIC_RELEASE);
+}
 
 /* The descriptor of a pointer's superblock or span; of a mapping it is the first. */
 static struct superblock *head_of(struct arena *arena, const void *pointer)

@@ -3,6 +3,7 @@
 #include "hoard/malloc_fast.h"
 
 #include "arena/large.h"
+#include "hoard/hardened.h"
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 
@@ -13,6 +14,7 @@ static const char freed[] = "used after it was freed";
 size_t hoard_usable_size_any(const void *block, const char *call)
 {
     if (block == NULL) return 0;
+    if (UNLIKELY(hardened_level != 0)) return hardened_usable(block, call);
     struct owner owner = owner_of(pagemap_find(block), block, call, freed);
     return owner.kind == OWNER_CHUNK ? reap_hooks->usable_size(owner.at, block, call) : owner.size;
 }
@@ -29,6 +31,7 @@ static bool may_stay(size_t size, size_t usable)
 void *hoard_realloc_any(void *block, size_t size, const char *call)
 {
     if (block == NULL) return hoard_malloc_fast(size);
+    if (UNLIKELY(hardened_level != 0)) return hardened_resize(block, size, call);
     struct owner owner = owner_of(pagemap_find(block), block, call, freed);
     if (size > SIZE_LIMIT) return no_memory();
     if (owner.kind == OWNER_CHUNK) return reap_hooks->realloc_object(owner.at, block, size, call);

@@ -61,14 +61,13 @@ void cfree(void *block) { hoard_free_fast(block, "cfree"); }
 
 void free_sized(void *block, size_t size)
 {
-    (void)size;
-    hoard_free_fast(block, "free_sized");
+    hoard_free_sized_fast(block, size, "free_sized");
 }
 
 void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    (void)alignment, (void)size;
-    hoard_free_fast(block, "free_aligned_sized");
+    (void)alignment;
+    hoard_free_sized_fast(block, size, "free_aligned_sized");
 }
 
 void *calloc(size_t n, size_t size) { return hoard_calloc_any(n, size, CALLER); }

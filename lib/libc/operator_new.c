@@ -77,6 +77,9 @@ static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t 
 #define DELETE(mangled, parameters, call)                                                                    \
     void mangled parameters;                                                                                 \
     void mangled parameters { hoard_free_fast(block, call); }
+#define DELETE_SIZED(mangled, parameters, call)                                                              \
+    void mangled parameters;                                                                                 \
+    void mangled parameters { hoard_free_sized_fast(block, size, call); }
 
 #define UNUSED __attribute__((unused))
 
@@ -93,12 +96,12 @@ NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, nothrow_
 
 DELETE(_ZdlPv, (void *block), "delete")
 DELETE(_ZdaPv, (void *block), "delete[]")
-DELETE(_ZdlPvm, (void *block, size_t size UNUSED), "delete")
-DELETE(_ZdaPvm, (void *block, size_t size UNUSED), "delete[]")
+DELETE_SIZED(_ZdlPvm, (void *block, size_t size), "delete")
+DELETE_SIZED(_ZdaPvm, (void *block, size_t size), "delete[]")
 DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment UNUSED), "delete")
 DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment UNUSED), "delete[]")
-DELETE(_ZdlPvmSt11align_val_t, (void *block, size_t size UNUSED, size_t alignment UNUSED), "delete")
-DELETE(_ZdaPvmSt11align_val_t, (void *block, size_t size UNUSED, size_t alignment UNUSED), "delete[]")
+DELETE_SIZED(_ZdlPvmSt11align_val_t, (void *block, size_t size, size_t alignment UNUSED), "delete")
+DELETE_SIZED(_ZdaPvmSt11align_val_t, (void *block, size_t size, size_t alignment UNUSED), "delete[]")
 DELETE(_ZdlPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete")
 DELETE(_ZdaPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete[]")
 DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED),

@@ -191,6 +191,14 @@ bool pages_purge(void *start, size_t size)
     return done;
 }
 
+bool pages_protect(void *start, size_t size, bool may_touch)
+{
+    int saved = errno;
+    bool done = mprotect(start, size, may_touch ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+    errno = saved;
+    return done;
+}
+
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 {
     ASSERT(start != place && (uintptr_t)place % PAGE == 0 && new_size % PAGE == 0);

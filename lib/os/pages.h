@@ -44,6 +44,9 @@ bool pages_try_unmap(void *start, size_t size);
  * refused. */
 bool pages_purge(void *start, size_t size);
 
+/* Lets the process touch the range, or not. false: the OS refused. */
+bool pages_protect(void *start, size_t size, bool may_touch);
+
 /* Moves a mapping over another mapping, of the new size, and replaces that. false: the first mapping is where
  * it was, and the other one may be gone. */
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size);

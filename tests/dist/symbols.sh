@@ -94,6 +94,7 @@ __libc_stack_end
 __rseq_offset
 __rseq_size
 getauxval
+getrandom
 sysconf libreap-malloc
 stderr libreap-malloc
 # at start and end: they may allocate, for libc, and come back to a malloc that is ready for them

@@ -49,6 +49,7 @@ struct processor {
 static struct processor fast, slow, *running = &slow;
 static enum { NOT_BEGUN, UNDER_WAY, WAITING, DONE } fast_is;
 static void (*fast_does)(void);
+static uintptr_t fast_frame; /* the stack pointer of who calls it, whose code is no part of it */
 static struct plan plan;
 static struct passed passed;
 static unsigned events, sections, fences;
@@ -226,6 +227,7 @@ static void switch_to(struct processor *next)
 static void be_fast(void)
 {
     set_breakpoints();
+    __asm__ volatile("mov %%rsp, %0" : "=r"(fast_frame));
     fast_does();
     clear_breakpoints();
     empty_buffer();
@@ -411,7 +413,8 @@ static void record(greg_t *registers)
         committed = is_commit(registers, &store) ? at : 0;
         return;
     }
-    bool overtakes = committed != 0 && at >= code_from && at < code_to && may_overtake((const uint8_t *)at);
+    bool is_part = at >= code_from && at < code_to && (uintptr_t)registers[REG_RSP] < fast_frame;
+    bool overtakes = committed != 0 && is_part && may_overtake((const uint8_t *)at);
     if (overtakes) {
         add_point((struct point){at, 0, false, times_at(at)});
         add_point((struct point){at, committed, false, times_at(committed) - 1});

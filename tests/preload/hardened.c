@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What harden=1 and harden=2 tell, and what they must not. `hardened` lists the cases: the least level, the
+ * name and the end. `hardened NAME` prints the line that must come on standard error, or "(none)", and makes
+ * the mistake; after a mistake that nothing finds it prints "missed". */
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void free_sized(void *block, size_t size) __attribute__((weak)); /* of C23, and not of this libc */
+
+enum { SMALL = 40, MEDIUM = 6000, LARGE = 300 * 1024, HUGE = 40 << 20 };
+
+static void expect(const char *call, const void *pointer, const char *what)
+{
+    printf("reap: %s(0x%lx): %s\n", call, (unsigned long)pointer, what);
+    fflush(stdout);
+}
+
+static void *get(size_t size)
+{
+    char *volatile block = malloc(size);
+    if (block == NULL) exit(99);
+    return block;
+}
+
+static const size_t sizes[] = {SMALL, MEDIUM, LARGE};
+static const char behind[] = "memory behind it was written to", before[] = "memory before it was written to",
+                  written[] = "memory was written to after it was freed", twice[] = "freed twice",
+                  unknown[] = "freed before, or never allocated";
+
+/* --- cases for three sizes ------------------------------------------------------------------- */
+
+static void overflow(size_t size)
+{
+    char *block = get(size);
+    expect("free", block, behind);
+    block[size] ^= 1;
+    free(block);
+}
+
+/* Behind the canary, where the block has room left. */
+static void overflow_further(size_t size)
+{
+    size = size == SMALL ? 1300 : size - 100;
+    char *block = get(size);
+    expect("free", block, behind);
+    block[size + (size < LARGE / 2 ? 31 : 7)] ^= 1;
+    free(block);
+}
+
+static void overflow_resized(size_t size)
+{
+    char *block = realloc(get(size), size - 5);
+    expect("realloc", block, behind);
+    block[size - 5] = 0;
+    block = realloc(block, size);
+}
+
+static void overflow_asked(size_t size)
+{
+    char *block = get(size);
+    expect("malloc_usable_size", block, behind);
+    memset(block, 'x', size + 1);
+    malloc_usable_size(block);
+}
+
+static void free_twice(size_t size)
+{
+    void *block = get(size);
+    free(block);
+    expect("free", block, twice);
+    free(block);
+}
+
+static void free_twice_between(size_t size)
+{
+    void *block = get(size), *other = get(size);
+    free(block);
+    free(other);
+    for (int i = 0; i < 4; i++) get(size);
+    expect("free", block, twice);
+    free(block);
+}
+
+static void realloc_freed(size_t size)
+{
+    void *block = get(size);
+    free(block);
+    expect("realloc", block, twice);
+    block = realloc(block, 2 * size);
+}
+
+static void free_inside(size_t size)
+{
+    char *block = get(size);
+    expect("free", block + 16, "not the start of a block");
+    free(block + 16);
+}
+
+static void free_of_another_size(size_t size)
+{
+    char *block = get(size);
+    expect("free_sized", block, "of another size");
+    free_sized(block, size - 1);
+}
+
+/* --- cases for small blocks ------------------------------------------------------------------ */
+
+static void underflow(size_t size)
+{
+    char *other = NULL, *block = NULL;
+    for (int i = 0; i < 4000 && other == NULL;
+         i++) { /* the block before must be one of the same superblock */
+        block = get(size);
+        if ((uintptr_t)block % 65536 >= 4096) other = block;
+    }
+    expect("free", block, before);
+    block[-1] ^= 1;
+    free(block);
+}
+
+static void never_allocated(size_t size)
+{
+    enum { STEP = 48 }; /* from one block of 40 bytes to the next */
+    char *block = get(size), *slot = (char *)((uintptr_t)block & ~(uintptr_t)65535);
+    char *far = slot + 65536 / STEP / 2 * STEP;
+    expect("free", far, unknown);
+    free(far);
+}
+
+static void churn(size_t size)
+{
+    for (int i = 0; i < 100000; i++) free(get(size));
+}
+
+static void write_after_free(size_t size)
+{
+    char *block = get(size);
+    free(block);
+    expect("malloc", block, written);
+    block[size / 2] = 1;
+    churn(size);
+}
+
+static void write_after_free_at_start(size_t size)
+{
+    char *block = get(size);
+    free(block);
+    expect("malloc", block, written);
+    block[3] = 1;
+    churn(size);
+}
+
+/* --- accesses that the processor stops ------------------------------------------------------- */
+
+static void touch(volatile char *at)
+{
+    printf("(none)\n");
+    fflush(stdout);
+    *at = 1;
+}
+
+static void write_none(size_t size) { touch(get(size * 0)); }
+
+static void read_none(size_t size)
+{
+    volatile char *block = get(size * 0);
+    printf("(none)\n");
+    fflush(stdout);
+    exit(*block != 0 ? 98 : 97);
+}
+
+static void touch_behind(size_t size) { touch((char *)get(size) + (size | 4095) + 1); }
+
+static void touch_freed(size_t size)
+{
+    char *block = get(size);
+    free(block);
+    touch(block + size / 2);
+}
+
+/* --- what is no mistake ---------------------------------------------------------------------- */
+
+static void must(bool good, const char *what)
+{
+    if (good) return;
+    printf("not so: %s\n", what);
+    exit(96);
+}
+
+static bool is_zero(const char *block, size_t size)
+{
+    return size == 0 || (block[0] == 0 && memcmp(block, block + 1, size - 1) == 0);
+}
+
+static uint64_t state = 88172645463325252u;
+static size_t any(size_t below)
+{
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return (size_t)(state % below);
+}
+
+static size_t any_size(void) { return any(40) == 0 ? any(500000) : any(8) == 0 ? any(20000) : any(600); }
+
+/* Fresh memory reads as zero, contents stay, and the usable size is the one asked for. */
+static void work(size_t turns)
+{
+    enum { N = 300 };
+    static __thread unsigned char *at[N];
+    static __thread size_t sized[N];
+    for (size_t turn = 0; turn < turns; turn++) {
+        size_t i = any(N), size = any_size(), have = at[i] != NULL ? sized[i] : 0;
+        for (size_t k = 0; k < have; k += have / 8 + 1) must(at[i][k] == (unsigned char)(i + k), "contents");
+        bool grows = any(3) == 0;
+        if (grows) {
+            at[i] = realloc(at[i], size);
+            must(at[i] != NULL, "realloc");
+            for (size_t k = 0; k < have && k < size; k += have / 8 + 1)
+                must(at[i][k] == (unsigned char)(i + k), "contents after realloc");
+        } else {
+            free(at[i]);
+            size_t alignment = (size_t)16 << any(10);
+            at[i] = any(5) == 0   ? aligned_alloc(alignment, size)
+                    : any(2) == 0 ? calloc(1, size)
+                                  : malloc(size);
+            must(at[i] != NULL && is_zero((char *)at[i], size), "fresh memory is zero");
+        }
+        must(malloc_usable_size(at[i]) == size, "usable size");
+        sized[i] = size;
+        for (size_t k = 0; k < size; k++) at[i][k] = (unsigned char)(i + k);
+    }
+    for (int i = 0; i < N; i++) free(at[i]);
+}
+
+static void *worker(void *arg)
+{
+    (void)arg;
+    work(20000);
+    return NULL;
+}
+
+static void threads(size_t size)
+{
+    (void)size;
+    puts("(none)");
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) must(pthread_create(&thread[i], NULL, worker, NULL) == 0, "a thread");
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            work(1000);
+            _exit(0);
+        }
+        int status;
+        must(waitpid(child, &status, 0) == child && status == 0, "the child of a fork");
+    }
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+}
+
+static pthread_barrier_t together;
+
+static void *first_nothing(void *arg)
+{
+    pthread_barrier_wait(&together);
+    free(malloc((size_t)(uintptr_t)arg));
+    return NULL;
+}
+
+/* Threads that want the first object of size 0 at the same moment leave no memory that cannot be touched. */
+static void at_once(size_t size)
+{
+    enum { N = 4, LIVES = 50 };
+    puts("(none)");
+    fflush(stdout);
+    for (int life = 0; life < LIVES; life++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0) {
+            pthread_t thread[N];
+            must(pthread_barrier_init(&together, NULL, N) == 0, "a barrier");
+            for (int i = 0; i < N; i++)
+                must(pthread_create(&thread[i], NULL, first_nothing, NULL) == 0, "a thread");
+            for (int i = 0; i < N; i++) pthread_join(thread[i], NULL);
+            for (size_t i = 0; i < 20; i++) memset(get(60000 + size), 1, 60000 + size);
+            _exit(0);
+        }
+        must(waitpid(child, &status, 0) == child && status == 0, "a life");
+    }
+}
+
+static void alone(size_t size)
+{
+    puts("(none)");
+    work(size * 1000);
+}
+
+/* The places of fresh blocks, and how soon a freed one comes back. */
+static void places(size_t size)
+{
+    puts("(none)");
+    enum { N = 64 };
+    char *block[N];
+    int ups = 0;
+    for (int i = 0; i < N; i++) block[i] = get(size);
+    for (int i = 1; i < N; i++) ups += block[i] > block[i - 1];
+    must(ups > N / 4 && ups < N * 3 / 4, "fresh blocks come in random order");
+    free(block[0]);
+    for (int i = 0; i < 16; i++) must(get(size) != (void *)block[0], "a freed block comes back late");
+}
+
+static void late(size_t size)
+{
+    puts("(none)");
+    char *block = get(size);
+    uintptr_t first = (uintptr_t)block;
+    free(block);
+    must((uintptr_t)get(size) != first, "a freed block comes back late");
+}
+
+/* Objects of size 0 have addresses of their own, more than the library has without memory. */
+static void nothing(size_t size)
+{
+    puts("(none)");
+    enum { N = 6000 };
+    static char *at[N];
+    for (int i = 0; i < N; i++) at[i] = get(size * 0);
+    for (int i = 1; i < N; i++) must(at[i] != at[i - 1], "objects of size 0 differ");
+    at[0] = realloc(at[0], 10);
+    must(at[0] != NULL && is_zero(at[0], 10), "it grows");
+    at[0] = realloc(at[0], 0);
+    for (int i = 0; i < N; i++) free(at[i]);
+    void *last = get(0);
+    free(last);
+    fflush(stdout);
+}
+
+static void nothing_twice(size_t size)
+{
+    void *block = get(size * 0);
+    free(block);
+    expect("free", block, twice);
+    free(block);
+}
+
+static void huge(size_t size)
+{
+    puts("(none)");
+    char *block = get(HUGE);
+    must(is_zero(block, HUGE), "fresh memory is zero");
+    block[HUGE - 1] = 1;
+    block = realloc(block, HUGE + (20 << 20));
+    must(block != NULL && block[HUGE - 1] == 1, "contents");
+    block = realloc(block, size);
+    free(block);
+}
+
+static void too_much(size_t size)
+{
+    puts("(none)");
+    char *block = get(size);
+    volatile size_t much = (size_t)PTRDIFF_MAX - size, more = SIZE_MAX - size;
+    errno = 0;
+    must(malloc(much) == NULL && errno == ENOMEM, "malloc of too much");
+    must(malloc(more) == NULL, "malloc of more");
+    must(realloc(block, much) == NULL && realloc(block, more) == NULL, "realloc of too much");
+    must(aligned_alloc(64, much) == NULL && calloc(much, 2) == NULL, "aligned_alloc of too much");
+    free(block);
+}
+
+enum { ABORT = 134, FAULT = 139, FINE = 0 };
+static const struct {
+    const char *name;
+    int level, ends;
+    unsigned of; /* a bit for each of the sizes */
+    void (*make)(size_t size);
+} table[] = {
+    {"overflow", 1, ABORT, 3, overflow},
+    {"overflow_further", 1, ABORT, 7, overflow_further},
+    {"overflow_resized", 1, ABORT, 7, overflow_resized},
+    {"overflow_asked", 1, ABORT, 3, overflow_asked},
+    {"free_twice", 1, ABORT, 7, free_twice},
+    {"free_twice_between", 1, ABORT, 7, free_twice_between},
+    {"realloc_freed", 1, ABORT, 7, realloc_freed},
+    {"free_inside", 1, ABORT, 7, free_inside},
+    {"free_of_another_size", 1, ABORT, 7, free_of_another_size},
+    {"underflow", 1, ABORT, 1, underflow},
+    {"never_allocated", 1, ABORT, 1, never_allocated},
+    {"write_after_free", 1, ABORT, 3, write_after_free},
+    {"write_after_free_at_start", 1, ABORT, 3, write_after_free_at_start},
+    {"nothing_twice", 1, ABORT, 1, nothing_twice},
+    {"write_none", 1, FAULT, 1, write_none},
+    {"read_none", 1, FAULT, 1, read_none},
+    {"touch_behind", 2, FAULT, 4, touch_behind},
+    {"touch_freed", 2, FAULT, 4, touch_freed},
+    {"alone", 1, FINE, 1, alone},
+    {"threads", 1, FINE, 1, threads},
+    {"at_once", 1, FINE, 1, at_once},
+    {"places", 1, FINE, 1, places},
+    {"late", 1, FINE, 7, late},
+    {"nothing", 1, FINE, 1, nothing},
+    {"huge", 1, FINE, 3, huge},
+    {"too_much", 1, FINE, 7, too_much},
+};
+
+int main(int argc, char **argv)
+{
+    bool found = argc < 2;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t k = 0; k < 3; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s/%zu", table[i].name, sizes[k]);
+            if ((table[i].of >> k & 1) == 0) continue;
+            if (argc < 2) printf("%d %s %d\n", table[i].level, name, table[i].ends);
+            if (argc < 2 || strcmp(argv[1], name) != 0) continue;
+            found = true;
+            table[i].make(sizes[k]);
+            if (table[i].ends != FINE) puts("missed");
+        }
+    return found ? 0 : 95;
+}
