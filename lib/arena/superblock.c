@@ -60,8 +60,10 @@ void superblock_serve(struct superblock *sb, unsigned class)
 {
     ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
     ASSERT(superblock_slots(sb) == sizeclasses[class].slots);
-    size_t carved = (word_carve(word_read(sb)) - BLOCK_BIAS) / sizeclass_step(superblock_class(sb));
-    if (UNLIKELY(superblock_clears)) superblock_clear(sb, carved * superblock_class(sb)->size);
+    if (UNLIKELY(superblock_clears)) {
+        size_t carved = (word_carve(word_read(sb)) - BLOCK_BIAS) / sizeclass_step(superblock_class(sb));
+        superblock_clear(sb, carved * superblock_class(sb)->size);
+    }
     sb->kind = (uint8_t)superblock_kind_of(class);
     superblock_format(sb, class);
 }
