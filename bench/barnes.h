@@ -21,10 +21,12 @@
 
 #include <math.h>
 
+/* clang-format off */
 enum {
     BODIES = 32768, BODIES_SHORT = 1024, BODY_ROUNDS = 20, BODY_ROUNDS_SHORT = 2, BODIES_AT_ONCE = 64,
     SIDE = 4, CUBES = SIDE * SIDE * SIDE, PARTS = 8, DEEPEST = 40, PHASES = 3
 };
+/* clang-format on */
 
 static const double NEAR = 1.0; /* a cube's side over its distance, of what counts as one */
 static const double SOFT = 1e-5, STEP = 1e-4;
@@ -38,7 +40,7 @@ struct node {
 static struct body {
     double at[3], speed[3];
     int next; /* of its cube, or -1 */
-} *bodies;
+} * bodies;
 
 static struct cube {
     int first;

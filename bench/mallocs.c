@@ -13,11 +13,13 @@
 
 #include <string.h>
 
+/* clang-format off */
 enum {
     PAIRS = 20000000, PAIR_SIZE = 64,
     BATCH = 500, BATCHES = 20000,
     LIVE = 1000, LIVE_MOST = 1000000, REPLACEMENTS = 3000000
 };
+/* clang-format on */
 
 static int live = LIVE;
 
@@ -76,12 +78,14 @@ static uint64_t sizes(void)
     return REPLACEMENTS;
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     uint64_t (*run)(void);
 } workloads[] = {
     {"pairs", pairs}, {"batch", batch}, {"sizes", sizes},
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

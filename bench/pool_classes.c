@@ -15,7 +15,7 @@ struct pool {
     struct class_chunk {
         struct class_chunk *older;
         char *unused; /* objects are aligned to 16 */
-    } *chunks;
+    } * chunks;
     void *freed[CLASS_MOST / CLASS_STEP + 1];
 };
 

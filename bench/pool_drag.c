@@ -53,6 +53,7 @@ static inline UNSEEN void drag_use(const void *address)
 }
 
 /* Under a name of ours, for the compiler has types of its own for theirs. */
+/* clang-format off */
 #define CALLED(type, name, parameters)                         \
     type drag_##name parameters __asm__("__tsan_" #name);      \
     UNSEEN type drag_##name parameters
@@ -81,6 +82,7 @@ CALLED(void, write_range, (void *address, long n)) { (void)n, drag_use(address);
     }
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
+/* clang-format on */
 
 static inline int drag_memcmp(const void *a, const void *b, size_t n)
 {

@@ -70,6 +70,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* clang-format off */
 enum {
     SIZES = 1024, SIZE_LEAST = 16, SIZE_MOST = 128,
     OUT_OBJECTS = 220000, /* of these sizes: 16 MB */
@@ -83,6 +84,7 @@ enum {
     SHARED = 2000000, SHARED_OBJECTS = 5000,
     THREADS_MAX = 64
 };
+/* clang-format on */
 
 #ifndef pool_many
 #define pool_many(many) ((void)(many))
@@ -421,8 +423,12 @@ static uint64_t share(int threads, bool is_alone)
     struct pool pool;
     int objects = out ? OUT_OBJECTS / threads : SHARED_OBJECTS, rounds = SHARED / threads / objects;
     for (int i = 0; i < threads; i++) {
-        sharers[i] = (struct sharer){.pool = &pool, .threads = threads, .objects = objects, .rounds = rounds,
-                                     .cpu = i, .alone = is_alone,
+        sharers[i] = (struct sharer){.pool = &pool,
+                                     .threads = threads,
+                                     .objects = objects,
+                                     .rounds = rounds,
+                                     .cpu = i,
+                                     .alone = is_alone,
                                      .used = table_of((size_t)objects, sizeof(struct used))};
     }
     for (int i = 0; i < threads; i++) start_thread(&sharers[i].thread, run_sharer, &sharers[i]);
@@ -457,6 +463,7 @@ static inline void pool_delete(struct pool *pool, void *object, size_t size) { p
 #include "pools_parser.h"
 #endif
 
+/* clang-format off */
 static const struct {
     const char *name;
     uint64_t (*run)(void);
@@ -485,15 +492,19 @@ static const struct {
     {"shared", shared}, {"alone", alone},
 #endif
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {
     draw_sizes();
     measure_need(sched_getaffinity(0, sizeof cpus, &cpus) == 0, "which CPUs?");
     for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "out") == 0) out = true;
-        else if (strcmp(argv[i], "short") == 0) brief = true;
-        else number = atoi(argv[i]);
+        if (strcmp(argv[i], "out") == 0)
+            out = true;
+        else if (strcmp(argv[i], "short") == 0)
+            brief = true;
+        else
+            number = atoi(argv[i]);
     }
 #ifdef POOL_FEW
     if (out && argc > 1 && strcmp(argv[1], "three") == 0) return 77;

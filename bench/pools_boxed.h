@@ -11,11 +11,13 @@
  * object itself, as one does with malloc: pool_new and pool_delete. What it reads of an object goes into
  * the sum.
  */
+/* clang-format off */
 enum {
     BALLS = 2000, BALLS_SHORT = 200, BALL_STEPS = 800, BALL_STEPS_SHORT = 4, BOX_SIDE = 1 << 16,
     GRID = 16, GRID_CELLS = GRID * GRID * GRID, CELL_SIDE = BOX_SIDE / GRID, BALL_NEAR = 1700,
     BALL_FASTEST = 600
 };
+/* clang-format on */
 
 struct link_of_cell {
     struct link_of_cell *next;
@@ -36,7 +38,7 @@ static struct ball {
     int32_t at[3], speed[3];
     int cell;
     struct contact *contacts;
-} *balls;
+} * balls;
 
 static struct {
     struct pool pool;

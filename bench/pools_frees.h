@@ -15,6 +15,7 @@
  */
 #include <assert.h>
 
+/* clang-format off */
 enum {
     LIVE = 10000, REPLACEMENTS = 3000000, OUT_LIVE = 200000, OUT_REPLACEMENTS = 800000,
     VECTORS = 40, OUT_VECTORS = 1600, DOUBLINGS = 250000, VECTOR_LAST = 64 * 1024,
@@ -23,6 +24,7 @@ enum {
     PHASES = 12, PHASE = 4000, PHASE_ROUNDS = 30, OUT_PHASE = 80000, OUT_PHASE_ROUNDS = 2,
     MESSAGES = 1 << 19, MESSAGE_BATCH = 64, RING = 4096, OUT_RING = 256 * 1024, OUT_UNDER_WAY = 200000
 };
+/* clang-format on */
 
 #ifdef POOL_FREES
 static inline void get_one(struct pool *pool, struct used *used, size_t size)

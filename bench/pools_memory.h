@@ -15,12 +15,14 @@
  */
 #include <unistd.h>
 
+/* clang-format off */
 enum {
     IDLE_OBJECTS = 3, /* of a pool */
     HOLD = 64 * 1000 * 1000,
     FALL = 200000, FALL_LEFT = FALL / 10, FALL_SLICES = 100, FALL_SLICE = 12 * FALL_LEFT / FALL_SLICES,
     FALL_PAUSE = 10 * 1000
 };
+/* clang-format on */
 
 static struct {
     const char *name;

@@ -14,10 +14,12 @@
  * The program frees each object itself, as one does with malloc: pool_new and pool_delete. What it reads of
  * an object goes into the sum.
  */
+/* clang-format off */
 enum {
     DICTIONARY = 300, LABELS = 6, SENTENCES = 6000, SENTENCES_SHORT = 6, SENTENCE_LEAST = 5,
     SENTENCE_MOST = 18, COUNTED = 4096, OR_MOST = 3, AND_MOST = 3
 };
+/* clang-format on */
 
 struct expression {
     struct expression *next; /* of the same and, or or */

@@ -7,11 +7,13 @@
  *     statement   block | if (expression) block | return expression; | NAME = expression;
  *     expression  numbers, names, + - * & and parentheses
  */
+/* clang-format off */
 enum {
     SOURCE_FUNCTIONS = 300, SOURCE_FUNCTIONS_SHORT = 6, SOURCE_ROOM = 1 << 20, SOURCE_NAMES = 300,
     SOURCE_DEEPEST = 4, EXPRESSION_DEEPEST = 4, GCC_FILES = 80, LCC_FILES = 72, FILES_SHORT = 1,
     SYMBOLS = 256
 };
+/* clang-format on */
 
 /* --- writing it ------------------------------------------------------------------------------- */
 

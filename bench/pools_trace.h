@@ -13,10 +13,12 @@
 #include "trace_httpd.h"
 #include "trace_perl.h"
 
+/* clang-format off */
 enum {
     TRACED_EVENTS = 6000000, TRACED_EVENTS_SHORT = 6000, OUT_TRACED_EVENTS = 2000000,
     TRACE_OUT_BYTES = 16 * 1000 * 1000, TRACE_SLICE = 20, TRACE_MEAN = (SIZE_LEAST + SIZE_MOST) / 2
 };
+/* clang-format on */
 
 struct event {
     char what; /* n for a new object, else as written */
@@ -28,9 +30,9 @@ struct trace {
     bool frees;
     unsigned n, objects, pools; /* the largest number is one less */
     struct event *events;
-    unsigned *most;             /* objects of a pool at once, by its number */
-    unsigned expected;          /* by the root */
-    size_t bytes;               /* alive at once */
+    unsigned *most;    /* objects of a pool at once, by its number */
+    unsigned expected; /* by the root */
+    size_t bytes;      /* alive at once */
 };
 
 /* --- reading it, before time is taken ----------------------------------------------------------- */
@@ -73,45 +75,46 @@ static void trace_read_event(struct trace *trace, struct living *living, const c
     event->what = *word >= '0' && *word <= '9' ? 'n' : *word;
     event->number = (unsigned)strtoul(word + (event->what != 'n'), &rest, 10);
     switch (event->what) {
-        case 'n':
-            event->size = event->number;
-            event->number = living->n_freed > 0 ? living->freed[--living->n_freed] : trace->objects++;
-            living->in_pool[living->current]++;
-            trace_resize(trace, living, event->number, event->size);
-            break;
-        case '=':
-            event->size = (uint32_t)strtoul(rest + 1, NULL, 10);
-            trace_resize(trace, living, event->number, event->size);
-            break;
-        case '-':
-            trace->frees = true;
-            trace_resize(trace, living, event->number, 0);
-            living->freed[living->n_freed++] = event->number;
-            break;
-        case '+':
-            if (trace->pools <= event->number) trace->pools = event->number + 1;
-            living->began[event->number] = trace->n - 1;
-            living->current = event->number;
-            break;
-        case '@': living->current = event->number; break;
-        case '/':
-        case '!': trace_empty(trace, living, event->number); break;
-        default: measure_need(0, "an event of a trace that nobody knows");
+    case 'n':
+        event->size = event->number;
+        event->number = living->n_freed > 0 ? living->freed[--living->n_freed] : trace->objects++;
+        living->in_pool[living->current]++;
+        trace_resize(trace, living, event->number, event->size);
+        break;
+    case '=':
+        event->size = (uint32_t)strtoul(rest + 1, NULL, 10);
+        trace_resize(trace, living, event->number, event->size);
+        break;
+    case '-':
+        trace->frees = true;
+        trace_resize(trace, living, event->number, 0);
+        living->freed[living->n_freed++] = event->number;
+        break;
+    case '+':
+        if (trace->pools <= event->number) trace->pools = event->number + 1;
+        living->began[event->number] = trace->n - 1;
+        living->current = event->number;
+        break;
+    case '@': living->current = event->number; break;
+    case '/':
+    case '!': trace_empty(trace, living, event->number); break;
+    default: measure_need(0, "an event of a trace that nobody knows");
     }
 }
 
 static void trace_read(struct trace *trace, const char *text)
 {
     size_t most = strlen(text) / 2 + 1; /* events, and so objects and pools */
-    struct living living = {
-        .of_pool = table_of(most, sizeof(size_t)), .of_object = table_of(most, sizeof(size_t)),
-        .in_pool = table_of(most, sizeof(unsigned)), .freed = table_of(most, sizeof(unsigned)),
-        .began = table_of(most, sizeof(unsigned))};
-    *trace = (struct trace){.frees = strchr(text, '-') != NULL, .pools = 1,
+    struct living living = {.of_pool = table_of(most, sizeof(size_t)),
+                            .of_object = table_of(most, sizeof(size_t)),
+                            .in_pool = table_of(most, sizeof(unsigned)),
+                            .freed = table_of(most, sizeof(unsigned)),
+                            .began = table_of(most, sizeof(unsigned))};
+    *trace = (struct trace){.frees = strchr(text, '-') != NULL,
+                            .pools = 1,
                             .events = table_of(most, sizeof(struct event)),
                             .most = table_of(most, sizeof(unsigned))};
-    for (const char *word = text; *word; word = strchr(word, ' ') + 1)
-        trace_read_event(trace, &living, word);
+    for (const char *word = text; *word; word = strchr(word, ' ') + 1) trace_read_event(trace, &living, word);
     for (unsigned pool = 0; pool < trace->pools; pool++)
         if (living.of_pool[pool] > 0) trace_expect(trace, &living, pool);
 }
@@ -182,23 +185,23 @@ static inline void replay_event(const struct trace *trace, struct replay *replay
 {
     struct pool *pool = &replay->pools[event->number], *current = &replay->pools[replay->current];
     switch (event->what) {
-        case 'n':
-            use_new(replay_new(trace, replay, event->number), pool_get(current, event->size), event->size);
-            break;
-        case '+':
-            pool_child(pool, current, (int)event->size);
-            replay->current = event->number;
-            break;
-        case '@': replay->current = event->number; break;
-        case '/':
-            replay_read(replay, event->number);
-            pool_clear(pool);
-            break;
-        case '!':
-            replay_read(replay, event->number);
-            pool_end(pool);
-            break;
-        default: replay_of_object(replay, event);
+    case 'n':
+        use_new(replay_new(trace, replay, event->number), pool_get(current, event->size), event->size);
+        break;
+    case '+':
+        pool_child(pool, current, (int)event->size);
+        replay->current = event->number;
+        break;
+    case '@': replay->current = event->number; break;
+    case '/':
+        replay_read(replay, event->number);
+        pool_clear(pool);
+        break;
+    case '!':
+        replay_read(replay, event->number);
+        pool_end(pool);
+        break;
+    default: replay_of_object(replay, event);
     }
 }
 

@@ -39,8 +39,8 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 
 #ifdef RECORD_POOLS
 
-#define REAL(type, name, parameters)    \
-    static type(*real_call) parameters; \
+#define REAL(type, name, parameters)                                                                         \
+    static type(*real_call) parameters;                                                                      \
     if (!real_call) *(void **)&real_call = dlsym(RTLD_NEXT, name)
 
 int apr_pool_create_ex(void **pool, void *parent, void *abort_function, void *allocator);

@@ -149,25 +149,13 @@ static void resize(const struct replay_op *op)
 static void perform(const struct replay_op *op)
 {
     switch (op->kind) {
-    case REPLAY_NEW:
-        begin(op);
-        break;
+    case REPLAY_NEW: begin(op); break;
     case REPLAY_FREE:
-    case REPLAY_READ:
-        end(op);
-        break;
-    case REPLAY_RESIZE:
-        resize(op);
-        break;
-    case REPLAY_POOL:
-        pools[op->number] = region_new(op->pool ? pools[op->pool] : NULL);
-        break;
-    case REPLAY_POOL_CLEAR:
-        region_clear(pools[op->number]);
-        break;
-    default:
-        region_end(pools[op->number]);
-        break;
+    case REPLAY_READ: end(op); break;
+    case REPLAY_RESIZE: resize(op); break;
+    case REPLAY_POOL: pools[op->number] = region_new(op->pool ? pools[op->pool] : NULL); break;
+    case REPLAY_POOL_CLEAR: region_clear(pools[op->number]); break;
+    default: region_end(pools[op->number]); break;
     }
 }
 

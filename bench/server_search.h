@@ -9,11 +9,13 @@
 
 #include <sys/mman.h>
 
+/* clang-format off */
 enum {
     WORDS = 1024, DOCUMENTS = 8000, POSTINGS_LEAST = 140, POSTINGS_MOST = 2100, VARIANTS = 4,
     REQUESTS = 1000, REQUESTS_SHORT = 4, STAGES = 11, UNDER_WAY = 32, AT_ONCE = 8, TABLE = 2048,
     SHOWN = 20, LINE = 512, PAGE_FIRST = 256, WEIGHT_LEAST = 40
 };
+/* clang-format on */
 
 /* --- what is searched: made before the first request, and not by malloc --------------------------- */
 
@@ -94,7 +96,7 @@ struct request {
 static struct shared {
     _Atomic int next;
     _Atomic uint64_t sum, allocations;
-} *shared;
+} * shared;
 
 static int requests = REQUESTS, number;
 

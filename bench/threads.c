@@ -320,6 +320,7 @@ static void run(uint64_t (*workload)(void))
     print_reap();
 }
 
+/* clang-format off */
 static const struct {
     const char *name;
     uint64_t (*workload)(void);
@@ -328,6 +329,7 @@ static const struct {
     {"bleeding", bleeding},     {"storm", storm},   {"scratch", scratch}, {"thrash", thrash},
     {"barnes", barnes},
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

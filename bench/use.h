@@ -17,11 +17,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* clang-format off */
 enum {
     USE_SMALL = 128, USE_WHOLE = 4096, USE_LINE = 64,
     USE_PAGE = 4096 - USE_LINE, /* each page, not always at the same line: those would be in the same sets */
     USE_WORD = sizeof(uint64_t)
 };
+/* clang-format on */
 
 static _Thread_local uint64_t use_sum, use_written;
 

@@ -524,7 +524,7 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 #if defined(__GNUC__)
     if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
 #endif
-    char *next = object + ((size + 15) & -(size_t)16); /* rounded apart: bump waits for one addition */
+    char *next = object + ((size + 15) & -(size_t)16);    /* rounded apart: bump waits for one addition */
     typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
     *(reap_half *)(front->starts + (uintptr_t)next / 512 * 4) |= (uint32_t)1 << (uintptr_t)next / 16 % 32;
     front->bump = next;

@@ -47,8 +47,8 @@ int reapListen(const char *address) REAP_ASK_NONNULL;
  * waits until fn does not run. A name has 1 to 63 printable ASCII characters without spaces. Questions may be
  * added before the process listens, and a forked child has them. 0; or -1 with ENOMEM, EEXIST (the name is
  * taken, or the library's own), EINVAL (no such name can be), or ENOENT (nothing to take away). */
-int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg), void *arg)
-    REAP_ASK_NONNULL;
+int reapAnswer(const char *name, void (*fn)(FILE *out, const char *args, void *arg),
+               void *arg) REAP_ASK_NONNULL;
 
 /* Writes the backend's memory as one JSON object, without a line's end: the figures of hoard_stats, size
  * classes, and what the OS gave and got back. reap-ask(1) has the members. */

@@ -33,30 +33,17 @@ static bool parse(int argc, char **argv, struct wanted *wanted)
     char *end = NULL;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
-        case 'j':
-            wanted->show = show_json;
-            break;
-        case 'p':
-            wanted->show = show_page;
-            break;
-        case 'e':
-            wanted->show = show_early;
-            break;
-        case 'u':
-            wanted->uses = optarg;
-            break;
-        case 'o':
-            wanted->output = optarg;
-            break;
+        case 'j': wanted->show = show_json; break;
+        case 'p': wanted->show = show_page; break;
+        case 'e': wanted->show = show_early; break;
+        case 'u': wanted->uses = optarg; break;
+        case 'o': wanted->output = optarg; break;
         case 'n':
             wanted->places = (uint32_t)strtoul(optarg, &end, 10);
             if (*end != '\0' || end == optarg || wanted->places > 10000) return false;
             break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            return false;
+        case 'h': fputs(usage, stdout); exit(EXIT_SUCCESS);
+        default: return false;
         }
     }
     return optind + 1 == argc && (wanted->show != show_early || wanted->uses);

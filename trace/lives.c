@@ -367,9 +367,7 @@ static void take_pool(struct lives *lives, const struct reader_event *event)
         if (pool) end_pool(lives, pool, event);
         begin_pool(lives, event->object, other, event);
         break;
-    case TRACE_POOL_ALLOC:
-        bear(lives, event, other);
-        break;
+    case TRACE_POOL_ALLOC: bear(lives, event, other); break;
     case TRACE_POOL_CLEAR:
         if (!pool) break;
         empty_pool(lives, pool, 0, 0, event);
@@ -390,8 +388,7 @@ static void take_pool(struct lives *lives, const struct reader_event *event)
     case TRACE_POOL_REWIND:
         if (pool) rewind_pool(lives, pool, event);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -400,17 +397,10 @@ void lives_take(struct lives *lives, const struct reader_event *event)
     uint32_t number;
     switch (event->kind) {
     case TRACE_THREAD:
-    case TRACE_HELD:
-        return;
-    case TRACE_ALLOC:
-        bear(lives, event, 0);
-        return;
-    case TRACE_LIFT:
-        lift(lives, event);
-        return;
-    case TRACE_LAND:
-        land(lives, event);
-        return;
+    case TRACE_HELD: return;
+    case TRACE_ALLOC: bear(lives, event, 0); return;
+    case TRACE_LIFT: lift(lives, event); return;
+    case TRACE_LAND: land(lives, event); return;
     case TRACE_FREE:
     case TRACE_RESIZE:
         number = lives_find(lives, event->object);
@@ -418,7 +408,6 @@ void lives_take(struct lives *lives, const struct reader_event *event)
         if (number && event->kind == TRACE_FREE) die(lives, number, event);
         if (number && event->kind == TRACE_RESIZE) resize(lives, number, event);
         return;
-    default:
-        take_pool(lives, event);
+    default: take_pool(lives, event);
     }
 }

@@ -26,18 +26,10 @@ static const char head[] =
 static void write_html(const char *text, FILE *out)
 {
     for (; *text; text++) switch (*text) {
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
         default:
             if ((unsigned char)*text < 0x80)
                 fputc(*text, out);

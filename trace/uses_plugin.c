@@ -150,10 +150,8 @@ static void take_call(uint64_t id, unsigned cpu, int64_t number, uint64_t a, uin
     case SYS_pread64:
     case SYS_pwrite64:
     case SYS_recvfrom:
-    case SYS_sendto:
-        break;
-    default:
-        return;
+    case SYS_sendto: break;
+    default: return;
     }
     pthread_mutex_lock(&lock);
     for (; n > 0; n--, parts++)

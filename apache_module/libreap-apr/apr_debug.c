@@ -17,15 +17,9 @@ void *apr_pcalloc_debug(apr_pool_t *pool, apr_size_t size, const char *file_line
     return apr_pcalloc(pool, size);
 }
 
-void apr_pool_clear_debug(apr_pool_t *pool, const char *file_line)
-{
-    apr_pool_clear(pool);
-}
+void apr_pool_clear_debug(apr_pool_t *pool, const char *file_line) { apr_pool_clear(pool); }
 
-void apr_pool_destroy_debug(apr_pool_t *pool, const char *file_line)
-{
-    apr_pool_destroy(pool);
-}
+void apr_pool_destroy_debug(apr_pool_t *pool, const char *file_line) { apr_pool_destroy(pool); }
 
 apr_status_t apr_pool_create_ex_debug(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                       apr_allocator_t *allocator, const char *file_line)

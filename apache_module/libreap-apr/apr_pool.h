@@ -68,7 +68,7 @@ struct apr_pool_t {
     struct cleanup *spare_cleanups;
     struct cleanup_block *cleanup_blocks; /* all records are in these */
     struct subprocess *subprocesses;
-    apr_hash_t *user_data; /* in the reap; NULL until something is set */
+    apr_hash_t *user_data;     /* in the reap; NULL until something is set */
     struct brigade *last_idle; /* see apr_brigade.c */
     unsigned idle_brigades;    /* their number */
     bool ending;

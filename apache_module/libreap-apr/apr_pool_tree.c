@@ -32,10 +32,7 @@ static void lock(struct list_lock *lock)
             if (++spins > SPINS) sched_yield();
 }
 
-static void unlock(struct list_lock *lock)
-{
-    atomic_store_explicit(&lock->held, 0, memory_order_release);
-}
+static void unlock(struct list_lock *lock) { atomic_store_explicit(&lock->held, 0, memory_order_release); }
 
 /* Takes the lock of a parent's list, which the high bits of a product choose, since they depend on all
  * bits of the address. NULL where there is one thread, which needs none: it makes no other meanwhile. */
@@ -63,10 +60,7 @@ static void release_all(void)
     for (int i = LOCKS; i-- > 0;) unlock(&locks[i]);
 }
 
-void pool_tree_prepare_for_fork(void)
-{
-    pthread_atfork(take_all, release_all, release_all);
-}
+void pool_tree_prepare_for_fork(void) { pthread_atfork(take_all, release_all, release_all); }
 
 void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent)
 {

@@ -65,10 +65,8 @@ static bool is_plain(unsigned char c)
     case '\\':
     case '<':
     case '>':
-    case '&':
-        return false;
-    default:
-        return c >= ' ' && c < 0x7f;
+    case '&': return false;
+    default: return c >= ' ' && c < 0x7f;
     }
 }
 

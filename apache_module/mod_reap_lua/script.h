@@ -30,10 +30,7 @@ struct script {
 };
 
 /* The script that runs in a state: its main thread's extra space, which new threads would copy. */
-static inline struct script *script_of(lua_State *L)
-{
-    return *(struct script **)lua_getextraspace(L);
-}
+static inline struct script *script_of(lua_State *L) { return *(struct script **)lua_getextraspace(L); }
 
 static inline void script_attach(lua_State *L, struct script *script)
 {

@@ -36,10 +36,7 @@ static struct {
     struct entry *buckets[BUCKETS];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void script_cache_init(size_t size)
-{
-    cache.room = size;
-}
+void script_cache_init(size_t size) { cache.room = size; }
 
 /* --- lists, under the lock ------------------------------------------------------------------------ */
 

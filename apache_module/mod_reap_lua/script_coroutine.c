@@ -23,16 +23,10 @@ static int run_in(lua_State *L, lua_State *coroutine)
 }
 
 /* coroutine.resume(coroutine, ...) */
-static int resume(lua_State *L)
-{
-    return run_in(L, lua_tothread(L, 1));
-}
+static int resume(lua_State *L) { return run_in(L, lua_tothread(L, 1)); }
 
 /* A function of coroutine.wrap. */
-static int resume_wrapped(lua_State *L)
-{
-    return run_in(L, lua_tothread(L, lua_upvalueindex(2)));
-}
+static int resume_wrapped(lua_State *L) { return run_in(L, lua_tothread(L, lua_upvalueindex(2))); }
 
 /* Calls upvalue 1, coroutine.create or coroutine.wrap, with the function. */
 static void make(lua_State *L)

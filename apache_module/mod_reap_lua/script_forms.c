@@ -98,23 +98,12 @@ static int escape_html(lua_State *L)
     luaL_buffinit(L, &escaped);
     for (const char *end = text + size; text < end; text++) {
         switch (*text) {
-        case '<':
-            luaL_addstring(&escaped, "&lt;");
-            break;
-        case '>':
-            luaL_addstring(&escaped, "&gt;");
-            break;
-        case '&':
-            luaL_addstring(&escaped, "&amp;");
-            break;
-        case '"':
-            luaL_addstring(&escaped, "&quot;");
-            break;
-        case '\'':
-            luaL_addstring(&escaped, "&#39;");
-            break;
-        default:
-            luaL_addchar(&escaped, *text);
+        case '<': luaL_addstring(&escaped, "&lt;"); break;
+        case '>': luaL_addstring(&escaped, "&gt;"); break;
+        case '&': luaL_addstring(&escaped, "&amp;"); break;
+        case '"': luaL_addstring(&escaped, "&quot;"); break;
+        case '\'': luaL_addstring(&escaped, "&#39;"); break;
+        default: luaL_addchar(&escaped, *text);
         }
     }
     luaL_pushresult(&escaped);

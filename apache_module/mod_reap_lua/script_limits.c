@@ -89,10 +89,7 @@ void script_limits_start(lua_State *L)
     set_hook(L, script);
 }
 
-void script_limits_watch(lua_State *L, lua_State *coroutine)
-{
-    set_hook(coroutine, script_of(L));
-}
+void script_limits_watch(lua_State *L, lua_State *coroutine) { set_hook(coroutine, script_of(L)); }
 
 void script_limits_charge(lua_State *L, lua_Integer instructions)
 {

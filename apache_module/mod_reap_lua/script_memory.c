@@ -9,10 +9,7 @@
 
 enum { BETWEEN_LOOKS = 1 << 20 }; /* bytes */
 
-bool script_memory_pools_free(void)
-{
-    return apr_pfree && apr_prealloc;
-}
+bool script_memory_pools_free(void) { return apr_pfree && apr_prealloc; }
 
 void script_memory_init(struct script_memory *memory, apr_pool_t *pool, bool may_free, size_t limit)
 {

@@ -135,15 +135,9 @@ static int push_header(lua_State *L, apr_table_t *headers)
     return 1;
 }
 
-static int headers_in_index(lua_State *L)
-{
-    return push_header(L, script_of(L)->request->headers_in);
-}
+static int headers_in_index(lua_State *L) { return push_header(L, script_of(L)->request->headers_in); }
 
-static int headers_out_index(lua_State *L)
-{
-    return push_header(L, script_of(L)->request->headers_out);
-}
+static int headers_out_index(lua_State *L) { return push_header(L, script_of(L)->request->headers_out); }
 
 /* next(headers, name): upvalue 1 is the table of APR's, upvalue 2 the index of the next element. */
 static int next_header(lua_State *L)
@@ -167,15 +161,9 @@ static int push_iterator(lua_State *L, apr_table_t *headers)
     return 1;
 }
 
-static int headers_in_pairs(lua_State *L)
-{
-    return push_iterator(L, script_of(L)->request->headers_in);
-}
+static int headers_in_pairs(lua_State *L) { return push_iterator(L, script_of(L)->request->headers_in); }
 
-static int headers_out_pairs(lua_State *L)
-{
-    return push_iterator(L, script_of(L)->request->headers_out);
-}
+static int headers_out_pairs(lua_State *L) { return push_iterator(L, script_of(L)->request->headers_out); }
 
 /* A script that puts foreign text into a header must not send headers of a stranger's, or a body. */
 static void check_header(lua_State *L, int index)
@@ -279,10 +267,7 @@ static void set_access(lua_State *L, lua_CFunction index, lua_CFunction newindex
     lua_setmetatable(L, -2);
 }
 
-static int refuse_newindex(lua_State *L)
-{
-    return luaL_error(L, "the request's headers cannot be set");
-}
+static int refuse_newindex(lua_State *L) { return luaL_error(L, "the request's headers cannot be set"); }
 
 void script_request_open(lua_State *L)
 {

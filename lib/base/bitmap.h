@@ -12,20 +12,11 @@
 
 #include "base/base.h"
 
-static inline bool bitmap_get(const uint64_t *map, size_t i)
-{
-    return map[i / 64] >> (i % 64) & 1;
-}
+static inline bool bitmap_get(const uint64_t *map, size_t i) { return map[i / 64] >> (i % 64) & 1; }
 
-static inline void bitmap_set(uint64_t *map, size_t i)
-{
-    map[i / 64] |= (uint64_t)1 << (i % 64);
-}
+static inline void bitmap_set(uint64_t *map, size_t i) { map[i / 64] |= (uint64_t)1 << (i % 64); }
 
-static inline void bitmap_clear(uint64_t *map, size_t i)
-{
-    map[i / 64] &= ~((uint64_t)1 << (i % 64));
-}
+static inline void bitmap_clear(uint64_t *map, size_t i) { map[i / 64] &= ~((uint64_t)1 << (i % 64)); }
 
 /* Clears the bits in [from, end). */
 static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)

@@ -54,19 +54,13 @@ static const char *put_conversion(struct sink *sink, const char *format, va_list
     for (; *format == '.' || (*format >= '0' && *format <= '9'); format++)
         if (*format != '.') most = most * 10 + (size_t)(*format - '0');
     switch (*format) {
-    case 's':
-        put_string(sink, va_arg(*args, const char *), most);
-        break;
-    case 'u':
-        put_number(sink, va_arg(*args, unsigned), 10);
-        break;
+    case 's': put_string(sink, va_arg(*args, const char *), most); break;
+    case 'u': put_number(sink, va_arg(*args, unsigned), 10); break;
     case 'p':
         put_string(sink, "0x", 2);
         put_number(sink, (uintptr_t)va_arg(*args, void *), 16);
         break;
-    default:
-        put(sink, *format);
-        break;
+    default: put(sink, *format); break;
     }
     return format;
 }

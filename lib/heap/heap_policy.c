@@ -109,18 +109,12 @@ void heap_policy_init(void)
 unsigned heap_policy_next(void)
 {
     switch (options.heaps) {
-    case HEAPS_CORE:
-        return use(topology_core(rseq_cpu_now()));
-    case HEAPS_THREAD:
-        return own();
-    case HEAPS_DYNAMIC:
-        return dealt_for(options.dynamic);
-    case HEAPS_ROUNDROBIN:
-        return dealt_for(1);
-    case HEAPS_SINGLE:
-        return use(0);
-    default:
-        return dealt_once();
+    case HEAPS_CORE: return use(topology_core(rseq_cpu_now()));
+    case HEAPS_THREAD: return own();
+    case HEAPS_DYNAMIC: return dealt_for(options.dynamic);
+    case HEAPS_ROUNDROBIN: return dealt_for(1);
+    case HEAPS_SINGLE: return use(0);
+    default: return dealt_once();
     }
 }
 

@@ -15,12 +15,8 @@ static NOINLINE void free_others(struct arena *arena, void *block, const char *c
     int saved = errno;
     struct owner owner = owner_of(arena, block, call, "freed twice");
     switch (owner.kind) {
-    case OWNER_CHUNK:
-        reap_hooks->free_object(owner.at, block, call);
-        break;
-    case OWNER_LARGE:
-        large_free(arena, block);
-        break;
+    case OWNER_CHUNK: reap_hooks->free_object(owner.at, block, call); break;
+    case OWNER_LARGE: large_free(arena, block); break;
     case OWNER_BLOCKS:
         if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
         hoard_push(owner.sb, owner.at);

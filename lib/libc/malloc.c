@@ -59,10 +59,7 @@ void free(void *block) { hoard_free_fast(block, "free"); }
 
 void cfree(void *block) { hoard_free_fast(block, "cfree"); }
 
-void free_sized(void *block, size_t size)
-{
-    hoard_free_sized_fast(block, size, "free_sized");
-}
+void free_sized(void *block, size_t size) { hoard_free_sized_fast(block, size, "free_sized"); }
 
 void free_aligned_sized(void *block, size_t alignment, size_t size)
 {
@@ -134,10 +131,8 @@ int mallopt(int parameter, int value)
     case M_MMAP_THRESHOLD:
     case M_MMAP_MAX:
     case M_ARENA_TEST:
-    case M_ARENA_MAX:
-        return 1;
-    default:
-        return 0;
+    case M_ARENA_MAX: return 1;
+    default: return 0;
     }
 }
 

@@ -91,7 +91,7 @@ static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expect
 }
 
 static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
-                                               uint64_t expected, uint64_t value)
+                                                 uint64_t expected, uint64_t value)
 {
     (void)flag;
     return rseq_store(id, at, expected, value);

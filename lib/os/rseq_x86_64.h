@@ -42,8 +42,8 @@ static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expect
 again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
-                          "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                          "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
+                           "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
+                           "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
         : [t] "=&r"(t)
         : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
@@ -57,20 +57,19 @@ changed:
 
 /* As rseq_store, but if *flag is set it stores nothing and returns RSEQ_CHANGED. */
 static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
-                                               uint64_t expected, uint64_t value)
+                                                 uint64_t expected, uint64_t value)
 {
     uint64_t t;
 again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
-                          "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
-                          "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                          "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
-        : [t] "=&r"(t)
-        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value),
-          [flag] "r"(flag)
-        : "memory", "cc"
-        : again, moved, changed);
+    __asm__ volatile goto(RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
+                                             "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
+                                             "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
+                                             "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
+                          : [t] "=&r"(t)
+                          : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected),
+                            [value] "r"(value), [flag] "r"(flag)
+                          : "memory", "cc"
+                          : again, moved, changed);
     return RSEQ_DONE;
 moved:
     return RSEQ_MOVED;

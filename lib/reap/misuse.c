@@ -63,14 +63,12 @@ static const char *in_regular(const struct reap_chunk *chunk, const void *object
 static const char *in_live_chunk(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     switch (chunk->kind) {
-    case REAP_REGULAR:
-        return in_regular(chunk, object, call);
+    case REAP_REGULAR: return in_regular(chunk, object, call);
     case REAP_WHOLE:
         if ((uintptr_t)object % REAP_UNIT == 0 && reap_unit(object) == chunk->first)
             return "memory around it was written to";
         return "not the start of an object";
-    default:
-        return "not a live object";
+    default: return "not a live object";
     }
 }
 

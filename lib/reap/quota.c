@@ -43,7 +43,8 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
         _Atomic(size_t) *from = account(limiter, slack);
         size_t have = atomic_load_explicit(from, memory_order_relaxed);
         while (have >= bytes && !atomic_compare_exchange_weak_explicit(
-                                    from, &have, have - bytes, memory_order_relaxed, memory_order_relaxed)) {}
+                                    from, &have, have - bytes, memory_order_relaxed, memory_order_relaxed)) {
+        }
         if (have >= bytes) continue;
         undraw(first, limiter, slack, bytes);
         return limiter;

@@ -387,8 +387,8 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
     bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
-    void *moved = whole ? move_whole(from, chunk, object, to)
-                        : move(from, chunk, object, bytes / REAP_UNIT, to, bytes);
+    void *moved =
+        whole ? move_whole(from, chunk, object, to) : move(from, chunk, object, bytes / REAP_UNIT, to, bytes);
     if (moved)
         reap_quota_passed(from, to, bytes);
     else

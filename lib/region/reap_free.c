@@ -40,10 +40,7 @@ static struct reap_block *pull(struct reap *reap, struct reap_block **link, size
 }
 
 /* Units on all lists. */
-static size_t listed(const struct reap *reap)
-{
-    return reap->own->most - (size_t)reap->own->room;
-}
+static size_t listed(const struct reap *reap) { return reap->own->most - (size_t)reap->own->room; }
 
 /* Lets more units come onto lists before a flush. */
 static void allow(struct reap_tables *tables, ptrdiff_t units)

@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void section(const char *name)
-{
-    say("--- %s", name);
-}
+void section(const char *name) { say("--- %s", name); }
 
 void say(const char *format, ...)
 {
@@ -52,10 +49,7 @@ apr_status_t say_child(void *name)
     return APR_SUCCESS;
 }
 
-void note(apr_pool_t *pool, const char *name)
-{
-    apr_pool_cleanup_register(pool, name, say_plain, say_child);
-}
+void note(apr_pool_t *pool, const char *name) { apr_pool_cleanup_register(pool, name, say_plain, say_child); }
 
 /* --- the tree -------------------------------------------------------------------------------- */
 

@@ -161,8 +161,8 @@ void show_memory(void)
 
 static void show_long_strings(apr_pool_t *pool)
 {
-    static const int length[] = {0,    1,    30,   31,   32,   510,    511,    512,
-                                 513,  1023, 1024, 8000, 8191, 8192, 100000, 3000000};
+    static const int length[] = {0,   1,    30,   31,   32,   510,  511,    512,
+                                 513, 1023, 1024, 8000, 8191, 8192, 100000, 3000000};
 
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
         char *before = apr_psprintf(pool, "%s", "before");

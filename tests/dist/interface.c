@@ -3,10 +3,10 @@
  * else does not compile with it; the sizes of what callers allocate, which grow only with a new soname; and
  * the thesis's figures, as a program has them: public header, reapMalloc inline, the library as it is
  * installed. */
-#include "support/expect.h"
 #include "hoard.h"
 #include "reap.h"
 #include "reap_ask.h"
+#include "support/expect.h"
 
 /* --- the thesis (6.3) ------------------------------------------------------------------------ */
 

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/expect.h"
 #include "hoard.h"
 #include "reap.h"
+#include "support/expect.h"
 
 enum { BLOCKS = 20000, SECONDS = 60 };
 

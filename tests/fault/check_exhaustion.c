@@ -5,8 +5,8 @@
 
 #include "arena/arena.h"
 #include "heap/heap.h"
-#include "hoard/chunk_provider.h"
 #include "hoard.h"
+#include "hoard/chunk_provider.h"
 
 #include <errno.h>
 #include <pthread.h>

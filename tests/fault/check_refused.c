@@ -4,9 +4,9 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "hoard/malloc_fast.h"
-#include "hoard.h"
 #include "arena/large.h"
+#include "hoard.h"
+#include "hoard/malloc_fast.h"
 #include "os/pages.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  */
 #include "support/check_reap.h"
 
-#include "faults.h"
 #include "base/lock.h"
+#include "faults.h"
 #include "heap/heap.h"
 
 #include <pthread.h>
@@ -22,15 +22,11 @@ static _Atomic(void *) exchanged[EXCHANGED];
 static size_t any_size(uint64_t *random)
 {
     switch (random_below(random, 16)) {
-    case 0:
-        return 1 + random_below(random, 9 * MIB);
-    case 1:
-        return 1 + random_below(random, 300 * KIB);
+    case 0: return 1 + random_below(random, 9 * MIB);
+    case 1: return 1 + random_below(random, 300 * KIB);
     case 2:
-    case 3:
-        return 1 + random_below(random, 32 * KIB);
-    default:
-        return 1 + random_below(random, 1000);
+    case 3: return 1 + random_below(random, 32 * KIB);
+    default: return 1 + random_below(random, 1000);
     }
 }
 

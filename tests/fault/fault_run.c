@@ -149,12 +149,9 @@ static bool is_ours(const struct seccomp_notif *asked)
     case SYS_mmap:
         return args[2] == (PROT_READ | PROT_WRITE) &&
                args[3] == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    case SYS_membarrier:
-        return args[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ;
-    case SYS_openat:
-        return is_kernels_file((pid_t)asked->pid, args[1]);
-    default:
-        return true;
+    case SYS_membarrier: return args[0] == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ;
+    case SYS_openat: return is_kernels_file((pid_t)asked->pid, args[1]);
+    default: return true;
     }
 }
 

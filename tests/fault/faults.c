@@ -184,12 +184,9 @@ static bool call_fails(long number, long first)
     case SYS_membarrier:
         return fails(first == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ ? FAULT_MEMBARRIER : FAULT_FENCE,
                      0);
-    case SYS_futex:
-        return fails(FAULT_FUTEX, 0);
-    case SYS_sched_getaffinity:
-        return fails(FAULT_AFFINITY, 0);
-    default:
-        return false;
+    case SYS_futex: return fails(FAULT_FUTEX, 0);
+    case SYS_sched_getaffinity: return fails(FAULT_AFFINITY, 0);
+    default: return false;
     }
 }
 

@@ -23,14 +23,10 @@ static void may_stop(void)
     state ^= state << 5;
     if (state % SELDOM != 0) return;
     switch (state / SELDOM % 16) {
-    case 0:
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-        break;
+    case 0: nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); break;
     case 1:
     case 2:
-    case 3:
-        sched_yield();
-        break;
+    case 3: sched_yield(); break;
     default:
         for (volatile unsigned i = 0; i < SPINS; i++) continue;
     }

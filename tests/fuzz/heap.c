@@ -274,18 +274,14 @@ static void *hoards_block(const struct record *rec, size_t size, size_t *alignme
     void *at = NULL;
     *alignment = 16;
     switch (rec->extra >> 5) {
-    case 0:
-        return hoard_calloc(1, size);
-    case 1:
-        return hoard_realloc(NULL, size);
-    case 2:
-        return hoard_aligned_alloc(*alignment = alignment_of(rec), size);
+    case 0: return hoard_calloc(1, size);
+    case 1: return hoard_realloc(NULL, size);
+    case 2: return hoard_aligned_alloc(*alignment = alignment_of(rec), size);
     case 3:
         *alignment = alignment_of(rec) < 8 ? 8 : alignment_of(rec);
         errno = hoard_posix_memalign(&at, *alignment, size);
         return at;
-    default:
-        return hoard_malloc(size);
+    default: return hoard_malloc(size);
     }
 }
 

@@ -298,26 +298,15 @@ static void met_action(struct node *node, const struct record *rec)
     struct record same = {.reap = (uint8_t)index_of(node)};
     switch (rec->extra % 8) {
     case 1:
-    case 2:
-        free_some(node, 1 + rec->extra / 8u, false);
-        break;
-    case 3:
-        free_some(node, 1 + rec->extra / 8u, true);
-        break;
+    case 2: free_some(node, 1 + rec->extra / 8u, false); break;
+    case 3: free_some(node, 1 + rec->extra / 8u, true); break;
     case 4:
         if (me->asked == index_of(node) && !me->held) do_clear(&same);
         break;
-    case 5:
-        set_limit(node, node->limit + 16 * (rec->size + 1u));
-        break;
-    case 6:
-        set_limit(node, 0);
-        break;
-    case 7:
-        set_limit(node, live + 16);
-        break;
-    default:
-        break; /* it refuses */
+    case 5: set_limit(node, node->limit + 16 * (rec->size + 1u)); break;
+    case 6: set_limit(node, 0); break;
+    case 7: set_limit(node, live + 16); break;
+    default: break; /* it refuses */
     }
 }
 

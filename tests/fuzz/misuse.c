@@ -29,26 +29,17 @@ static void *wild(const struct record *rec, struct node *node)
     char *at = object ? (char *)object->at : NULL;
     long step = ((long)(rec->size % 64) - 32) * 16;
     switch (rec->extra % WILD_KINDS) {
-    case 0:
-        return at ? at + 1 + rec->size % (object->usable - 1) : NULL;
-    case 1:
-        return near ? (void *)(near + (uintptr_t)step) : NULL;
-    case 2:
-        return !at ? NULL : at + 16384 * ((long)(rec->size % 8) - 4) + step;
-    case 3:
-        return (void *)((uintptr_t)node->handle + (uintptr_t)step);
-    case 4:
-        return (void *)((uintptr_t)rec->size * 0x10001 * 16);
-    case 5:
-        return (void *)((uintptr_t)rec->size * UINT64_C(0x9e3779b97f4a7c15));
-    case 6:
-        return (char *)__builtin_frame_address(0) - rec->size % 4096;
-    case 7:
-        return (void *)((uintptr_t)1 << rec->size % 64);
+    case 0: return at ? at + 1 + rec->size % (object->usable - 1) : NULL;
+    case 1: return near ? (void *)(near + (uintptr_t)step) : NULL;
+    case 2: return !at ? NULL : at + 16384 * ((long)(rec->size % 8) - 4) + step;
+    case 3: return (void *)((uintptr_t)node->handle + (uintptr_t)step);
+    case 4: return (void *)((uintptr_t)rec->size * 0x10001 * 16);
+    case 5: return (void *)((uintptr_t)rec->size * UINT64_C(0x9e3779b97f4a7c15));
+    case 6: return (char *)__builtin_frame_address(0) - rec->size % 4096;
+    case 7: return (void *)((uintptr_t)1 << rec->size % 64);
     case 8:
         return (void *)((uintptr_t)node->handle / 16384 * 16384 + (uintptr_t)(rec->size % 512) * 16 - 4096);
-    default:
-        return at ? at + object->usable : NULL;
+    default: return at ? at + object->usable : NULL;
     }
 }
 
@@ -72,31 +63,17 @@ static void make(const struct record *rec, struct node *node, void *pointer)
     switch (rec->slot % MISTAKES) {
     case 0:
     case 1:
-    case 2:
-        reapFree(handle_of(node), pointer);
-        break;
-    case 3:
-        reapRealloc(handle_of(node), pointer, 100);
-        break;
-    case 4:
-        reapMove(pointer, handle_of(node), handle_of(node));
-        break;
-    case 5:
-        reapUsableSize(pointer);
-        break;
-    case 6:
-        free(pointer);
-        break;
-    case 7:
-        reapFreeAny(pointer);
-        break;
+    case 2: reapFree(handle_of(node), pointer); break;
+    case 3: reapRealloc(handle_of(node), pointer, 100); break;
+    case 4: reapMove(pointer, handle_of(node), handle_of(node)); break;
+    case 5: reapUsableSize(pointer); break;
+    case 6: free(pointer); break;
+    case 7: reapFreeAny(pointer); break;
     case 8:
         reapFreeAny(pointer);
         reapFreeAny(pointer);
         break;
-    default:
-        reapFree(handle_of(node), pointer);
-        reapFree(handle_of(node), pointer);
+    default: reapFree(handle_of(node), pointer); reapFree(handle_of(node), pointer);
     }
 }
 

@@ -24,21 +24,15 @@ size_t size_of(uint16_t value)
     case 3:
     case 4:
     case 5:
-    case 6:
-        return low % 129;
+    case 6: return low % 129;
     case 7:
     case 8:
-    case 9:
-        return low % 601;
+    case 9: return low % 601;
     case 10:
-    case 11:
-        return low;
-    case 12:
-        return low * 8;
-    case 13:
-        return low * 64;
-    case 14:
-        return ((size_t)1 << low % 19) + (low >> 5) % 35 - 17 * (low % 19 > 4);
+    case 11: return low;
+    case 12: return low * 8;
+    case 13: return low * 64;
+    case 14: return ((size_t)1 << low % 19) + (low >> 5) % 35 - 17 * (low % 19 > 4);
     default:
         if (low % 64 == 0) return (low & 64 ? SIZE_MAX : PTRDIFF_MAX) - low / 128;
         if (low % 64 == 32) return low * 8300;

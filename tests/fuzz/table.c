@@ -161,15 +161,9 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
         if (ops[i].flags & ALONE && program->threads > 1) weight = 0;
         if (ops[i].flags & TOGETHER && program->threads == 1) weight = 0;
         switch (mood ? below(state, 6) : 5) {
-        case 0:
-            weight = 0;
-            break;
-        case 1:
-            weight /= 8;
-            break;
-        case 2:
-            weight *= 4;
-            break;
+        case 0: weight = 0; break;
+        case 1: weight /= 8; break;
+        case 2: weight *= 4; break;
         }
         if (ops[i].flags & MAKES && tide == 0) weight /= 3;
         if (ops[i].flags & FREES && tide == 1) weight /= 3;

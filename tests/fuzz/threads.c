@@ -130,18 +130,11 @@ void do_receive(const struct record *rec)
     switch (rec->extra % 8) {
     case 0:
     case 1:
-    case 2:
-        free_foreign(object, rec->size & 1);
-        return;
+    case 2: free_foreign(object, rec->size & 1); return;
     case 3:
-    case 4:
-        ask_foreign(object, 1 + rec->size % 256u);
-        break;
-    case 5:
-        find_foreign(object, rec->size);
-        break;
-    default:
-        resize_foreign(object, size_of(rec->size));
+    case 4: ask_foreign(object, 1 + rec->size % 256u); break;
+    case 5: find_foreign(object, rec->size); break;
+    default: resize_foreign(object, size_of(rec->size));
     }
     check_filled(object, object->filled);
     if (!post(object, rec->slot)) free_foreign(object, false);
@@ -487,13 +480,9 @@ void do_loose_whole(const struct record *rec)
     if (me->nest) return;
     SAY("whole(&shared[%u], %u);", rec->slot % (unsigned)SHARED, rec->extra % 16u);
     switch (rec->extra % 16) {
-    case 0:
-        fork_and_use(rec->size % 5000u);
-        break;
+    case 0: fork_and_use(rec->size % 5000u); break;
     case 1:
-    case 2:
-        reapTrim(handle, rec->size);
-        break;
+    case 2: reapTrim(handle, rec->size); break;
     case 3:
     case 4:
         CHECK(reapOnDestroy(handle, no_function, me) == 0 || errno == ENOMEM, "reapOnDestroy, shared");
@@ -506,11 +495,8 @@ void do_loose_whole(const struct record *rec)
         reapLeave();
         break;
     case 7:
-    case 8:
-        CHECK(reapHeldBytes(handle) >= 8192, "reapHeldBytes, shared");
-        break;
-    default:
-        mark_for_a_while(handle, rec->slot % (unsigned)SHARED, rec->size % 5000u);
+    case 8: CHECK(reapHeldBytes(handle) >= 8192, "reapHeldBytes, shared"); break;
+    default: mark_for_a_while(handle, rec->slot % (unsigned)SHARED, rec->size % 5000u);
     }
 }
 
@@ -526,12 +512,8 @@ void do_loose_look(const struct record *rec)
         CHECK(reapStats(handle, &stats) == 0 && stats.live_bytes >= 16 * stats.live_objects,
               "reapStats, shared");
         break;
-    case 1:
-        CHECK(reapWalk(handle, count_bytes, &sum) == 0, "reapWalk, shared");
-        break;
-    case 2:
-        CHECK(reapSetName(handle, rec->size % 2 ? "one" : NULL) == 0, "reapSetName, shared");
-        break;
+    case 1: CHECK(reapWalk(handle, count_bytes, &sum) == 0, "reapWalk, shared"); break;
+    case 2: CHECK(reapSetName(handle, rec->size % 2 ? "one" : NULL) == 0, "reapSetName, shared"); break;
     default:
         reapCreate(&child, handle);
         CHECK(child && reapParent(&child) == *handle, "a child of a shared reap");

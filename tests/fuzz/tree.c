@@ -78,11 +78,8 @@ static void *take(size_t size, void *arg)
         chunk = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (chunk == MAP_FAILED) return NULL;
         break;
-    case FROM_HOARD:
-        chunk = hoard_aligned_alloc(4096, size);
-        break;
-    default:
-        chunk = aligned_alloc(4096, size);
+    case FROM_HOARD: chunk = hoard_aligned_alloc(4096, size); break;
+    default: chunk = aligned_alloc(4096, size);
     }
     if (chunk && source->kind != FROM_MMAP) memset(chunk, 0xa5, size);
     source->chunks += chunk != NULL;
@@ -193,27 +190,16 @@ void do_create_wrong(const struct record *rec)
     if (!node) return;
     struct reap_options options = {.size = sizeof options};
     switch (rec->size % 8) {
-    case 0:
-        options.size -= 8;
-        break;
-    case 1:
-        options.flags = ~REAP_SHARED;
-        break;
+    case 0: options.size -= 8; break;
+    case 1: options.flags = ~REAP_SHARED; break;
     case 2:
         options.buffer = buffers[me->number][0];
         options.buffer_size = 4095;
         break;
-    case 3:
-        options.first_chunk = ((size_t)1 << 30) + 1;
-        break;
-    case 4:
-        options.max_chunk = SIZE_MAX;
-        break;
-    case 5:
-        options.source.take = take;
-        break;
-    default:
-        options.source.give = give;
+    case 3: options.first_chunk = ((size_t)1 << 30) + 1; break;
+    case 4: options.max_chunk = SIZE_MAX; break;
+    case 5: options.source.take = take; break;
+    default: options.source.give = give;
     }
     errno = 0;
     CHECK(reapCreateWith(&node->handle, parent ? handle_of(parent) : NULL, &options) == -1 && !node->handle,

@@ -47,13 +47,9 @@ static void run_changed(size_t size)
         case 1:
             if (size) changed[at] = (uint8_t)draw(256);
             break;
-        case 2:
-            size = at;
-            break; /* cut */
-        case 3:
-            memmove(changed + at, changed + at + part, size - at - part), size -= part;
-            break; /* gone */
-        case 4:    /* twice */
+        case 2: size = at; break;                                                                  /* cut */
+        case 3: memmove(changed + at, changed + at + part, size - at - part), size -= part; break; /* gone */
+        case 4:                                                                                    /* twice */
             if (size + part > ROOM) break;
             memmove(changed + at + part, changed + at, size - at), size += part;
             break;

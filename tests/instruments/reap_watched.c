@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/expect.h"
 #include "reap.h"
+#include "support/expect.h"
 
 static void *reap;
 static volatile char sink;

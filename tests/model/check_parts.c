@@ -106,17 +106,10 @@ static void make(unsigned i)
 {
     size_t size = any_size();
     switch (any(6)) {
-    case 0:
-        fill(i, reapCalloc(&reap, 1, size), size);
-        break;
-    case 1:
-        fill(i, reapAlignedAlloc(&reap, (size_t)16 << any(5), size), size);
-        break;
-    case 2:
-        fill(i, reapRealloc(&reap, NULL, size), size);
-        break;
-    default:
-        fill(i, reapMalloc(&reap, size), size);
+    case 0: fill(i, reapCalloc(&reap, 1, size), size); break;
+    case 1: fill(i, reapAlignedAlloc(&reap, (size_t)16 << any(5), size), size); break;
+    case 2: fill(i, reapRealloc(&reap, NULL, size), size); break;
+    default: fill(i, reapMalloc(&reap, size), size);
     }
 }
 
@@ -245,21 +238,11 @@ static void look_at_all(void)
         ck_assert_int_eq(reapWalk(&reap, count_one, &sum), 0);
         ck_assert_uint_eq(sum, bytes_live);
         break;
-    case 1:
-        in_a_mark();
-        break;
-    case 2:
-        below_a_limit();
-        break;
-    case 3:
-        to_and_fro();
-        break;
-    case 4:
-        walk_and_free();
-        break;
-    case 5:
-        reapTrim(&reap, 0);
-        break;
+    case 1: in_a_mark(); break;
+    case 2: below_a_limit(); break;
+    case 3: to_and_fro(); break;
+    case 4: walk_and_free(); break;
+    case 5: reapTrim(&reap, 0); break;
     case 6:
         ck_assert_int_eq(reapOnDestroy(&reap, nothing, &sum), 0);
         ck_assert_int_eq(reapCancelOnDestroy(&reap, nothing, &sum), 0);

@@ -273,36 +273,25 @@ static void act(unsigned what)
     struct node *node = any(), *other = any();
     if (!node) what = 9;
     switch (what) {
-    case 0:
-        set_limit(node);
-        break;
-    case 1:
-        adopt(node, below(4) ? other : NULL);
-        break;
+    case 0: set_limit(node); break;
+    case 1: adopt(node, below(4) ? other : NULL); break;
     case 2:
         if (below(6) == 0) destroy(node);
         break;
     case 3:
         if (below(6) == 0) clear(node);
         break;
-    case 4:
-        move(node, other);
-        break;
+    case 4: move(node, other); break;
     case 5:
-    case 6:
-        release(node);
-        break;
-    case 7:
-        resize(node);
-        break;
+    case 6: release(node); break;
+    case 7: resize(node); break;
     case 8:
         if (!within) rewind_some(node);
         break;
     case 9:
         if (!within) create();
         break;
-    default:
-        allocate(node);
+    default: allocate(node);
     }
 }
 

@@ -29,8 +29,7 @@ static void do_alloc(struct model *model)
         at = reapAlignedAlloc(handle, alignment, size);
         ck_assert_uint_eq((uintptr_t)at % alignment, 0);
         break;
-    default:
-        at = reapMalloc(handle, size);
+    default: at = reapMalloc(handle, size);
     }
     if (model_was_refused(model, REAPS, (unsigned)reap, model_usable(size), 0, at)) return;
     model_enter(model, object, (unsigned)reap, at, size);
@@ -213,59 +212,35 @@ static void do_record(struct model *model)
         ck_assert_int_eq(reapSetName(handle, names[model_random(model, 3)]), 0);
         ck_assert_ptr_nonnull(reapName(handle));
         break;
-    case 1:
-        ck_assert_int_eq(reapOnDestroy(handle, nothing, model), 0);
-        break;
-    default:
-        reapCancelOnDestroy(handle, nothing, model);
+    case 1: ck_assert_int_eq(reapOnDestroy(handle, nothing, model), 0); break;
+    default: reapCancelOnDestroy(handle, nothing, model);
     }
 }
 
 static void step(struct model *model)
 {
     switch (model_random(model, 100)) {
-    case 0:
-        do_end(model, true);
-        break;
-    case 1:
-        do_end(model, false);
-        break;
+    case 0: do_end(model, true); break;
+    case 1: do_end(model, false); break;
     case 2:
     case 3:
-    case 4:
-        do_create(model);
-        break;
+    case 4: do_create(model); break;
     case 5:
-    case 6:
-        do_record(model);
-        break;
-    case 7:
-        do_limit(model);
-        break;
+    case 6: do_record(model); break;
+    case 7: do_limit(model); break;
     case 8:
     case 9:
-    case 10:
-        do_mark(model);
-        break;
-    case 11:
-        do_adopt(model);
-        break;
+    case 10: do_mark(model); break;
+    case 11: do_adopt(model); break;
     case 12:
     case 13:
-    case 14:
-        do_move(model);
-        break;
+    case 14: do_move(model); break;
     default:
         switch (model_random(model, 5)) {
         case 0:
-        case 1:
-            do_free(model);
-            break;
-        case 2:
-            do_realloc(model);
-            break;
-        default:
-            do_alloc(model);
+        case 1: do_free(model); break;
+        case 2: do_realloc(model); break;
+        default: do_alloc(model);
         }
     }
 }

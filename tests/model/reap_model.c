@@ -9,18 +9,13 @@
 size_t model_size(struct model *model)
 {
     switch (model_random(model, 40)) {
-    case 0:
-        return model_random(model, 200000);
-    case 1:
-        return model_random(model, 33000);
-    case 2:
-        return 0;
+    case 0: return model_random(model, 200000);
+    case 1: return model_random(model, 33000);
+    case 2: return 0;
     case 3:
     case 4:
-    case 5:
-        return model_random(model, 3000);
-    default:
-        return model_random(model, 300);
+    case 5: return model_random(model, 3000);
+    default: return model_random(model, 300);
     }
 }
 

@@ -358,15 +358,12 @@ static bool may_overtake(const uint8_t *code)
     if ((*code & 0xf0) == 0x40) code++;
     bool is_register = code[1] >> 6 == 3;
     switch (*code) {
-    case 0x0f:
-        return (code[1] & 0xf0) == 0x80 || code[1] == 0xb6 || code[1] == 0xb7; /* jcc, movz */
+    case 0x0f: return (code[1] & 0xf0) == 0x80 || code[1] == 0xb6 || code[1] == 0xb7; /* jcc, movz */
     case 0x80:
     case 0x81:
-    case 0x83:
-        return is_register || (code[1] >> 3 & 7) == 7; /* cmp */
+    case 0x83: return is_register || (code[1] >> 3 & 7) == 7; /* cmp */
     case 0xc1:
-    case 0xd1:
-        return is_register; /* shr */
+    case 0xd1: return is_register; /* shr */
     case 0x38:
     case 0x39:
     case 0x3a:
@@ -377,10 +374,8 @@ static bool may_overtake(const uint8_t *code)
     case 0x8d:
     case 0xc3:
     case 0xe9:
-    case 0xeb:
-        return true; /* cmp, test, mov from memory, lea, ret, jmp */
-    default:
-        return (*code & 0xf0) == 0x70; /* jcc */
+    case 0xeb: return true;                 /* cmp, test, mov from memory, lea, ret, jmp */
+    default: return (*code & 0xf0) == 0x70; /* jcc */
     }
 }
 

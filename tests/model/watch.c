@@ -60,12 +60,12 @@ enum { ORDER = __ATOMIC_SEQ_CST };
 
 /* As clang calls it: what was there before is the answer. */
 #define COMPARE_VALUE(bits)                                                                                  \
-    WORD(bits) __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,     \
-                                                          WORD(bits) value, int done_order,                  \
-                                                          int failed_order);                                 \
-    WORD(bits) __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,     \
-                                                          WORD(bits) value, int done_order,                  \
-                                                          int failed_order)                                  \
+    WORD(bits)                                                                                               \
+    __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,                \
+                                               WORD(bits) value, int done_order, int failed_order);          \
+    WORD(bits)                                                                                               \
+    __tsan_atomic##bits##_compare_exchange_val(volatile WORD(bits) * at, WORD(bits) expected,                \
+                                               WORD(bits) value, int done_order, int failed_order)           \
     {                                                                                                        \
         (void)done_order, (void)failed_order;                                                                \
         WORD(bits) before = expected;                                                                        \

@@ -46,8 +46,8 @@ static void test_aligned()
     for (std::size_t power = 4; power < 17; power++) {
         std::align_val_t alignment{std::size_t(1) << power};
         void *blocks[] = {operator new(100, alignment), operator new[](100, alignment),
-                          operator new(100, alignment, std::nothrow),
-                          operator new[](100, alignment, std::nothrow)};
+                                                        operator new(100, alignment, std::nothrow),
+                                                        operator new[](100, alignment, std::nothrow)};
         for (void *block : blocks) {
             EXPECT(block && is_aligned(block, std::size_t(alignment)));
             std::memset(block, 1, 100);
@@ -59,7 +59,9 @@ static void test_aligned()
         operator delete(operator new(100, alignment), 100, alignment);
         operator delete[](operator new[](100, alignment), alignment);
     }
-    struct alignas(128) Wide { char bytes[300]; };
+    struct alignas(128) Wide {
+        char bytes[300];
+    };
     std::unique_ptr<Wide[]> wide(new Wide[7]);
     EXPECT(is_aligned(wide.get(), 128));
 }
@@ -92,7 +94,8 @@ static void test_exhaustion()
 }
 
 static int handler_calls;
-struct Given_up : std::bad_alloc {};
+struct Given_up : std::bad_alloc {
+};
 
 // The handler is called until it gives up: by taking itself away, or by throwing.
 static void take_away_at_three()
@@ -127,7 +130,7 @@ static void test_new_handler()
     EXPECT(handler_calls == 3);
 
     handler_calls = 0;
-    EXPECT(throws_bad_alloc([&] { return operator new(size, std::align_val_t{256}); }));
+    EXPECT(throws_bad_alloc([&] { return operator new (size, std::align_val_t{256}); }));
     EXPECT(handler_calls == 3);
     std::set_new_handler(nullptr);
 }

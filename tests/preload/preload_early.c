@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocation at the edges of a process's and a thread's life: while the program is relocated, before
  * any constructor, in constructors, in thread-specific destructors, at exit. */
-#include "support/expect.h"
 #include "preload_early.h"
+#include "support/expect.h"
 
 #include <pthread.h>
 #include <stdlib.h>

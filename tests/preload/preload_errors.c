@@ -94,34 +94,19 @@ static int ask(const struct row *row, void **kept, void **out)
 {
     size_t a = OPAQUE(row->a), b = OPAQUE(row->b);
     switch (row->call) {
-    case MALLOC:
-        *out = malloc(b);
-        break;
-    case CALLOC:
-        *out = calloc(a, b);
-        break;
+    case MALLOC: *out = malloc(b); break;
+    case CALLOC: *out = calloc(a, b); break;
     case REALLOC:
     case REALLOCARRAY:
         *out = row->call == REALLOC ? realloc(OPAQUE(*kept), b) : reallocarray(OPAQUE(*kept), a, b);
         if (*out) *kept = NULL;
         break;
-    case REALLOC_NEW:
-        *out = realloc(NULL, b);
-        break;
-    case ALIGNED:
-        *out = aligned_alloc(a, b);
-        break;
-    case POSIX:
-        return posix_memalign(out, a, b);
-    case MEMALIGN:
-        *out = memalign(a, b);
-        break;
-    case VALLOC:
-        *out = valloc(b);
-        break;
-    case PVALLOC:
-        *out = pvalloc(b);
-        break;
+    case REALLOC_NEW: *out = realloc(NULL, b); break;
+    case ALIGNED: *out = aligned_alloc(a, b); break;
+    case POSIX: return posix_memalign(out, a, b);
+    case MEMALIGN: *out = memalign(a, b); break;
+    case VALLOC: *out = valloc(b); break;
+    case PVALLOC: *out = pvalloc(b); break;
     }
     return 0;
 }
@@ -129,16 +114,11 @@ static int ask(const struct row *row, void **kept, void **out)
 static int is_right(const struct row *row, void *before, void *out, int returned, int error)
 {
     switch (row->answer) {
-    case A_BLOCK:
-        return returned == 0 && out && out != before;
-    case NO_MEMORY:
-        return !out && error == ENOMEM;
-    case NO_SENSE:
-        return !out && error == EINVAL;
-    case NO_MEMORY_BY_RETURN:
-        return out == before && returned == ENOMEM && error == BEFORE;
-    case NO_SENSE_BY_RETURN:
-        return out == before && returned == EINVAL && error == BEFORE;
+    case A_BLOCK: return returned == 0 && out && out != before;
+    case NO_MEMORY: return !out && error == ENOMEM;
+    case NO_SENSE: return !out && error == EINVAL;
+    case NO_MEMORY_BY_RETURN: return out == before && returned == ENOMEM && error == BEFORE;
+    case NO_SENSE_BY_RETURN: return out == before && returned == EINVAL && error == BEFORE;
     }
     return 0;
 }

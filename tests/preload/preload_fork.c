@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forks of a process whose threads allocate: each child allocates, frees what its parent made, starts
  * threads, forks again. A child that stands still is killed by its own alarm. */
-#include "support/expect.h"
 #include "preload_early.h"
+#include "support/expect.h"
 
 #pragma weak hoard_malloc
 #include "hoard.h"

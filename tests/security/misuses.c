@@ -211,33 +211,21 @@ static void free_foreign(size_t size, long what)
     void *pointer = NULL;
     set_up(size);
     switch (what) {
-    case STACK:
-        live = piece_of(local, sizeof local), pointer = local + 64;
-        break;
-    case STATIC:
-        live = piece_of(text, sizeof text), pointer = text + 64;
-        break;
+    case STACK: live = piece_of(local, sizeof local), pointer = local + 64; break;
+    case STATIC: live = piece_of(text, sizeof text), pointer = text + 64; break;
     case FORGED: /* what a chunk's header of glibc's would be */
         for (size_t i = 0; i < 512; i += 2) forged[i] = 0, forged[i + 1] = 0x51;
         pointer = forged + 16;
         break;
-    case CODE:
-        pointer = (void *)((uintptr_t)&set_up & ~(uintptr_t)15);
-        break;
+    case CODE: pointer = (void *)((uintptr_t)&set_up & ~(uintptr_t)15); break;
     case MAPPED: {
         void *mapped = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         live = piece_of(mapped, 1 << 20), pointer = (char *)mapped + PAGE;
         break;
     }
-    case WILD:
-        pointer = (void *)0x123456789000;
-        break;
-    case LOW:
-        pointer = (void *)0x40;
-        break;
-    case TOP:
-        pointer = (void *)0xdeadbeefdeadbee0;
-        break;
+    case WILD: pointer = (void *)0x123456789000; break;
+    case LOW: pointer = (void *)0x40; break;
+    case TOP: pointer = (void *)0xdeadbeefdeadbee0; break;
     }
     give(pointer);
     for (size_t i = 0; what == FORGED && i < 3000; i++) {
@@ -439,53 +427,23 @@ static void impossible(size_t size, long what)
     void *got = NULL;
     errno = 0;
     switch (what) {
-    case ALL_BITS:
-        got = take(SIZE_MAX);
-        break;
-    case HALF:
-        got = take((size_t)PTRDIFF_MAX + 1);
-        break;
-    case ALMOST:
-        got = take(SIZE_MAX - 32);
-        break;
-    case RESIZED:
-        got = resize(live.start, SIZE_MAX - 8);
-        break;
+    case ALL_BITS: got = take(SIZE_MAX); break;
+    case HALF: got = take((size_t)PTRDIFF_MAX + 1); break;
+    case ALMOST: got = take(SIZE_MAX - 32); break;
+    case RESIZED: got = resize(live.start, SIZE_MAX - 8); break;
 #ifdef REAPS
-    case PRODUCT:
-        got = reapCalloc(&reap, OPAQUE((size_t)1 << 33), (size_t)1 << 33);
-        break;
-    case SMALL_PRODUCT:
-        got = reapCalloc(&reap, OPAQUE(SIZE_MAX / 8 + 2), 8);
-        break;
-    case ALIGNED:
-        got = reapAlignedAlloc(&reap, 64, OPAQUE(SIZE_MAX - 63));
-        break;
-    case HUGE_ALIGNMENT:
-        got = reapAlignedAlloc(&reap, OPAQUE((size_t)1 << 63), 64);
-        break;
-    case ODD_ALIGNMENT:
-        got = reapAlignedAlloc(&reap, OPAQUE((size_t)48), 64);
-        break;
+    case PRODUCT: got = reapCalloc(&reap, OPAQUE((size_t)1 << 33), (size_t)1 << 33); break;
+    case SMALL_PRODUCT: got = reapCalloc(&reap, OPAQUE(SIZE_MAX / 8 + 2), 8); break;
+    case ALIGNED: got = reapAlignedAlloc(&reap, 64, OPAQUE(SIZE_MAX - 63)); break;
+    case HUGE_ALIGNMENT: got = reapAlignedAlloc(&reap, OPAQUE((size_t)1 << 63), 64); break;
+    case ODD_ALIGNMENT: got = reapAlignedAlloc(&reap, OPAQUE((size_t)48), 64); break;
 #else
-    case PRODUCT:
-        got = calloc(OPAQUE((size_t)1 << 33), (size_t)1 << 33);
-        break;
-    case SMALL_PRODUCT:
-        got = calloc(OPAQUE(SIZE_MAX / 8 + 2), 8);
-        break;
-    case RESIZED_PRODUCT:
-        got = reallocarray(live.start, OPAQUE(SIZE_MAX / 8 + 2), 8);
-        break;
-    case ALIGNED:
-        got = aligned_alloc(64, OPAQUE(SIZE_MAX - 63));
-        break;
-    case HUGE_ALIGNMENT:
-        got = memalign(OPAQUE((size_t)1 << 63), 64);
-        break;
-    case ODD_ALIGNMENT:
-        errno = posix_memalign(&got, OPAQUE((size_t)48), 64);
-        break;
+    case PRODUCT: got = calloc(OPAQUE((size_t)1 << 33), (size_t)1 << 33); break;
+    case SMALL_PRODUCT: got = calloc(OPAQUE(SIZE_MAX / 8 + 2), 8); break;
+    case RESIZED_PRODUCT: got = reallocarray(live.start, OPAQUE(SIZE_MAX / 8 + 2), 8); break;
+    case ALIGNED: got = aligned_alloc(64, OPAQUE(SIZE_MAX - 63)); break;
+    case HUGE_ALIGNMENT: got = memalign(OPAQUE((size_t)1 << 63), 64); break;
+    case ODD_ALIGNMENT: errno = posix_memalign(&got, OPAQUE((size_t)48), 64); break;
 #endif
     }
     if (got) missed("it was granted");
@@ -515,23 +473,12 @@ static void handle(size_t size, long what)
     if (what == FORGED_HANDLE) stale = forged;
     stale = OPAQUE(stale);
     switch (what) {
-    case DESTROY_TWICE:
-        reapDestroy(&stale);
-        break;
-    case CLEAR:
-        reapFreeAll(&stale);
-        break;
-    case CHILD_OF:
-        reapCreate(&made, &stale);
-        break;
-    case FREE_IN:
-        reapFree(&stale, object.start);
-        break;
-    case RESIZE_IN:
-        made = reapRealloc(&stale, object.start, size * 2);
-        break;
-    default:
-        made = reapMalloc(&stale, size);
+    case DESTROY_TWICE: reapDestroy(&stale); break;
+    case CLEAR: reapFreeAll(&stale); break;
+    case CHILD_OF: reapCreate(&made, &stale); break;
+    case FREE_IN: reapFree(&stale, object.start); break;
+    case RESIZE_IN: made = reapRealloc(&stale, object.start, size * 2); break;
+    default: made = reapMalloc(&stale, size);
     }
     look_around(size, nobodys);
     missed(made ? "a reap that is none gave memory" : "the call came back");

@@ -69,38 +69,18 @@ void mismatch(size_t size, what how)
     void *again = OPAQUE(block);
     switch (how) {
     case NEW_FREE:
-    case ALIGNED_FREE:
-        free(block);
-        break;
+    case ALIGNED_FREE: free(block); break;
     case MALLOC_DELETE:
     case ARRAY_DELETE:
-    case ALIGNED_PLAIN:
-        ::operator delete(block);
-        break;
-    case NEW_ARRAY:
-        ::operator delete[](block);
-        break;
-    case SIZE_HALF:
-        ::operator delete(block, OPAQUE(size / 2));
-        break;
-    case SIZE_TWICE:
-        ::operator delete(block, OPAQUE(size * 2));
-        break;
-    case SIZE_FOUR:
-        ::operator delete(block, OPAQUE(size * 4));
-        break;
-    case SIZE_ZERO:
-        ::operator delete(block, OPAQUE((size_t)0));
-        break;
-    case SIZE_HUGE:
-        ::operator delete(block, OPAQUE(SIZE_MAX / 2));
-        break;
-    case PLAIN_ALIGNED:
-        ::operator delete(block, page);
-        break;
-    case WRONG_ALIGNMENT:
-        ::operator delete(block, line);
-        break;
+    case ALIGNED_PLAIN: ::operator delete(block); break;
+    case NEW_ARRAY: ::operator delete[](block); break;
+    case SIZE_HALF: ::operator delete(block, OPAQUE(size / 2)); break;
+    case SIZE_TWICE: ::operator delete(block, OPAQUE(size * 2)); break;
+    case SIZE_FOUR: ::operator delete(block, OPAQUE(size * 4)); break;
+    case SIZE_ZERO: ::operator delete(block, OPAQUE((size_t)0)); break;
+    case SIZE_HUGE: ::operator delete(block, OPAQUE(SIZE_MAX / 2)); break;
+    case PLAIN_ALIGNED: ::operator delete(block, page); break;
+    case WRONG_ALIGNMENT: ::operator delete(block, line); break;
     case TWICE:
         ::operator delete(block);
         ::operator delete(again);
@@ -109,18 +89,10 @@ void mismatch(size_t size, what how)
         ::operator delete(block);
         free(again);
         break;
-    case COUNT_SKIPPED:
-        ::operator delete(block);
-        break; /* 8 bytes inside: delete in the place of delete[] */
-    case COUNT_ADDED:
-        ::operator delete((char *)block - 8);
-        break; /* delete[] in the place of delete */
-    case STACK:
-        ::operator delete(OPAQUE((void *)local));
-        break;
-    case REALLOC:
-        free(realloc(block, size * 2));
-        break;
+    case COUNT_SKIPPED: ::operator delete(block); break; /* 8 bytes inside: delete in the place of delete[] */
+    case COUNT_ADDED: ::operator delete((char *)block - 8); break; /* delete[] in the place of delete */
+    case STACK: ::operator delete(OPAQUE((void *)local)); break;
+    case REALLOC: free(realloc(block, size * 2)); break;
     }
     look_around(size, live);
     harmless("no live bytes were given away");

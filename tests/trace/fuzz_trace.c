@@ -86,19 +86,13 @@ static size_t change(char *bytes, size_t size, size_t room)
 {
     uint32_t from = draw((uint32_t)size), n = draw((uint32_t)(size - from)), to = draw((uint32_t)(size - n));
     switch (draw(6)) {
-    case 0:
-        return from;
-    case 1:
-        memmove(bytes + to, bytes + from, n);
-        return size;
+    case 0: return from;
+    case 1: memmove(bytes + to, bytes + from, n); return size;
     case 2:
         for (uint32_t i = draw(16) + 1; i > 0; i--) bytes[draw((uint32_t)size)] = (char)draw(256);
         return size;
-    case 3:
-        bytes[draw(200)] = (char)draw(256);
-        return size;
-    default:
-        return change_within(bytes, size, room);
+    case 3: bytes[draw(200)] = (char)draw(256); return size;
+    default: return change_within(bytes, size, room);
     }
 }
 

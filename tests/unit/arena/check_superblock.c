@@ -296,42 +296,18 @@ static void break_it(int how)
     uint64_t word = sb.word, pending = sb.pending;
     unsigned first = word_first(word), count = word_free(word), size = sizeclasses[9].size;
     switch (how) {
-    case FREE_TOO_MANY:
-        sb.word = in_word(first, count + 1, word_carve(word));
-        break;
-    case FREE_TOO_FEW:
-        sb.word = in_word(first, count - 1, word_carve(word));
-        break;
-    case FIRST_MISSING:
-        sb.word = in_word(0, count, word_carve(word));
-        break;
-    case FIRST_BESIDE_THE_GRID:
-        sb.word = in_word(first + 16, count, word_carve(word));
-        break;
-    case CARVED_MORE:
-        sb.word = in_word(first, count, word_carve(word) + size);
-        break;
-    case WRITTEN_AFTER_FREE:
-        memset(blocks[2], 'w', 8);
-        break;
-    case LINK_BESIDE_THE_GRID:
-        block_set_link(blocks[2], 8 + 16);
-        break;
-    case LINK_IN_A_CIRCLE:
-        block_set_link(blocks[0], first);
-        break;
-    case PENDING_WRITTEN:
-        memset(blocks[5], 'w', 8);
-        break;
-    case PENDING_TOO_MANY:
-        sb.pending = pending + 0x10000;
-        break;
-    case PENDING_TOO_FEW:
-        sb.pending = pending - 0x10000;
-        break;
-    case FREE_BEYOND_CAPACITY:
-        sb.word = in_word(first, sizeclasses[9].capacity, word_carve(word));
-        break;
+    case FREE_TOO_MANY: sb.word = in_word(first, count + 1, word_carve(word)); break;
+    case FREE_TOO_FEW: sb.word = in_word(first, count - 1, word_carve(word)); break;
+    case FIRST_MISSING: sb.word = in_word(0, count, word_carve(word)); break;
+    case FIRST_BESIDE_THE_GRID: sb.word = in_word(first + 16, count, word_carve(word)); break;
+    case CARVED_MORE: sb.word = in_word(first, count, word_carve(word) + size); break;
+    case WRITTEN_AFTER_FREE: memset(blocks[2], 'w', 8); break;
+    case LINK_BESIDE_THE_GRID: block_set_link(blocks[2], 8 + 16); break;
+    case LINK_IN_A_CIRCLE: block_set_link(blocks[0], first); break;
+    case PENDING_WRITTEN: memset(blocks[5], 'w', 8); break;
+    case PENDING_TOO_MANY: sb.pending = pending + 0x10000; break;
+    case PENDING_TOO_FEW: sb.pending = pending - 0x10000; break;
+    case FREE_BEYOND_CAPACITY: sb.word = in_word(first, sizeclasses[9].capacity, word_carve(word)); break;
     }
 }
 

@@ -4,8 +4,8 @@
 
 #include "arena/arena.h"
 #include "base/options.h"
-#include "heap/heap_table.h"
 #include "heap/heap_policy.h"
+#include "heap/heap_table.h"
 #include "hoard.h"
 
 #include <pthread.h>

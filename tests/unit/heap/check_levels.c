@@ -6,9 +6,9 @@
 #include "arena/arena.h"
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
+#include "heap/heap_policy.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "heap/heap_policy.h"
 #include "hoard.h"
 
 #include <stdio.h>

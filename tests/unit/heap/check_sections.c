@@ -7,9 +7,9 @@
 
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
+#include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
-#include "hoard.h"
 #include "os/pages.h"
 
 #include <signal.h>

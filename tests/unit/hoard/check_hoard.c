@@ -4,9 +4,9 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
+#include "base/options.h"
 #include "heap/heap.h"
 #include "hoard.h"
-#include "base/options.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -102,12 +102,8 @@ static void allocate(struct player *player, struct block *block)
         complain(player, hoard_posix_memalign(&p, alignment, size) == 0, "posix_memalign failed");
         block->at = p;
         break;
-    case 3:
-        block->at = hoard_realloc(NULL, size);
-        break;
-    default:
-        block->at = hoard_malloc(size);
-        break;
+    case 3: block->at = hoard_realloc(NULL, size); break;
+    default: block->at = hoard_malloc(size); break;
     }
     look(player, block, alignment > 16 ? alignment : 16);
 }

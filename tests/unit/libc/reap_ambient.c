@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/expect.h"
 #include "hoard.h"
 #include "reap.h"
+#include "support/expect.h"
 
 void *new_plain(size_t size) __asm__("_Znwm");
 void *new_aligned(size_t size, size_t alignment) __asm__("_ZnwmSt11align_val_t");

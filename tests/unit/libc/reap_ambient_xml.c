@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/expect.h"
 #include "hoard.h"
 #include "reap.h"
+#include "support/expect.h"
 
 enum { REQUESTS = 300 };
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "support/expect.h"
 #include "reap.h"
+#include "support/expect.h"
 
 static void *reap;
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/expect.h"
 #include "reap.h"
+#include "support/expect.h"
 
 enum { OBJECTS = 3000, THREADS = 3, ROUNDS = 30 };
 

@@ -4,9 +4,9 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "os/cgroup.h"
-#include "hoard.h"
 #include "arena/large.h"
+#include "hoard.h"
+#include "os/cgroup.h"
 
 #include <errno.h>
 #include <limits.h>

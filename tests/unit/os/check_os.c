@@ -2,8 +2,8 @@
 /* check_os.c: small files, pages, the processor, size classes. */
 #include "support/check_backend.h"
 
-#include "arena/pagemap.h"
 #include "arena/arena.h"
+#include "arena/pagemap.h"
 #include "base/small_file.h"
 #include "os/metadata.h"
 #include "os/pages.h"

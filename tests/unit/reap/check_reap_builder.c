@@ -50,17 +50,10 @@ static void append_randomly(void *reap, reap_builder *builder, uint64_t *chance)
     for (size_t i = 0; i < n; i++) piece[i] = (char)('a' + random_below(chance, 26));
     piece[n] = '\0';
     switch (random_below(chance, 4)) {
-    case 0:
-        ck_assert_int_eq(reapAppend(reap, builder, piece, n), 0);
-        break;
-    case 1:
-        ck_assert_int_eq(reapAppendString(reap, builder, piece), 0);
-        break;
-    case 2:
-        ck_assert_int_eq(reapAppendf(reap, builder, "%s", piece), 0);
-        break;
-    default:
-        memcpy(reapExtend(reap, builder, n), piece, n);
+    case 0: ck_assert_int_eq(reapAppend(reap, builder, piece, n), 0); break;
+    case 1: ck_assert_int_eq(reapAppendString(reap, builder, piece), 0); break;
+    case 2: ck_assert_int_eq(reapAppendf(reap, builder, "%s", piece), 0); break;
+    default: memcpy(reapExtend(reap, builder, n), piece, n);
     }
     model_append(piece, n);
 }

@@ -25,16 +25,13 @@ static void *make(int kind)
         if (!root) reapCreate(&root, NULL);
         reapCreate(&reap, root);
         break;
-    case SHARED:
-        reap = new_shared(NULL, 0);
-        break;
+    case SHARED: reap = new_shared(NULL, 0); break;
     case BUFFERED:
         options.buffer = buffer;
         options.buffer_size = sizeof buffer;
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         break;
-    default:
-        reapCreate(&reap, NULL);
+    default: reapCreate(&reap, NULL);
     }
     ck_assert_ptr_nonnull(reap);
     return reap;

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/expect.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "region/reap_chunk.h"
+#include "support/expect.h"
 #include "support/step.h"
 
 /* A look comes after each instruction, of which a debug build has many more: what is done at each of them is
@@ -99,8 +99,8 @@ static size_t some_size(uint64_t *chance)
         step_begin();                                                                                        \
         call;                                                                                                \
         step_end();                                                                                          \
-        ck_assert_msg(!wrong, "%s: object %u of %u, %zu units: %s", #call, whose, count,                     \
-                      live[whose].units, wrong);                                                             \
+        ck_assert_msg(!wrong, "%s: object %u of %u, %zu units: %s", #call, whose, count, live[whose].units,  \
+                      wrong);                                                                                \
     } while (0)
 
 static reap_mark marks[MARKS];
@@ -532,7 +532,7 @@ int main(void)
     tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
     tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
     tcase_add_loop_test(steps, a_shared_child_that_ends_while_others_look, 0, 2);
-tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
+    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
     tcase_add_test(threads, another_thread_measures_and_resizes);
     tcase_add_test(threads, another_thread_frees_before_a_mark);
     tcase_add_test(threads, another_thread_makes_children);

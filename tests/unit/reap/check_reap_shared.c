@@ -196,12 +196,9 @@ static unsigned char *make(void **reap, unsigned random)
 {
     size_t size = 8 + (random % 97 == 0 ? random % 100000 : random % 500);
     switch (random >> 8 & 3) {
-    case 0:
-        return fill(reapAlignedAlloc(reap, 64, size), size);
-    case 1:
-        return fill(reapCalloc(reap, 1, size), size);
-    default:
-        return fill(reapMalloc(reap, size), size);
+    case 0: return fill(reapAlignedAlloc(reap, 64, size), size);
+    case 1: return fill(reapCalloc(reap, 1, size), size);
+    default: return fill(reapMalloc(reap, size), size);
     }
 }
 

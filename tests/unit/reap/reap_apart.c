@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "support/expect.h"
 #include "reap.h"
+#include "support/expect.h"
 
 static void *reap;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // reap.hpp: memory resources in containers, objects with destructors, exceptions, limits. Only what is
 // public: it is linked to the libraries as they are installed, once to each.
-#include "support/expect.h"
 #include "reap.hpp"
+#include "support/expect.h"
 
 #include <array>
 #include <atomic>
@@ -11,11 +11,11 @@
 #include <list>
 #include <map>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <unordered_map>
 #include <vector>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static_assert(!std::is_copy_constructible_v<reap::resource> && !std::is_copy_assignable_v<reap::resource>);
 static_assert(std::is_copy_constructible_v<reap::resource_ref>);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 // reap.hpp in a program without exceptions and RTTI: it works, and exhaustion ends it.
-#include "support/expect.h"
 #include "reap.hpp"
+#include "support/expect.h"
 
 #include <map>
 #include <string>

@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The sources are as clang-format 14 (Debian 12's) writes them by .clang-format. What it must leave alone, tables of
+# constants, stands between `clang-format off` and `on`.
+srcdir=${srcdir:-.}
+command -v clang-format >/dev/null || { echo "no clang-format (Debian: clang-format)"; exit 77; }
+case $(clang-format --version) in *' version 14.'*) ;; *) echo "another version than 14: $(clang-format --version)"; exit 77 ;; esac
+cd "$srcdir" || exit 99
+[ -f .clang-format ] || { echo "no .clang-format: not a checkout"; exit 77; }
+# Recorded calls, as long strings; and what is generated into the sources' directory, if it is the build's, too.
+sources=$(find lib include apache_module ask profile trace tests bench \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) \
+    ! -name 'trace_*.h' ! -path '*/mutants-*' ! -path '*/build*/*')
+[ "$(echo "$sources" | wc -l)" -gt 300 ] || { echo "only $(echo "$sources" | wc -l) sources were found"; exit 1; }
+# shellcheck disable=SC2086  # names without spaces
+found=$(clang-format -n $sources 2>&1 | grep 'warning:' | cut -d: -f1 | sort | uniq -c)
+[ -z "$found" ] || { echo "not as .clang-format has it (clang-format -i mends that):"; echo "$found"; exit 1; }
+
+# A line that is not is seen.
+printf 'int  a;\n' | clang-format -n --assume-filename=lib/a.c 2>&1 | grep -q warning || { echo "a wrong line is not seen"; exit 1; }
