@@ -146,7 +146,7 @@ static const char *put_report(FILE *out, const char *what)
     else if (!*what)
         profile_write_names(report, out);
     else
-        profile_write_flames(report, strcmp(what, "flames allocated") == 0, out);
+        profile_write_flames(report, strcmp(what, "flames allocated") == 0, times.period, out);
     report_drop();
     return done ? NULL : "no memory for this answer";
 }

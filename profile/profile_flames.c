@@ -11,10 +11,13 @@
  */
 #include "profile_write.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 1200, ROW = 17, MARGIN = 10, TOP = 40, CHARACTER = 7 /* pixels */ };
+/* Pixels; a character of a monospaced font of 11 has at most 6.65. */
+enum { WIDTH = 1200, ROW = 17, MARGIN = 10, TOP = 40, GAP = 2 };
+static const double CHARACTER = 6.65, LEAST = 0.3 /* a box */;
 
 static const struct report_place *places;
 static bool all;
@@ -69,19 +72,43 @@ static unsigned hue_of(const char *text, unsigned row)
     return 15 + hash % 45;
 }
 
+/* Bytes as people read them, in `text`. */
+static const char *readable(double bytes, char text[32])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    for (; bytes >= 1024 && unit < 4; unit++) bytes /= 1024;
+    snprintf(text, 32, "%.*f %s", unit > 0 && bytes < 100 ? 1 : 0, bytes, units[unit]);
+    return text;
+}
+
+/* The text of a box that has room for so many characters: a name that is cut ends in a dot, and a reap's has
+ * its bytes if there is room for both. */
+static void put_label(FILE *out, const char *label, unsigned row, double bytes, size_t room)
+{
+    char size[32];
+    size_t length = strlen(label);
+    bool is_cut = length > room;
+    put_text(out, label, is_cut ? room - 1 : room);
+    if (is_cut)
+        fputc('.', out);
+    else if (row < 2 && length + 2 + strlen(readable(bytes, size)) <= room)
+        fprintf(out, "  %s", size);
+}
+
 static void put_box(FILE *out, const char *label, unsigned row, double x, double width, double bytes,
                     double share)
 {
     unsigned y = TOP + row * ROW;
-    size_t room = width > 3 * CHARACTER ? (size_t)(width / CHARACTER) : 0;
+    size_t room = width > 3 * CHARACTER ? (size_t)((width - 2 * GAP) / CHARACTER) : 0;
     fprintf(out, "<g><title>");
     put_text(out, label, 400);
     fprintf(out, ": %.0f bytes, %.2f %%</title>", bytes, share * 100);
     fprintf(out, "<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%u\" fill=\"hsl(%u,%u%%,75%%)\"/>", x, y,
             width, ROW - 1, hue_of(label, row), row == 0 ? 0 : 80);
     if (room > 0) {
-        fprintf(out, "<text x=\"%.1f\" y=\"%u\">", x + 3, y + ROW - 5);
-        put_text(out, label, room);
+        fprintf(out, "<text x=\"%.1f\" y=\"%u\">", x + GAP, y + ROW - 5);
+        put_label(out, label, row, bytes, room);
         fprintf(out, "</text>");
     }
     fprintf(out, "</g>\n");
@@ -102,7 +129,7 @@ static void put_row(FILE *out, const struct report_stack *stacks, uint32_t from,
             bytes += bytes_of(&stacks[next]);
         }
         double width = bytes * scale;
-        if (label && width >= 0.3) {
+        if (label && width >= LEAST) {
             put_box(out, label, row, x, width, bytes, width / (WIDTH - 2 * MARGIN));
             put_row(out, stacks, from, next, row + 1, x, scale);
         }
@@ -111,24 +138,33 @@ static void put_row(FILE *out, const struct report_stack *stacks, uint32_t from,
     }
 }
 
-void profile_write_flames(const struct report *report, bool of_all, FILE *out)
+static void put_head(FILE *out, double sum, unsigned depth, size_t period)
 {
-    double sum = 0;
-    unsigned depth = 0;
-    all = of_all;
-    places = report->places;
-    for (uint32_t i = 0; i < report->n_stacks; i++) {
-        sum += bytes_of(&report->stacks[i]);
-        if (report->stacks[i].depth > depth) depth = report->stacks[i].depth;
-    }
-    qsort(report->stacks, report->n_stacks, sizeof *report->stacks, compare);
+    char text[32];
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %u %u\" font-family=\"monospace\" "
             "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
             WIDTH, TOP + (depth + 3) * ROW);
-    fprintf(out, "<text x=\"%u\" y=\"24\" font-size=\"15\">%s, by reap and by stack: %.0f bytes</text>\n",
-            MARGIN, all ? "Allocated" : "Live", sum);
-    if (sum > 0) put_row(out, report->stacks, 0, report->n_stacks, 0, MARGIN, (WIDTH - 2 * MARGIN) / sum);
+    fprintf(out, "<text x=\"%u\" y=\"24\" font-size=\"15\">%s, by reap and by stack: %s", MARGIN,
+            all ? "Allocated" : "Live", readable(sum, text));
+    if (sum > 0) fprintf(out, " (standard deviation %s)", readable(sqrt(sum * (double)period), text));
+    fprintf(out, "</text>\n");
+}
+
+void profile_write_flames(const struct report *report, bool of_all, size_t period, FILE *out)
+{
+    double sum = 0;
+    unsigned depth = 0; /* of stacks that are drawn */
+    all = of_all;
+    places = report->places;
+    for (uint32_t i = 0; i < report->n_stacks; i++) sum += bytes_of(&report->stacks[i]);
+    double scale = sum > 0 ? (WIDTH - 2 * MARGIN) / sum : 0;
+    for (uint32_t i = 0; i < report->n_stacks; i++)
+        if (report->stacks[i].depth > depth && bytes_of(&report->stacks[i]) * scale >= LEAST)
+            depth = report->stacks[i].depth;
+    qsort(report->stacks, report->n_stacks, sizeof *report->stacks, compare);
+    put_head(out, sum, depth, period);
+    if (sum > 0) put_row(out, report->stacks, 0, report->n_stacks, 0, MARGIN, scale);
     fprintf(out, "</svg>\n");
 }
 

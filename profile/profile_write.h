@@ -15,8 +15,9 @@ struct profile_times {
 /* profile.proto of pprof, compressed by gzip. False: there is no memory. */
 bool profile_write_pprof(const struct report *report, struct profile_times times, FILE *out);
 
-/* A flame graph in one SVG: of all that was allocated, or of what lives. */
-void profile_write_flames(const struct report *report, bool of_all, FILE *out);
+/* A flame graph in one SVG: of all that was allocated, or of what lives. The heading has the deviation of
+ * samples at this period. */
+void profile_write_flames(const struct report *report, bool of_all, size_t period, FILE *out);
 
 /* A line for malloc and for each name of a reap, the one with most live bytes first. */
 void profile_write_names(const struct report *report, FILE *out);
