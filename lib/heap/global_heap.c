@@ -348,7 +348,7 @@ void global_heap_collect(void)
     for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
     lock_take(&top.lock);
     file_arrived(&top);
-    for (unsigned class = 1; class < CLASSES; class ++)
+    for (unsigned class = 1; class < CLASSES; ++class)
         for (unsigned group = 0; group < GROUP_EMPTY; group++) {
             struct list_node *next, *node = top.bins[class].groups[group].first;
             for (; node != NULL; node = next) {
@@ -384,7 +384,7 @@ size_t global_heap_slots(void)
 static bool adds_up(const struct level *level)
 {
     struct bin_sums sums = {0, 0};
-    for (unsigned class = 1; class < CLASSES; class ++)
+    for (unsigned class = 1; class < CLASSES; ++class)
         if (!bin_is_valid(&level->bins[class], id_of(level), class, NULL, true, &sums)) return false;
     for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) {
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);

@@ -309,7 +309,7 @@ void heap_regroup(struct superblock *sb)
 bool heap_adds_up(const struct heap *heap, bool others_run)
 {
     struct bin_sums sums = {0, 0};
-    for (unsigned class = 1; class < CLASSES; class ++) {
+    for (unsigned class = 1; class < CLASSES; ++class) {
         const struct superblock *active = heap_active(heap, class);
         sums.slots += active != NULL ? superblock_slots(active) : 0;
         if (!bin_is_valid(&heap->bins[class], heap->id, class, active, !others_run, &sums)) return false;

@@ -60,7 +60,7 @@ static void pull_all(struct heap *heap, struct list *pulled)
     ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
     struct superblock *sb;
     while ((sb = heap_displaced_out(heap)) != NULL) pull(heap, sb, pulled);
-    for (unsigned class = 1; class < CLASSES; class ++) {
+    for (unsigned class = 1; class < CLASSES; ++class) {
         if ((sb = heap_active(heap, class)) != NULL) pull(heap, sb, pulled);
         while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
     }

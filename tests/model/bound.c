@@ -82,7 +82,7 @@ static double live_share(const struct superblock *sb)
 
 static void look_at_bins(const struct heap *heap, double *live, unsigned *share)
 {
-    for (unsigned class = 1; class < CLASSES; class ++)
+    for (unsigned class = 1; class < CLASSES; ++class)
         for (unsigned group = 0; group < GROUP_EMPTY && heap->bins[class].mask != 0; group++) {
             struct list_node *node = heap->bins[class].groups[group].first;
             for (; node != NULL; node = node->next) {
@@ -99,7 +99,7 @@ static void look_at_heap(const struct heap *heap)
 {
     double live = 0, f = options.empty_fraction / 8.0, slack = options.slack, a = heap->slots;
     unsigned active = 0, share = 1;
-    for (unsigned class = 1; class < CLASSES; class ++)
+    for (unsigned class = 1; class < CLASSES; ++class)
         active += *heap_slot(heap, class) != 0 ? sizeclasses[class].slots : 0;
     look_at_bins(heap, &live, &share);
     double most = slack > f * a ? slack : f * a;

@@ -36,7 +36,7 @@ START_TEST(blocks_are_apart)
 {
     start_on(_i);
     static char *blocks[2 * UINT8_MAX];
-    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class ++) {
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
         unsigned n = 2 * sizeclasses[class].capacity;
         size_t size = size_of(class), least = size_of(class - 1) + 1;
         for (unsigned i = 0; i < n; i++) {
@@ -62,7 +62,7 @@ END_TEST
 START_TEST(stubs_are_of_starts)
 {
     start_on(_i);
-    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class ++) {
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
         const struct sizeclass *k = &sizeclasses[class];
         char *start = slot_start(superblock_of(hoard_malloc(k->size)));
         struct arena *arena = pagemap_find(start);
