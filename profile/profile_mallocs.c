@@ -113,10 +113,15 @@ static size_t product(size_t n, size_t size)
     return __builtin_mul_overflow(n, size, &bytes) ? 1 : bytes;
 }
 
-static void *instead_calloc(size_t n, size_t size)
+static __attribute__((noinline)) void *slow_calloc(size_t n, size_t size)
 {
     if (!IS_SAMPLED(product(n, size))) return real_calloc(n, size);
     return noted(real_calloc(n, size), product(n, size));
+}
+
+static void *instead_calloc(size_t n, size_t size)
+{
+    return profile_passes(product(n, size)) ? real_calloc(n, size) : slow_calloc(n, size);
 }
 
 static void *instead_hoard_calloc(size_t n, size_t size)
@@ -145,11 +150,17 @@ static int instead_hoard_posix_memalign(void **block, size_t alignment, size_t s
 
 /* A sampled object is forgotten before: another thread may have its address at once. If the call fails, the
  * object stays without its sample. glibc's realloc of 0 bytes frees, and returns NULL. */
-static void *instead_realloc(void *block, size_t size)
+static __attribute__((noinline)) void *slow_realloc(void *block, size_t size)
 {
     profile_forget(block);
     if (!IS_SAMPLED(size)) return real_realloc(block, size);
     return noted(real_realloc(block, size), size);
+}
+
+static void *instead_realloc(void *block, size_t size)
+{
+    bool passes = !profile_may_have(block) && profile_passes(size);
+    return __builtin_expect(passes, 1) ? real_realloc(block, size) : slow_realloc(block, size);
 }
 
 static void *instead_hoard_realloc(void *block, size_t size)

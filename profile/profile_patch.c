@@ -49,10 +49,43 @@ static uintptr_t home_of(void *function)
     return function && dladdr(function, &info) ? (uintptr_t)info.dli_fbase : 0;
 }
 
+/* An executable at a fixed address that takes a function's address has one for it, in its own text: a jump by
+ * the word that is to be changed here. To the whole process that is the function, but to whom calls it. */
+static bool is_jump(void *function)
+{
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    return function && dladdr1(function, &info, (void **)(void *)&symbol, RTLD_DL_SYMENT) && symbol &&
+           symbol->st_shndx == SHN_UNDEF;
+}
+
+static bool is_in(void *function, const struct link_map *map)
+{
+    Dl_info info;
+    void *home = NULL;
+    return function && dladdr1(function, &info, &home, RTLD_DL_LINKMAP) && home == map;
+}
+
+/* The function that calls of this name come to: the first object's that defines it. */
+static void *find_function(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    if (!is_jump(found)) return found;
+    found = NULL;
+    for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
+        void *object = *map->l_name ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        if (!object) continue;
+        found = dlsym(object, name); /* of this object, or of one that it needs */
+        if (is_jump(found) || !is_in(found, map)) found = NULL;
+        dlclose(object);
+    }
+    return found;
+}
+
 static void find_calls(const struct profile_call *list)
 {
     for (; list->name && n_calls < CALLS; list++) {
-        void *real = dlsym(RTLD_DEFAULT, list->name);
+        void *real = find_function(list->name);
         if (!real || (list->in_core && home_of(real) != core)) continue;
         *list->real = real;
         calls[n_calls++] = list;
@@ -62,7 +95,7 @@ static void find_calls(const struct profile_call *list)
 static void find_all_calls(void)
 {
     if (n_calls != 0) return;
-    core = home_of(dlsym(RTLD_DEFAULT, "hoard_malloc"));
+    core = home_of(find_function("hoard_malloc"));
     page = (size_t)sysconf(_SC_PAGESIZE);
     find_calls(profile_mallocs);
     if (core) find_calls(profile_reaps);

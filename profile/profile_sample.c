@@ -101,7 +101,7 @@ bool profile_is_for_libc(const void *caller)
 {
     if (!reapEntered || !reapEntered()) return false;
     const void *home = home_of(caller);
-    return home == home_of(dlsym(RTLD_DEFAULT, "fopen")) || home == home_of(&_r_debug);
+    return home == home_of(dlsym(RTLD_NEXT, "fopen")) || home == home_of(&_r_debug);
 }
 
 static void note(const void *object, size_t size, size_t window, size_t (*usable)(void *object))

@@ -68,6 +68,20 @@ for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved share
     stop
 done
 
+# A program at a fixed address, to which malloc is a jump in its own text.
+program=${program}_fixed
+for work in malloc kept; do
+    start "$work"
+    profile on "$bytes" >"$tmp/text" || wrong "it is not on"
+    go_on
+    lines 2
+    reports
+    stop
+done
+run_fixed() { printf '\n\n' | env REAP_PROFILE_BYTES="$bytes" REAP_PROFILE="$tmp/fixed" LD_PRELOAD="$libraries" "$program" kept; }
+run_fixed >"$tmp/out" || wrong "at a fixed address it fails from the start"
+program=$build/tests/profile/profiled
+
 # A module that was opened while the profile was on; a child that was forked.
 start module "$module"
 profile on "$bytes" >/dev/null

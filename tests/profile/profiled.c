@@ -398,9 +398,15 @@ static void use(const char *what, const char *path)
     if (strcmp(what, "module") == 0) use_module(path);
 }
 
+/* In the build at a fixed address (profiled_fixed) these are jumps of the program's own. */
+static void *(*volatile address_of_malloc)(size_t);
+static void (*volatile address_of_free)(void *);
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
+    address_of_malloc = malloc;
+    address_of_free = free;
     where_malloc_was = where_malloc_is();
     int forks = strcmp(argv[1], "fork") == 0;
     printf("%d\n", (int)getpid());
