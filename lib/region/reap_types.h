@@ -116,19 +116,19 @@ struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
-    uintptr_t tag;        /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                             its complement after the chunk was given back with all its objects freed */
-    uint64_t *starts;     /* biased: the bit of unit u is in starts[u / 64] */
-    uint64_t *lives;      /* the same; only with live bits: NULL in region state */
-    size_t first;         /* unit of the first object */
-    uint8_t kind;         /* enum reap_kind */
-    bool is_users : 1;    /* in user memory, or of a guarded object */
-    bool apart : 1;       /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
-    bool shared : 1;      /* the owner is a part of a shared reap: see reap_shared.h */
-    bool has_records : 1; /* stays until a clear */
-    bool is_mapped : 1;   /* its bits lie in the map (chunk_map.h), and not in itself */
-    uint16_t depth;       /* marks that were open when it was made, and still are */
-    uint8_t state;        /* enum reap_chunk_state */
+    uintptr_t tag;      /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                           its complement after the chunk was given back with all its objects freed */
+    uint64_t *starts;   /* biased: the bit of unit u is in starts[u / 64] */
+    uint64_t *lives;    /* the same; only with live bits: NULL in region state */
+    size_t first;       /* unit of the first object */
+    uint8_t kind;       /* enum reap_kind */
+    bool is_users : 1;  /* in user memory, or of a guarded object */
+    bool apart : 1;     /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
+    bool shared : 1;    /* the owner is a part of a shared reap: see reap_shared.h */
+    bool is_mapped : 1; /* its bits lie in the map (chunk_map.h), and not in itself */
+    uint16_t depth;     /* marks that were open when it was made, and still are */
+    uint8_t state;      /* enum reap_chunk_state */
+    bool has_records;   /* stays until a clear; apart from the bits above, which other threads read */
 
     size_t end_unit;        /* unit past the last object; there is a start bit, and records lie beyond */
     size_t top;             /* unit past the last object, in region state, if it is not the current chunk */
