@@ -40,6 +40,12 @@ enum {
     ARENA_STUBS = SUPERBLOCK / CLASS_WIDE_SIZE, /* for a slot: a wide superblock has no more blocks */
 };
 
+/* Of a superblock that came to its heap partly used (false_sharing.h). A bit for each block, by its place. */
+struct sharing_notes {
+    uint64_t foreign[SUPERBLOCK_BLOCKS / 64], waiting[SUPERBLOCK_BLOCKS / 64];
+    unsigned foreign_blocks, waiting_blocks;
+};
+
 _Static_assert(ARENA_SLOTS == 64, "the masks of slots are one word");
 
 struct arena {
@@ -59,6 +65,7 @@ struct arena {
     /* last: a small process touches few of them */
     _Alignas(64) struct superblock slots[ARENA_SLOTS];
     struct stub stubs[ARENA_SLOTS * ARENA_STUBS];
+    struct sharing_notes notes[ARENA_SLOTS];
 };
 
 /* Guesses at descriptors, for the fast path of free. The guess for a pointer is its slot in the arena where a

@@ -34,9 +34,8 @@ static inline bool false_sharing_possible(unsigned class) { return sizeclasses[c
 void false_sharing_hold_back(struct superblock *sb);
 
 /* Begins notes on an unowned superblock. Blocks that are neither on its free list nor still to be carved are
- * foreign; so are pending ones, until false_sharing_release gets them. Returns the notes' number for
- * role.sharing_notes; 0: no memory. */
-unsigned false_sharing_begin(const struct superblock *sb);
+ * foreign; so are pending ones, until false_sharing_release gets them. The caller sets role.sharing_notes. */
+void false_sharing_begin(const struct superblock *sb);
 
 /* Takes a chain of freed blocks. Returns those of them, and of the waiting blocks, that may be given out; the
  * others wait. */
@@ -48,8 +47,8 @@ bool false_sharing_is_over(const struct superblock *sb);
 /* Returns true if the block waits. */
 bool false_sharing_holds(const struct superblock *sb, const void *block);
 
-/* Ends the notes of that number, which role.sharing_notes no longer has. Waiting blocks become pending. */
-void false_sharing_end(struct superblock *sb, unsigned number);
+/* Ends the notes, which role.sharing_notes no longer names. Waiting blocks become pending. */
+void false_sharing_end(struct superblock *sb);
 
 /* Ends the notes on an unowned superblock that leaves its heap, if there are any. */
 void false_sharing_forget(struct superblock *sb);

@@ -55,14 +55,15 @@ enum superblock_kind {
 };
 
 enum {
-    BLOCK_BIAS = 8,                /* block number minus offset */
-    HEAP_NONE = UINT16_MAX - 65,   /* role.heap in the arenas and between heaps; CPUs' ids are below */
-    HEAP_GLOBAL = HEAP_NONE + 1,   /* ... in the global heap's bins */
-    HEAP_CACHES = HEAP_GLOBAL + 1, /* ... in the first cache's bins; the others follow (global_heap.h) */
-    OWNER_NONE = UINT16_MAX,       /* role.owner of an unowned superblock */
-    OWNER_COLD = 0x8000,           /* in role.owner, beside the id: no cache may have the live blocks */
-    SHARING_NOTES_GLOBAL =
-        UINT16_MAX, /* role.sharing_notes on the global heap, which has no notes (global_heap.h) */
+    BLOCK_BIAS = 8,                    /* block number minus offset */
+    HEAP_NONE = UINT16_MAX - 65,       /* role.heap in the arenas and between heaps; CPUs' ids are below */
+    HEAP_GLOBAL = HEAP_NONE + 1,       /* ... in the global heap's bins */
+    HEAP_CACHES = HEAP_GLOBAL + 1,     /* ... in the first cache's bins; the others follow (global_heap.h) */
+    OWNER_NONE = UINT16_MAX,           /* role.owner of an unowned superblock */
+    OWNER_COLD = 0x8000,               /* in role.owner, beside the id: no cache may have the live blocks */
+    SHARING_NOTES = UINT16_MAX - 1,    /* role.sharing_notes on a heap */
+    SHARING_NOTES_GLOBAL = UINT16_MAX, /* ... on the global heap, which has no notes (global_heap.h) */
+    SUPERBLOCK_BLOCKS = SUPERBLOCK / BLOCK_UNIT, /* at most */
 };
 
 /* Fullness, by free eighths: group g has g/8 <= free < (g+1)/8; the last group is for empty superblocks. */
@@ -75,8 +76,7 @@ union superblock_role {
         uint16_t owner;         /* heap id, or OWNER_NONE */
         uint16_t heap;          /* heap id, or HEAP_NONE and above */
         uint16_t regroup_at;    /* free blocks at which the owner's free takes the slow path */
-        uint16_t sharing_notes; /* number of its notes (false_sharing.h): it came partly used and has no
-                              owner; else 0 */
+        uint16_t sharing_notes; /* not 0: it came partly used, and has no owner but notes (false_sharing.h) */
     };
     uint64_t bits;
 };

@@ -299,7 +299,7 @@ void global_heap_give(struct superblock *sb, unsigned id)
 {
     ASSERT(sb->role.owner == OWNER_NONE && !list_holds(&sb->link) && sb->link.next == NULL);
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    bool owned = sb->role.sharing_notes == 0 && id < HEAP_NONE;
+    bool owned = sb->role.sharing_notes == 0;
     false_sharing_forget(sb);
     unsigned sharing_notes = sb->role.sharing_notes;
     if (false_sharing_possible(sb->class)) sharing_notes = owned ? global_left_by(id) : SHARING_NOTES_GLOBAL;

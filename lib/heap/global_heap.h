@@ -33,8 +33,8 @@
 /* In slots. A cache's heap keeps 1 MiB, which all CPUs of this last cache find in it. */
 enum { GLOBAL_HEAP_CACHE_MAX = 16, GLOBAL_HEAP_DETOURS = 32 };
 
-/* Gives an unowned superblock that is on no list. It comes from the heap `id` (HEAP_NONE: from none), and
- * arrives with the next global_heap_settle. The caller may hold any lock. */
+/* Gives an unowned superblock that is on no list. It comes from the heap `id`, and arrives with the next
+ * global_heap_settle. The caller may hold any lock. */
 void global_heap_give(struct superblock *sb, unsigned id);
 
 /* Files superblocks that have arrived. An empty one goes to the arenas, unless a cache's heap keeps it. Skips

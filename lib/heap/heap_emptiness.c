@@ -65,13 +65,11 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
  * from now on its frees take the fast path. If this thread has another id now, the next look does it. */
 static void own(struct heap *heap, struct superblock *sb)
 {
-    ASSERT(sb->role.sharing_notes != 0 && sb->role.sharing_notes != SHARING_NOTES_GLOBAL &&
-           sb->role.owner == OWNER_NONE);
+    ASSERT(sb->role.sharing_notes == SHARING_NOTES && sb->role.owner == OWNER_NONE);
     union superblock_role role = sb->role, owned = role;
     owned.sharing_notes = 0;
     owned.owner = (uint16_t)heap_owner(heap);
-    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE)
-        false_sharing_end(sb, role.sharing_notes);
+    if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE) false_sharing_end(sb);
 }
 
 /* The free of the last live block does not see that it is the last while other blocks are between two lists.

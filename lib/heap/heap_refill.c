@@ -14,16 +14,16 @@
 
 /* Puts an unowned superblock onto this heap. One with notes of shared lines gets no owner: its frees go to
  * the pending list, and heap_collect decides which blocks become free. */
-static struct superblock *adopt(struct heap *heap, struct superblock *sb, unsigned notes)
+static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool has_notes)
 {
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
-    ASSERT(notes == 0 || false_sharing_possible(sb->class));
+    ASSERT(!has_notes || false_sharing_possible(sb->class));
     atomic_fetch_add_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     superblock_set_role(
-        sb, (union superblock_role){.owner = (uint16_t)(notes != 0 ? OWNER_NONE : heap_owner(heap)),
+        sb, (union superblock_role){.owner = (uint16_t)(has_notes ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
-                                    .sharing_notes = (uint16_t)notes});
+                                    .sharing_notes = has_notes ? SHARING_NOTES : 0});
     return sb;
 }
 
@@ -52,25 +52,18 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     if (UNLIKELY(superblock_clears) && !clean) superblock_clear(sb, slots * (size_t)SUPERBLOCK);
     PROBE(superblock_new, sb, class);
     ASSERT(superblock_live(sb) == 0 && !superblock_has_pending(sb));
-    return adopt(heap, sb, 0);
+    return adopt(heap, sb, false);
 }
 
-/* If blocks share lines, a superblock with live blocks of other heaps is of no use without notes of these
- * lines. */
 static struct superblock *from_global(struct heap *heap, unsigned class)
 {
     struct superblock *sb = global_heap_take(class, heap->id);
     if (sb == NULL) return NULL;
     ASSERT(sb->class == class && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
     bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
-    unsigned notes = needs_notes ? false_sharing_begin(sb) : 0;
-    if (needs_notes && notes == 0) {
-        global_heap_give(sb, HEAP_NONE);
-        global_heap_settle();
-        return NULL;
-    }
+    if (needs_notes) false_sharing_begin(sb);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
-    return adopt(heap, sb, notes);
+    return adopt(heap, sb, needs_notes);
 }
 
 static bool has_free(const struct superblock *sb)
@@ -174,7 +167,7 @@ static enum refill refill(struct heap *heap, unsigned class)
         ASSERT(sb->role.owner == OWNER_NONE && superblock_live(sb) == 0);
         atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
         superblock_serve(sb, class);
-        adopt(heap, sb, 0);
+        adopt(heap, sb, false);
     } else {
         return NOTHING;
     }
