@@ -68,14 +68,6 @@ static size_t purge_slots(struct arena *arena, size_t most)
     return slots * SUPERBLOCK;
 }
 
-/* The slots are the caller's, and `huge` never becomes true again. */
-void arena_refresh(struct superblock *sb, unsigned n)
-{
-    const struct arena *arena = pagemap_find(slot_start(sb));
-    ASSERT(arena != NULL && arena->mapping == 0 && sb->kind != SLOT_FREE);
-    if (!arena->huge) pages_purge(slot_start(sb), n * (size_t)SUPERBLOCK);
-}
-
 /* Returns true if the arena has a free slot. It has none if the caller has claimed all of it; for
  * arena_hint_clear. */
 static bool never(const struct arena *arena)
