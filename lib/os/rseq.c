@@ -15,6 +15,7 @@
 
 struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
 intptr_t rseq_id_at = -1; /* not 0, so that it lies beside `cpu`, on a cache line that no thread writes */
+const _Atomic uint32_t rseq_no_flag = 0;
 
 static bool is_registered; /* for membarrier; a forked child is registered too */
 

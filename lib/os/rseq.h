@@ -81,22 +81,38 @@ static ALWAYS_INLINE void *rseq_none(void)
 #elif RSEQ_AVAILABLE
 #include "os/rseq_aarch64.h"
 #else
-
 static inline uint32_t rseq_id(void) { return 0; }
+#endif
 
-static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
-{
-    (void)id, (void)at, (void)expected, (void)value;
-    return RSEQ_MOVED; /* never called: cpu.ids is 0 */
-}
-
+/* Stores value to *at if this thread has the id, *at is expected and *flag is 0. */
 static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
                                                  uint64_t expected, uint64_t value)
 {
-    (void)flag;
-    return rseq_store(id, at, expected, value);
+#if RSEQ_AVAILABLE
+    uint64_t t;
+again:
+    __asm__ volatile goto(RSEQ_STORE_UNLESS
+                          : [t] "=&r"(t)
+                          : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected),
+                            [value] "r"(value), [flag] "r"(flag)
+                          : "memory", "cc"
+                          : again, moved, changed);
+    return RSEQ_DONE;
+changed:
+    return RSEQ_CHANGED;
+moved:
+#else
+    (void)flag, (void)id, (void)at, (void)expected, (void)value; /* never called: cpu.ids is 0 */
+#endif
+    return RSEQ_MOVED;
 }
 
-#endif
+extern HIDDEN const _Atomic uint32_t rseq_no_flag; /* 0 */
+
+/* Stores value to *at if this thread has the id and *at is expected. */
+static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
+{
+    return rseq_store_unless(&rseq_no_flag, id, at, expected, value);
+}
 
 #endif

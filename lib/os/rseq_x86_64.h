@@ -35,46 +35,12 @@ static inline uint32_t rseq_id(void)
     return id;
 }
 
-/* Stores value to *at if this thread has the id and *at is expected. */
-static inline enum rseq_result rseq_store(uint32_t id, void *at, uint64_t expected, uint64_t value)
-{
-    uint64_t t;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
-                           "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                           "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
-        : [t] "=&r"(t)
-        : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected), [value] "r"(value)
-        : "memory", "cc"
-        : again, moved, changed);
-    return RSEQ_DONE;
-moved:
-    return RSEQ_MOVED;
-changed:
-    return RSEQ_CHANGED;
-}
-
-/* As rseq_store, but if *flag is set it stores nothing and returns RSEQ_CHANGED. */
-static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, uint32_t id, void *at,
-                                                 uint64_t expected, uint64_t value)
-{
-    uint64_t t;
-again:
-    __asm__ volatile goto(RSEQ_SECTION_BEGIN "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"
-                                             "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"
-                                             "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"
-                                             "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
-                          : [t] "=&r"(t)
-                          : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected),
-                            [value] "r"(value), [flag] "r"(flag)
-                          : "memory", "cc"
-                          : again, moved, changed);
-    return RSEQ_DONE;
-moved:
-    return RSEQ_MOVED;
-changed:
-    return RSEQ_CHANGED;
-}
+/* The section of rseq_store_unless. */
+#define RSEQ_STORE_UNLESS                                                                                    \
+    RSEQ_SECTION_BEGIN                                                                                       \
+    "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"                                                                 \
+    "cmpl $0, (%[flag])\n\tjne %l[changed]\n\t"                                                              \
+    "cmpq %[expected], (%[at])\n\tjne %l[changed]\n\t"                                                       \
+    "movq %[value], (%[at])\n\t" RSEQ_SECTION_END
 
 #endif
