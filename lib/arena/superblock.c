@@ -238,24 +238,21 @@ unsigned superblock_absorb(struct superblock *sb)
     struct chain chain = superblock_take_pending(sb);
     if (chain.count != 0)
         __atomic_store_n(&sb->word, superblock_spliced(sb, word_read(sb), &chain), __ATOMIC_RELEASE);
-    ASSERT_WALK(superblock_class(sb)->capacity, superblock_is_sound(sb));
+    ASSERT_WALK(superblock_class(sb)->capacity, superblock_is_valid(sb));
     return chain.count;
 }
 
-/* Follows a list of `count` links from block `number`; *met becomes true if `block` is on it. false: a link
- * is wrong, or the list does not end there, as one with a circle does not. */
-static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block, bool *met)
+/* Follows a list of `count` links from block `number`. Returns true if `block` is on it; for NULL, if it ends
+ * there, as one with a circle does not, and ends the program where a block of it was written to. */
+static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block)
 {
-    const struct sizeclass *class = superblock_class(sb);
-    for (; count > 0; count--) {
-        if (number == 0 || number > class->carve_limit) return false;
-        const char *at = block_at(sb, number);
-        if (at == block) *met = true;
-        bool on_grid = (uint32_t)(number - BLOCK_BIAS) * class->inverse < class->inverse;
-        if (!on_grid || !block_looks_free(at)) return false;
+    for (; count > 0 && superblock_has_number(sb, number); count--) {
+        char *at = block_at(sb, number);
+        if (at == block) return true;
+        if (!block_looks_free(at) && block == NULL) superblock_written(at);
         number = block_link(at) & 0xffff;
     }
-    return number == 0;
+    return block == NULL && count == 0 && number == 0;
 }
 
 static unsigned uncarved(const struct superblock *sb, uint64_t word)
@@ -270,12 +267,10 @@ bool superblock_has_free(const struct superblock *sb, const void *block)
     ASSERT(superblock_has_number(sb, block_number(sb, block)));
     uint64_t word = word_read(sb);
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
-    bool met = false;
     if (block_number(sb, block) >= word_carve(word)) return true;
-    if (word_free(word) > uncarved(sb, word))
-        follow(sb, word_first(word), word_free(word) - uncarved(sb, word), block, &met);
-    if (!met) follow(sb, pending.first, pending.count, block, &met);
-    return met;
+    return (word_free(word) > uncarved(sb, word) &&
+            follow(sb, word_first(word), word_free(word) - uncarved(sb, word), block)) ||
+           follow(sb, pending.first, pending.count, block);
 }
 
 unsigned superblock_live(const struct superblock *sb)
@@ -291,32 +286,11 @@ bool superblock_is_valid(const struct superblock *sb)
 {
     uint64_t word = word_read(sb);
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
-    bool met = false;
     unsigned fresh = uncarved(sb, word);
     if (fresh > word_free(word) ||
         word_free(word) + pending.count + superblock_waiting(sb) > superblock_class(sb)->capacity)
         return false;
     unsigned listed = word_free(word) - fresh;
     if ((listed == 0) != (word_first(word) == 0)) return false;
-    return follow(sb, word_first(word), listed, NULL, &met) &&
-           follow(sb, pending.first, pending.count, NULL, &met);
-}
-
-static void look_for_written(const struct superblock *sb, unsigned number, unsigned count)
-{
-    for (; count > 0 && superblock_has_number(sb, number); count--) {
-        char *block = block_at(sb, number);
-        if (!block_looks_free(block)) superblock_written(block);
-        number = block_link(block) & 0xffff;
-    }
-}
-
-bool superblock_is_sound(const struct superblock *sb)
-{
-    uint64_t word = word_read(sb);
-    struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
-    if (uncarved(sb, word) <= word_free(word))
-        look_for_written(sb, word_first(word), word_free(word) - uncarved(sb, word));
-    look_for_written(sb, pending.first, pending.count);
-    return superblock_is_valid(sb);
+    return follow(sb, word_first(word), listed, NULL) && follow(sb, pending.first, pending.count, NULL);
 }

@@ -318,11 +318,8 @@ static inline struct superblock *superblock_unqueue(struct superblock *sb)
 /* Returns the number of live blocks, as far as it can be known while other threads run. */
 unsigned superblock_live(const struct superblock *sb);
 
-/* Returns true if the invariants above hold for an unowned superblock. */
+/* Returns true if the invariants above hold for an unowned superblock. Where a program has written into a
+ * free block, ends the program with malloc's line for that. */
 bool superblock_is_valid(const struct superblock *sb);
-
-/* Returns what superblock_is_valid does; but where a program has written into a free block, ends the program
- * with malloc's line for that. */
-bool superblock_is_sound(const struct superblock *sb);
 
 #endif

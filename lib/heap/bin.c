@@ -45,7 +45,7 @@ bool bin_is_valid(const struct bin *bin, unsigned id, unsigned class, const stru
             union superblock_role role = superblock_role(sb);
             if (role.heap != id || sb->class != class || sb->group != group || sb == active) return false;
             if (id > HEAP_NONE && role.owner != OWNER_NONE) return false;
-            if (words && !superblock_is_sound(sb)) return false;
+            if (words && !superblock_is_valid(sb)) return false;
             sums->slots += superblock_slots(sb);
             sums->eighths += group * superblock_slots(sb);
         }
