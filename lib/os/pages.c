@@ -16,88 +16,51 @@ static void *map(void *hint, size_t size)
 
 /* The kernel limits the number of mappings of a process (vm.max_map_count). At the limit it cannot cut one in
  * two, and munmap fails. Such a range is emptied at least, and serves again. So does a range that a sandbox
- * lets nobody unmap or empty. No lock: a thread has a piece for itself while it looks at it, and other
- * threads skip it. */
+ * lets nobody unmap or empty. No lock: a thread claims a piece before it looks at it, and other threads skip
+ * it. */
 enum { STUCK_MAX = 256 };
-enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_THERE };
+#define CLAIMED ((char *)1)
 
-static SPARSE struct piece {
-    _Atomic enum piece_state state;
-    bool is_dirty; /* it may not read as zero */
-    char *start;
-    size_t size; /* bytes */
+static SPARSE struct stuck {
+    _Atomic(char *) start; /* NULL: no piece; CLAIMED: a thread reads or writes it */
+    size_t size;           /* bytes */
+    bool is_dirty;         /* it may not read as zero */
 } stuck[STUCK_MAX];
 
 static _Atomic unsigned stuck_count;
 
-static bool seize(struct piece *piece, enum piece_state state)
-{
-    if (atomic_load_explicit(&piece->state, memory_order_relaxed) != state) return false;
-    return atomic_compare_exchange_strong(&piece->state, &state, PIECE_BUSY);
-}
-
-static void let_go(struct piece *piece)
-{
-    atomic_store(&piece->state, piece->size != 0 ? PIECE_THERE : PIECE_NONE);
-}
-
-static bool extend(struct piece *piece, char *start, size_t size, bool is_dirty)
-{
-    ASSERT(piece->state == PIECE_BUSY && piece->size != 0);
-    bool is_behind = piece->start + piece->size == start;
-    if (piece->is_dirty != is_dirty || (!is_behind && start + size != piece->start)) return false;
-    if (!is_behind) piece->start = start;
-    piece->size += size;
-    return true;
-}
-
 /* Keeps a range. When the table is full it is lost: addresses, mostly without memory. */
 static void stick(char *start, size_t size, bool is_dirty)
 {
-    ASSERT(size != 0);
-    bool done = false;
-    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
-        if (!seize(&stuck[i], PIECE_THERE)) continue;
-        done = extend(&stuck[i], start, size, is_dirty);
-        let_go(&stuck[i]);
-    }
-    for (unsigned i = 0; i < STUCK_MAX && !done; i++) {
-        if (!seize(&stuck[i], PIECE_NONE)) continue;
-        stuck[i].is_dirty = is_dirty;
-        stuck[i].start = start;
-        stuck[i].size = size;
+    for (struct stuck *piece = stuck; size != 0 && piece < stuck + STUCK_MAX; piece++) {
+        char *there = NULL;
+        if (!atomic_compare_exchange_strong(&piece->start, &there, CLAIMED)) continue;
+        piece->size = size;
+        piece->is_dirty = is_dirty;
         atomic_fetch_add_explicit(&stuck_count, 1, memory_order_relaxed);
-        let_go(&stuck[i]);
-        done = true;
+        atomic_store(&piece->start, start);
+        return;
     }
-}
-
-/* Takes a range from a piece that this thread has seized. */
-static char *take_from(struct piece *piece, size_t size, size_t alignment)
-{
-    ASSERT(piece->state == PIECE_BUSY);
-    char *start = (char *)align_up((uintptr_t)piece->start, alignment);
-    size_t before = (size_t)(start - piece->start), all = piece->size;
-    if (start < piece->start || before > all || all - before < size) return NULL;
-    ASSERT(((uintptr_t)start & (alignment - 1)) == 0);
-    piece->size = before;
-    if (before == 0) atomic_fetch_sub_explicit(&stuck_count, 1, memory_order_relaxed);
-    if (all - before != size) stick(start + size, all - before - size, piece->is_dirty);
-    return start;
 }
 
 static COLD char *take_stuck(size_t size, size_t alignment)
 {
-    char *start = NULL;
-    bool is_dirty = false;
-    for (unsigned i = 0; i < STUCK_MAX && start == NULL; i++) {
-        if (!seize(&stuck[i], PIECE_THERE)) continue;
-        is_dirty = stuck[i].is_dirty;
-        start = take_from(&stuck[i], size, alignment);
-        let_go(&stuck[i]);
+    for (struct stuck *piece = stuck; piece < stuck + STUCK_MAX; piece++) {
+        char *start = atomic_load(&piece->start);
+        if (start == NULL || start == CLAIMED) continue;
+        if (!atomic_compare_exchange_strong(&piece->start, &start, CLAIMED)) continue;
+        size_t before = align_up((uintptr_t)start, alignment) - (uintptr_t)start, all = piece->size;
+        bool is_dirty = piece->is_dirty, fits = before <= all && all - before >= size;
+        atomic_store(&piece->start, fits ? NULL : start);
+        if (!fits) continue;
+        atomic_fetch_sub_explicit(&stuck_count, 1, memory_order_relaxed);
+        char *place = start + before;
+        stick(start, before, is_dirty);
+        stick(place + size, all - before - size, is_dirty);
+        if (is_dirty && madvise(place, size, MADV_DONTNEED) != 0) memset(place, 0, size);
+        return place;
     }
-    if (start != NULL && is_dirty && madvise(start, size, MADV_DONTNEED) != 0) memset(start, 0, size);
-    return start;
+    return NULL;
 }
 
 /* --- mappings --------------------------------------------------------------------------------- */
