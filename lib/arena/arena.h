@@ -54,12 +54,10 @@ struct arena {
     _Atomic uint64_t heads;    /* of the used slots, the first of each superblock and span */
     _Atomic uint64_t dirty;    /* of the free slots: set before slots become free, cleared after a claim */
     _Atomic uint64_t freed_at; /* pages_clock of the latest slot that became free */
-    _Atomic uint8_t longest_free;  /* no run of free slots is longer, ... */
-    _Atomic uint8_t longest_dirty; /* ... and no run of dirty slots; unknown: ARENA_SLOTS */
-    uint8_t index;                 /* number of its bit in its group's words */
-    _Atomic bool huge;             /* the kernel may put huge pages behind it */
-    _Atomic bool sparse; /* it has none, since it was made for superblocks that leave pages untouched */
-    size_t mapping;      /* bytes, for a large object; 0: an arena of slots */
+    uint8_t index;             /* number of its bit in its group's words */
+    _Atomic bool huge;         /* the kernel may put huge pages behind it */
+    _Atomic bool sparse;       /* it has none, since it was made for superblocks that leave pages untouched */
+    size_t mapping;            /* bytes, for a large object; 0: an arena of slots */
     struct arena_group *group;
     struct arena *next; /* the list of all structs, which only grows */
     /* last: a small process touches few of them */
@@ -223,8 +221,7 @@ void arena_thaw(void);
 /* Says that several threads allocate from now on. */
 void arena_begin_sharing(void);
 
-/* Return true if a free slot has memory already, and if free slots have this number of bytes. */
-bool arena_has_dirty(void);
+/* Returns true if free slots have this number of bytes of memory already. */
 bool arena_has_unused(size_t bytes);
 
 /* Bytes in use or dirty: now, and at most; of dirty slots; and all that ever went back to the OS. */

@@ -19,10 +19,12 @@ struct piece {
     unsigned first, left; /* slots: the piece's first, and those of it and of the pieces behind */
 };
 
-static struct piece first_piece(struct arena *arena, unsigned first, unsigned n)
+/* The n slots from the `at`-th slot behind the start of an arena on. */
+static struct piece pieces_at(const struct arena *arena, unsigned at, unsigned n)
 {
-    ASSERT(n >= 1 && first < ARENA_SLOTS);
-    return (struct piece){arena, arena->base, first, n};
+    char *base = arena->base + at / ARENA_SLOTS * (size_t)ARENA;
+    ASSERT(n >= 1);
+    return (struct piece){pagemap_find(base), base, at % ARENA_SLOTS, n};
 }
 
 static unsigned slots_in(const struct piece *piece)
@@ -79,31 +81,16 @@ static bool suits(const struct arena *arena, unsigned n, enum arena_use use)
     return use == ARENA_SPARSE ? !arena->huge : !arena->sparse;
 }
 
-/* Notes that no run is longer than n - 1. A thread that frees slots resets the note afterwards. So either its
- * reset follows this store, or this thread sees its slots and resets the note itself. */
-static void no_run_in(struct arena *arena, enum arena_word word, unsigned n, uint64_t free)
-{
-    ASSERT(n >= 1 && n <= ARENA_SLOTS);
-    _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
-    atomic_store(longest, (uint8_t)(n - 1));
-    if ((arena_free_in(arena, word) & ~free) != 0) atomic_store(longest, ARENA_SLOTS);
-}
-
 /* Claims n free slots of the arena. Returns the first, or -1. */
 static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum arena_word word)
 {
-    const _Atomic uint8_t *longest = word == ARENA_DIRTY ? &arena->longest_dirty : &arena->longest_free;
-    if (n > atomic_load(longest)) return -1;
-    for (;;) {
-        uint64_t free = arena_free_in(arena, word), runs = runs_of(free, n, alignment);
-        if (runs == 0) {
-            if (alignment == 1) no_run_in(arena, word, n, free);
-            return -1;
-        }
+    uint64_t runs;
+    while ((runs = runs_of(arena_free_in(arena, word), n, alignment)) != 0) {
         unsigned first = (unsigned)__builtin_ctzll(runs);
         ASSERT(first + n <= ARENA_SLOTS && first % alignment == 0);
         if (arena_claim(arena, arena_slot_mask(first, n))) return (int)first;
     }
+    return -1;
 }
 
 struct run {
@@ -319,11 +306,11 @@ static bool begin_use(struct arena *arena, uint64_t mask)
     if (dirty != 0) {
         atomic_fetch_and(&arena->dirty, ~dirty);
         atomic_fetch_sub_explicit(&arenas.dirty_slots, dirty_slots, memory_order_relaxed);
-        arena_look_for_dirty(arena);
+        arena_look_for(arena, ARENA_DIRTY);
     }
     ASSERT((atomic_load(&arena->dirty) & mask) == 0);
     if (dirty_slots < slots) arena_count_held((slots - dirty_slots) * (size_t)SUPERBLOCK, 0);
-    arena_look_for_free(arena);
+    arena_look_for(arena, ARENA_FREE);
     return dirty == 0;
 }
 
@@ -390,7 +377,7 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
     for (size_t i = 0; i < count; i++) {
         struct arena *arena = create_at(base + i * ARENA, nature);
         if (arena == NULL) {
-            if (have < n && have != 0) unclaim(first_piece(run.arena, 0, have), 0);
+            if (have < n && have != 0) unclaim(pieces_at(run.arena, 0, have), 0);
             if (have < n) have = 0;
             continue;
         }
@@ -401,7 +388,7 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
         if (rest != 0) arena_release(arena, rest);
     }
     if (have == n) return run;
-    if (have != 0) unclaim(first_piece(run.arena, 0, have), 0);
+    if (have != 0) unclaim(pieces_at(run.arena, 0, have), 0);
     errno = ENOMEM;
     return (struct run){NULL, -1};
 }
@@ -446,7 +433,7 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
     if (run.first < 0) return NULL;
     unsigned first = (unsigned)run.first;
     ASSERT(first % alignment == 0 && run.arena->slots[first].kind == SLOT_FREE);
-    if (!use_pieces(first_piece(run.arena, first, n), n, use, clean)) return NULL;
+    if (!use_pieces(pieces_at(run.arena, first, n), n, use, clean)) return NULL;
     atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
     return arena_slot_set(run.arena, first, kind, n);
 }
@@ -484,14 +471,7 @@ void arena_give(struct superblock *first, unsigned n)
     struct arena *arena = arena_of_slot(first);
     ASSERT(arena != NULL && arena->mapping == 0);
     ASSERT(atomic_load(&arena->heads) >> (first - arena->slots) & 1);
-    end_use(first_piece(arena, (unsigned)(first - arena->slots), n));
-}
-
-/* The n slots from the `at`-th slot behind the start of an arena on. */
-static struct piece pieces_at(const struct arena *arena, unsigned at, unsigned n)
-{
-    char *base = arena->base + at / ARENA_SLOTS * (size_t)ARENA;
-    return (struct piece){pagemap_find(base), base, at % ARENA_SLOTS, n};
+    end_use(pieces_at(arena, (unsigned)(first - arena->slots), n));
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
@@ -539,8 +519,6 @@ struct superblock *arena_head_before(struct arena *arena, const void *pointer)
 /* --- all of them ------------------------------------------------------------------------------ */
 
 void arena_begin_sharing(void) { arenas.shared = true; }
-
-bool arena_has_dirty(void) { return atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) != 0; }
 
 bool arena_has_unused(size_t bytes) { return arena_unused() >= bytes; }
 

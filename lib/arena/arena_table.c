@@ -100,28 +100,19 @@ static void struct_give(struct arena *arena)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-void arena_destroy(struct arena *arena, size_t size)
+bool arena_destroy(struct arena *arena, size_t size)
 {
     ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
-    PROBE(arena_unmap, arena->base, size);
     if (arena->mapping == 0) chunk_map_forget(arena->base);
-    pagemap_clear(arena->base, size); /* before another thread may map the addresses */
-    pages_unmap(arena->base, size);
-    arena_count_mapped(0, size);
-    struct_give(arena);
-}
-
-bool arena_destroy_dirty(struct arena *arena)
-{
-    ASSERT(pagemap_find(arena->base) == arena && arena->mapping == 0);
-    chunk_map_forget(arena->base);
-    pagemap_clear(arena->base, ARENA);
-    if (!pages_try_unmap(arena->base, ARENA)) {
-        pagemap_enter(arena->base, ARENA, arena); /* does not fail: the leaf is there */
+    pagemap_clear(arena->base, size, arena); /* before another thread may map the addresses */
+    if (arena->mapping != 0) {
+        pages_unmap(arena->base, size);
+    } else if (!pages_try_unmap(arena->base, size)) {
+        pagemap_enter(arena->base, size, arena); /* does not fail: the leaf is there */
         return false;
     }
-    PROBE(arena_unmap, arena->base, (size_t)ARENA);
-    arena_count_mapped(0, ARENA);
+    PROBE(arena_unmap, arena->base, size);
+    arena_count_mapped(0, size);
     struct_give(arena);
     return true;
 }
@@ -166,9 +157,9 @@ struct arena *arena_create(size_t size, size_t alignment)
 
 /* --- where to look ---------------------------------------------------------------------------- */
 
-static uint64_t word_of(const struct arena_group *group, enum arena_word word)
+static _Atomic uint64_t *hints_of(struct arena_group *group, enum arena_word word)
 {
-    return atomic_load_explicit(word == ARENA_DIRTY ? &group->dirty : &group->free, memory_order_relaxed);
+    return word == ARENA_DIRTY ? &group->dirty : &group->free;
 }
 
 struct arena *arena_next_with(enum arena_word word, const struct arena *after)
@@ -177,40 +168,28 @@ struct arena *arena_next_with(enum arena_word word, const struct arena *after)
     struct arena_group *group = after != NULL ? after->group : &arenas.groups;
     unsigned from = after != NULL ? after->index + 1u : 0;
     for (; group != NULL; group = atomic_load(&group->next), from = 0) {
-        uint64_t bits = from < 64 ? word_of(group, word) & UINT64_MAX << from : 0;
+        uint64_t bits =
+            from < 64 ? atomic_load_explicit(hints_of(group, word), memory_order_relaxed) & UINT64_MAX << from
+                      : 0;
         if (bits != 0) return atomic_load(&group->arenas[__builtin_ctzll(bits)]);
     }
     return NULL;
 }
 
-void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena)
+static void set_hint(struct arena *arena, enum arena_word word)
 {
-    ASSERT(word == &arena->group->free || word == &arena->group->dirty);
-    if ((atomic_load(word) & arena_bit(arena)) == 0) atomic_fetch_or(word, arena_bit(arena));
+    _Atomic uint64_t *hints = hints_of(arena->group, word);
+    if ((atomic_load(hints) & arena_bit(arena)) == 0) atomic_fetch_or(hints, arena_bit(arena));
 }
 
-/* A thread that frees slots sets the bit afterwards. So either `still` sees its slots, or that thread sees
- * the bit cleared and sets it. */
-void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *))
+/* A thread that frees slots sets the bit afterwards. So either this thread sees its slots, or that thread
+ * sees the bit cleared and sets it. */
+void arena_look_for(struct arena *arena, enum arena_word word)
 {
-    ASSERT(word == &arena->group->free || word == &arena->group->dirty);
-    if ((atomic_load(word) & arena_bit(arena)) == 0) return;
-    atomic_fetch_and(word, ~arena_bit(arena));
-    if (still(arena)) atomic_fetch_or(word, arena_bit(arena));
-}
-
-static bool has_free(const struct arena *arena) { return arena_free_in(arena, ARENA_FREE) != 0; }
-
-static bool has_dirty(const struct arena *arena) { return arena_free_in(arena, ARENA_DIRTY) != 0; }
-
-void arena_look_for_free(struct arena *arena)
-{
-    if (!has_free(arena)) arena_hint_clear(&arena->group->free, arena, has_free);
-}
-
-void arena_look_for_dirty(struct arena *arena)
-{
-    if (!has_dirty(arena)) arena_hint_clear(&arena->group->dirty, arena, has_dirty);
+    _Atomic uint64_t *hints = hints_of(arena->group, word);
+    if (arena_free_in(arena, word) != 0 || (atomic_load(hints) & arena_bit(arena)) == 0) return;
+    atomic_fetch_and(hints, ~arena_bit(arena));
+    if (arena_free_in(arena, word) != 0) set_hint(arena, word);
 }
 
 /* --- claimed slots ---------------------------------------------------------------------------- */
@@ -221,10 +200,8 @@ void arena_release(struct arena *arena, uint64_t mask)
     ASSERT((atomic_load(&arena->heads) & mask) == 0 && arena->mapping == 0);
     bool dirty = (atomic_load_explicit(&arena->dirty, memory_order_relaxed) & mask) != 0;
     atomic_fetch_and(&arena->used, ~mask);
-    atomic_store(&arena->longest_free, ARENA_SLOTS);
-    atomic_store(&arena->longest_dirty, ARENA_SLOTS);
-    arena_hint_set(&arena->group->free, arena);
-    if (dirty) arena_hint_set(&arena->group->dirty, arena);
+    set_hint(arena, ARENA_FREE);
+    if (dirty) set_hint(arena, ARENA_DIRTY);
 }
 
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblock_kind kind, unsigned n)

@@ -65,13 +65,6 @@ static inline uint64_t arena_slot_mask(unsigned first, unsigned n)
     return (n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX) << first;
 }
 
-/* Returns true if it has been free for min_age ms. Another thread may have freed it after `now`: then
- * freed_at is greater. */
-static inline bool arena_is_as_old(uint64_t freed_at, uint64_t now, uint64_t min_age)
-{
-    return min_age == 0 || (freed_at <= now && now - freed_at >= min_age);
-}
-
 static inline uint64_t arena_bit(const struct arena *arena) { return (uint64_t)1 << arena->index; }
 
 /* The base of an arena that may be another's: for threads that look for slots. Whoever owns some of its slots
@@ -105,21 +98,13 @@ struct arena *arena_create(size_t size, size_t alignment);
 char *arena_map(size_t size, size_t alignment);
 struct arena *arena_create_at(char *base, size_t size);
 
-/* Unmaps an arena that the caller has claimed as a whole. The caller passes the gate. */
-void arena_destroy(struct arena *arena, size_t size);
-
-/* Unmaps an arena of slots that may still hold memory. false: the OS did not unmap it, and it is as it
- * was. */
-bool arena_destroy_dirty(struct arena *arena);
+/* Unmaps a mapping, or an arena of slots that the caller has claimed as a whole. The caller passes the gate.
+ * false: the OS did not unmap the arena, and it is as it was. */
+bool arena_destroy(struct arena *arena, size_t size);
 
 /* Returns the next arena whose bit is set in a word of its group. NULL begins, and ends. */
 enum arena_word { ARENA_FREE, ARENA_DIRTY };
 struct arena *arena_next_with(enum arena_word word, const struct arena *after);
-
-/* arena_hint_set: slots of the arena have become free, or dirty. arena_hint_clear: no slot seems to be so any
- * more; it clears the bit, asks `still` once more, and sets the bit again if a slot is. */
-void arena_hint_set(_Atomic uint64_t *word, const struct arena *arena);
-void arena_hint_clear(_Atomic uint64_t *word, const struct arena *arena, bool (*still)(const struct arena *));
 
 /* --- sums ---------------------------------------------------------------------------------------- */
 
@@ -137,13 +122,6 @@ static inline void arena_count_held(size_t add, size_t sub)
 static inline void arena_count_mapped(size_t add, size_t sub)
 {
     atomic_fetch_add_explicit(&arenas.mapped, add - sub, memory_order_relaxed);
-}
-
-static inline bool arena_is_near(size_t more)
-{
-    size_t held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
-    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
-    return more != 0 && (held >= near || more > near - held);
 }
 
 static inline size_t arena_unused(void)
@@ -177,8 +155,7 @@ static inline uint64_t arena_free_in(const struct arena *arena, enum arena_word 
     return word == ARENA_DIRTY ? free & atomic_load(&arena->dirty) : free;
 }
 
-/* Clear the hint of an arena that has no free, or no dirty slot any more. */
-void arena_look_for_free(struct arena *arena);
-void arena_look_for_dirty(struct arena *arena);
+/* Clears the arena's bit in a word of its group if it has no such slot any more. */
+void arena_look_for(struct arena *arena, enum arena_word word);
 
 #endif

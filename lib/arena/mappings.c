@@ -55,7 +55,7 @@ static void split(struct arena *first, size_t size, size_t held)
         if (arena != NULL) {
             begin_arena(arena, (unsigned)(bytes / SUPERBLOCK));
         } else {
-            pagemap_clear(base + at, ARENA);
+            pagemap_clear(base + at, ARENA, first);
             pages_unmap(base + at, ARENA);
             arena_count_held(0, bytes);
         }
@@ -69,7 +69,7 @@ static size_t rounded(struct arena *arena)
     size_t to = up == size || pages_resize(arena->base, size, up) ? up : down;
     if (to == 0) return 0;
     if (to < size) {
-        pagemap_clear(arena->base + to, size - to);
+        pagemap_clear(arena->base + to, size - to, arena);
         if (!pages_resize(arena->base, size, to)) return 0;
     }
     arena_count_mapped(to, size);
@@ -110,7 +110,7 @@ static bool resize_in_place(struct arena *arena, size_t size)
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);
     ASSERT(arena->mapping != 0 && size != 0);
     if (new > old) return false;
-    pagemap_clear(arena->base + new, old - new);
+    pagemap_clear(arena->base + new, old - new, arena);
     if (pages_resize(arena->base, arena->mapping, size)) return true;
     pagemap_enter(arena->base + new, old - new, arena); /* does not fail: the leaves are there */
     return false;
@@ -124,10 +124,10 @@ static bool remap_elsewhere(struct arena *arena, size_t size)
         pages_unmap(place, size);
         return false;
     }
-    pagemap_clear(arena->base, arena->mapping);
+    pagemap_clear(arena->base, arena->mapping, arena);
     if (!pages_move(arena->base, arena->mapping, place, size)) {
         pagemap_enter(arena->base, arena->mapping, arena);
-        pagemap_clear_of(place, size, arena); /* the place may be unmapped, and mapped by another thread */
+        pagemap_clear(place, size, arena); /* the place may be unmapped, and mapped by another thread */
         return false;
     }
     arena_set_base(arena, place);

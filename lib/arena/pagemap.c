@@ -27,20 +27,13 @@ static _Atomic(struct arena *) *pagemap_entry(uintptr_t address)
     return &leaf->entries[(address >> PAGEMAP_SHIFT) & ((1u << PAGEMAP_LEAF_BITS) - 1)];
 }
 
-void pagemap_clear(const char *start, size_t size)
-{
-    ASSERT((uintptr_t)start % STEP == 0);
-    for (size_t at = 0; at < size; at += STEP)
-        if (pagemap_find(start + at) != NULL)
-            atomic_store_explicit(pagemap_entry((uintptr_t)start + at), NULL, memory_order_relaxed);
-}
-
-void pagemap_clear_of(const char *start, size_t size, struct arena *arena)
+void pagemap_clear(const char *start, size_t size, struct arena *arena)
 {
     ASSERT((uintptr_t)start % STEP == 0 && arena != NULL);
     for (size_t at = 0; at < size; at += STEP) {
         struct arena *there = arena;
-        atomic_compare_exchange_strong(pagemap_entry((uintptr_t)start + at), &there, NULL);
+        if (pagemap_find(start + at) == arena)
+            atomic_compare_exchange_strong(pagemap_entry((uintptr_t)start + at), &there, NULL);
     }
 }
 
@@ -50,7 +43,7 @@ bool pagemap_enter(const char *start, size_t size, struct arena *arena)
     for (size_t at = 0; at < size; at += STEP) {
         _Atomic(struct arena *) *entry = pagemap_entry((uintptr_t)start + at);
         if (entry == NULL) {
-            pagemap_clear(start, at);
+            pagemap_clear(start, at, arena);
             return false;
         }
         atomic_store_explicit(entry, arena, memory_order_release);

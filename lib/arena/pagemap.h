@@ -53,9 +53,7 @@ static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
  * entered. */
 bool pagemap_enter(const char *start, size_t size, struct arena *arena);
 
-void pagemap_clear(const char *start, size_t size);
-
-/* Clears the entries that are still the arena's: for addresses that may belong to another arena by now. */
-void pagemap_clear_of(const char *start, size_t size, struct arena *arena);
+/* Clears the entries that are still the arena's: another one may have the addresses by now. */
+void pagemap_clear(const char *start, size_t size, struct arena *arena);
 
 #endif

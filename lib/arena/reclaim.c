@@ -64,52 +64,37 @@ static size_t purge_slots(struct arena *arena, size_t most)
         left &= ~mask;
         slots += purge_run(arena, mask);
     }
-    arena_look_for_dirty(arena);
+    arena_look_for(arena, ARENA_DIRTY);
     return slots * SUPERBLOCK;
 }
 
-/* Returns true if the arena has a free slot. It has none if the caller has claimed all of it; for
- * arena_hint_clear. */
-static bool never(const struct arena *arena)
-{
-    (void)arena;
-    return false;
-}
-
+/* Returns true if its slots have been free for min_age ms. Another thread may have freed one after `now`:
+ * then freed_at is greater. */
 static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
 {
-    return arena_is_as_old(atomic_load_explicit(&arena->freed_at, memory_order_relaxed), now, min_age);
+    uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
+    return min_age == 0 || (freed_at <= now && now - freed_at >= min_age);
 }
 
-/* Unmaps an arena that is claimed as a whole. If the OS refuses, its dirty slots serve again. Returns the
- * dirty bytes that went. */
-static size_t unmap_dirty(struct arena *arena, uint64_t dirty)
-{
-    ASSERT(dirty != 0 && atomic_load(&arena->used) == UINT64_MAX && atomic_load(&arena->heads) == 0);
-    unsigned slots = (unsigned)__builtin_popcountll(dirty);
-    atomic_store(&arena->dirty, 0);
-    if (!arena_destroy_dirty(arena)) {
-        atomic_store(&arena->dirty, dirty);
-        arena_release(arena, UINT64_MAX);
-        return 0;
-    }
-    atomic_fetch_sub_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
-    arena_count_held(0, slots * (size_t)SUPERBLOCK);
-    return slots * (size_t)SUPERBLOCK;
-}
-
-/* Unmaps an arena that seems to have no used slot. Returns the bytes that were dirty. */
+/* Unmaps an arena that seems to have no used slot. If the OS refuses, its slots serve again. Returns the
+ * bytes that were dirty, and went. */
 static size_t claim_and_unmap(struct arena *arena)
 {
     uint64_t nothing = 0;
     if (!atomic_compare_exchange_strong(&arena->used, &nothing, UINT64_MAX)) return 0;
-    arena_hint_clear(&arena->group->free, arena, never);
-    arena_hint_clear(&arena->group->dirty, arena, never);
-    uint64_t dirty = atomic_load(&arena->dirty);
     ASSERT(atomic_load(&arena->heads) == 0 && arena->mapping == 0);
-    if (dirty != 0) return unmap_dirty(arena, dirty);
-    arena_destroy(arena, ARENA);
-    return 0;
+    arena_look_for(arena, ARENA_FREE);
+    arena_look_for(arena, ARENA_DIRTY);
+    uint64_t dirty = atomic_exchange(&arena->dirty, 0);
+    if (!arena_destroy(arena, ARENA)) {
+        atomic_store(&arena->dirty, dirty);
+        arena_release(arena, UINT64_MAX);
+        return 0;
+    }
+    size_t slots = (size_t)__builtin_popcountll(dirty);
+    atomic_fetch_sub_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
+    arena_count_held(0, slots * SUPERBLOCK);
+    return slots * SUPERBLOCK;
 }
 
 /* Unmaps an arena without a used slot if `all`, or where many addresses are mapped for the memory held.
@@ -241,7 +226,7 @@ void arena_purge_after_free(void)
 
 /* --- a limit on memory ----------------------------------------------------------------------- */
 
-static void know_limit(size_t bytes)
+void arena_limit(size_t bytes)
 {
     atomic_store_explicit(&arenas.near, bytes - bytes / 8, memory_order_relaxed);
     atomic_store_explicit(&arenas.limit_is_known, true, memory_order_relaxed);
@@ -252,19 +237,22 @@ struct arena_held arena_held(void)
     return (struct arena_held){arenas.held, arenas.peak, arena_unused(), arenas.returned};
 }
 
-void arena_limit(size_t bytes) { know_limit(bytes); }
-
-bool arena_nears_limit(size_t more) { return arena_is_near(more); }
+bool arena_nears_limit(size_t more)
+{
+    size_t held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
+    size_t near = atomic_load_explicit(&arenas.near, memory_order_relaxed);
+    return more != 0 && (held >= near || more > near - held);
+}
 
 static COLD bool make_room(size_t more)
 {
     if (!arenas.limit_is_known)
-        know_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
-    if (!arena_is_near(more)) return true;
+        arena_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
+    if (!arena_nears_limit(more)) return true;
     purge_older(pages_clock(), 0, SIZE_MAX, true);
-    if (options.memory_limit != LIMIT_REFUSE || !arena_is_near(more)) return true;
+    if (options.memory_limit != LIMIT_REFUSE || !arena_nears_limit(more)) return true;
     errno = ENOMEM;
     return false;
 }
 
-bool arena_make_room(size_t more) { return LIKELY(!arena_is_near(more)) || make_room(more); }
+bool arena_make_room(size_t more) { return LIKELY(!arena_nears_limit(more)) || make_room(more); }

@@ -199,7 +199,7 @@ void *heap_malloc_slow(unsigned class)
         if (block == NULL && result == NOTHING) {
             gate_enter(&heap_transit);
             struct superblock *sb = from_global(heap, class);
-            if (sb == NULL && !arena_has_dirty() && heap_scavenge(heap)) sb = from_global(heap, class);
+            if (sb == NULL && !arena_has_unused(1) && heap_scavenge(heap)) sb = from_global(heap, class);
             if (sb == NULL) sb = from_arena(heap, class);
             if (sb != NULL) place(heap, sb);
             gate_leave(&heap_transit);
