@@ -8,7 +8,6 @@
 #include "hoard/guarded_map.h"
 #include "reap/misuse.h"
 #include "reap/reap_shared.h"
-#include "region/kept_chunks.h"
 
 /* Of libreap-trace, which sees calls, and not what reap.h does inline. */
 extern const char reap_trace_is_here[] __attribute__((weak, visibility("default")));
@@ -18,8 +17,8 @@ void reap_instrument_start(void)
 {
     chunk_start();
     guarded_start();
-    kept_chunks_on = sanitizer_running();
-    reap_instrumented = kept_chunks_on || guarded_on || reap_trace_is_here;
+    reap_keeps_dead = sanitizer_running();
+    reap_instrumented = reap_keeps_dead || guarded_on || reap_trace_is_here;
     if (guarded_on && options.harden) atexit(guarded_check_freed);
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/report.h"
 #include "hoard/redirect.h"
-#include "reap/cleanup.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
@@ -170,6 +169,44 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     return -1;
 }
 
+/* --- functions ------------------------------------------------------------------------------- */
+
+static void retire(struct reap *reap, struct reap_cleanup *cleanup)
+{
+    ASSERT(cleanup != reap->spare_cleanups && cleanup != reap->cleanups);
+    cleanup->next = reap->spare_cleanups;
+    reap->spare_cleanups = cleanup;
+}
+
+int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    REAP_NOT_NULL(fn, "reapOnDestroy");
+    HELD struct reap *reap = reap_hold(handle, "reapOnDestroy");
+    struct reap_cleanup *cleanup = reap->spare_cleanups;
+    if (cleanup)
+        reap->spare_cleanups = cleanup->next;
+    else if (!(cleanup = reap_alloc_record(reap, sizeof *cleanup)))
+        return -1;
+    ASSERT(!reap->cleanups || reap->cleanups->depth <= reap_depth(reap));
+    *cleanup = (struct reap_cleanup){.next = reap->cleanups, .fn = fn, .arg = arg, .depth = reap_depth(reap)};
+    reap->cleanups = cleanup;
+    return 0;
+}
+
+int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
+{
+    HELD struct reap *reap = reap_hold_lightly(handle, "reapCancelOnDestroy");
+    for (struct reap_cleanup **link = &reap->cleanups; *link; link = &(*link)->next) {
+        struct reap_cleanup *cleanup = *link;
+        if (cleanup->fn != fn || cleanup->arg != arg) continue;
+        *link = cleanup->next;
+        retire(reap, cleanup);
+        return 0;
+    }
+    errno = ENOENT;
+    return -1;
+}
+
 /* --- going back and ending ------------------------------------------------------------------- */
 
 static COLD _Noreturn void misused(struct reap *reap, const char *call, const char *what)
@@ -273,10 +310,18 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
     return true;
 }
 
+/* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */
 static bool run_latest(struct reap *reap, unsigned depth)
 {
+    struct reap_cleanup *cleanup = reap->cleanups;
+    if (!cleanup || cleanup->depth < depth) return false;
+    struct reap_cleanup call = *cleanup;
+    ASSERT(call.fn != NULL);
     set_going(reap, depth);
-    return reap_cleanup_run_latest(reap, depth);
+    reap->cleanups = cleanup->next;
+    retire(reap, cleanup);
+    call.fn(call.arg);
+    return true;
 }
 
 /* Destroys the reaps below top and calls top's functions: those made since the mark of a depth, or all (0).

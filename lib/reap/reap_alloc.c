@@ -368,11 +368,6 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
     return object;
 }
 
-static bool has_hoards_chunks(const struct reap *reap)
-{
-    return !(reap->flags & REAP_SOURCED) || chunk_source_is_hoard(reap_source(reap));
-}
-
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to)
 {
     ASSERT(from != to && chunk->owner == from && reap_is_object(chunk, object));
@@ -385,8 +380,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     reap_open(from);
     reap_open(to);
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
-    bool hoards = has_hoards_chunks(from) && has_hoards_chunks(to);
-    bool whole = chunk->kind == REAP_WHOLE && (hoards || chunk->apart);
+    bool whole = chunk->kind == REAP_WHOLE && (chunk->apart || !(reap_is_users(from) || reap_is_users(to)));
     void *moved =
         whole ? move_whole(from, chunk, object, to) : move(from, chunk, object, bytes / REAP_UNIT, to, bytes);
     if (moved)

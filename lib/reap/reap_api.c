@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/report.h"
-#include "reap/cleanup.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
@@ -185,7 +184,7 @@ int reapOf(const void *pointer, void **handle)
     return -1;
 }
 
-/* --- name, parent, functions ----------------------------------------------------------------- */
+/* --- name, parent --------------------------------------------------------------------------- */
 
 static size_t trim(struct reap *reap, size_t keep)
 {
@@ -260,21 +259,6 @@ int reapSetName(void **handle, const char *name)
     copy->given = name != NULL;
     reap->name = copy;
     return 0;
-}
-
-int reapOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
-{
-    REAP_NOT_NULL(fn, "reapOnDestroy");
-    HELD struct reap *reap = reap_hold(handle, "reapOnDestroy");
-    return reap_cleanup_add(reap, fn, arg) ? 0 : -1;
-}
-
-int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
-{
-    HELD struct reap *reap = reap_hold_lightly(handle, "reapCancelOnDestroy");
-    if (reap_cleanup_cancel(reap, fn, arg)) return 0;
-    errno = ENOENT;
-    return -1;
 }
 
 /* --- from reap to reap ----------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include "reap/reap_mark.h"
 
 #include "base/report.h"
-#include "reap/cleanup.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_shared.h"

@@ -315,7 +315,7 @@ void reap_shared_begin(struct reap *reap)
                                .tables = reap->tables,
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP),
-                               .alone = reap_instrumented || !chunk_source_is_hoard(reap_source(reap))};
+                               .alone = reap_instrumented || reap_is_users(reap)};
     begin_part(&face->part, reap, reap_shared_tag(reap), face);
     if (face->alone) face->part.holder = PART_TAKEN;
     enlist(face);

@@ -152,12 +152,8 @@ static void free_object(void *in, void *object, const char *call)
 /* Makes a chunk with an object for the reap, which links it later. */
 static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 {
-    uint8_t flags = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED);
-    bool limited = flags & REAP_LIMITED;
-    if (flags & REAP_SOURCED && !chunk_source_is_hoard(reap_source(reap))) { /* only its thread may call it */
-        errno = ENOMEM;
-        return NULL;
-    }
+    bool limited = __atomic_load_n(&reap->flags, __ATOMIC_RELAXED) & REAP_LIMITED;
+    if (reap_is_users(reap)) return no_memory(); /* only its thread may call a source */
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
     if (limited && !reap_quota_draw(reap, bytes)) return NULL;
     ASSERT(bytes != 0);

@@ -5,16 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hoard.h"
-#include "region/kept_chunks.h"
+#include "base/report.h"
+#include "hoard/redirect.h"
+#include "hoard/user_memory.h"
 
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 2, "an object that shares a chunk must not fill it");
 
 enum {
-    DOUBLES = 128 * 1024 /* bytes carved; up to here a chunk adds at most a quarter to a reap in heap mode */
+    DOUBLES = 128 * 1024, /* bytes carved; up to here a chunk adds at most a quarter to a reap in heap mode */
+    KEPT = 64,            /* dead chunks that wait, at most, */
+    KEPT_BYTES = 32 * 1024 * 1024 /* and their bytes */
 };
 
 bool reap_instrumented;
+bool reap_keeps_dead;
 
 struct reap_tables reap_no_tables;
 
@@ -43,30 +47,96 @@ size_t reap_chunk_live_bytes(const struct reap *reap)
     return units * REAP_UNIT;
 }
 
-/* Gives back a chunk in user memory, or of a guarded object. The reap itself may lie in it. */
+/* --- sources --------------------------------------------------------------------------------- */
+
+/* These two call the user's functions, whose mallocs must not come from the reap that needs the chunk. */
+static void *call_take(const struct chunk_source *source, size_t size)
+{
+    struct redirect_pause pause = redirect_pause();
+    void *chunk = source->take(size, source->arg);
+    redirect_resume(pause);
+    return chunk;
+}
+
+static void call_give(const struct chunk_source *source, void *chunk, size_t size)
+{
+    struct redirect_pause pause = redirect_pause();
+    source->give(chunk, size, source->arg);
+    redirect_resume(pause);
+}
+
+void *chunk_source_take(const struct chunk_source *source, size_t size, size_t *got, bool *zeroed)
+{
+    if (!chunk_source_is_users(source)) return chunk_alloc(size, got, zeroed);
+    if (zeroed) *zeroed = false;
+    *got = size = align_up(size, REAP_SOURCE_ALIGN);
+    void *chunk = source->take && size <= PTRDIFF_MAX ? call_take(source, size) : NULL;
+    if (!chunk) return no_memory();
+    if ((uintptr_t)chunk % REAP_SOURCE_ALIGN)
+        report_misuse("reapCreateWith", chunk, "the source's memory is not aligned to 4096");
+    int error = user_memory_add(chunk, size);
+    if (error == 0) return chunk;
+    if (error == EEXIST) report_misuse("reapCreateWith", chunk, "the source's memory is a reap's already");
+    call_give(source, chunk, size);
+    errno = error;
+    return NULL;
+}
+
+/* Takes a chunk from the reap's source, or from the backend. */
+static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
+{
+    struct reap_chunk *chunk = UNLIKELY(reap->flags & REAP_SOURCED)
+                                   ? chunk_source_take(reap_source(reap), size, got, zeroed)
+                                   : chunk_alloc(size, got, zeroed);
+    ASSERT(!chunk || *got >= size);
+    return chunk;
+}
+
+/* Keeps a dead chunk until others have come, hidden but for its header (with the reap itself in a first
+ * chunk) and a face, by which calls see that a handle or an object is dead. */
+static void keep_dead(struct reap_chunk *chunk)
+{
+    static SPARSE _Atomic(struct reap_chunk *) kept[KEPT];
+    static _Atomic unsigned turn;
+    static _Atomic size_t bytes;
+    uintptr_t first = chunk->first * REAP_UNIT, end = (uintptr_t)chunk + chunk->size;
+    if (chunk->shared) end -= REAP_FACE;
+    if (first < end) sanitizer_hide((void *)first, end - first);
+    bytes += chunk->size;
+    do {
+        struct reap_chunk *old = atomic_exchange(&kept[turn++ % KEPT], chunk);
+        chunk = NULL;
+        if (!old) continue;
+        bytes -= old->size;
+        sanitizer_show(old, old->size);
+        chunk_free(old);
+    } while (bytes > KEPT_BYTES);
+}
+
+/* Gives back a chunk of the user's memory. The reap itself may lie in it; the buffer is only forgotten. */
 static NOINLINE void give_users(struct reap_chunk *chunk)
 {
-    if (reap_chunk_is_apart(chunk)) {
-        guarded_free(chunk);
-        return;
-    }
-    struct chunk_source backing = *reap_source(chunk->owner);
-    chunk_source_give(&backing, chunk, chunk->size);
+    struct chunk_source source = *reap_source(chunk->owner);
+    user_memory_remove(chunk);
+    if (chunk != source.buffer) call_give(&source, chunk, chunk->size);
 }
 
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
     ASSERT(!reap_chunk_is_live(chunk) && chunk->size != 0);
-    if (UNLIKELY(kept_chunks_on) && !chunk->is_users) {
-        kept_chunks_add(chunk);
-        return;
-    }
-    if (UNLIKELY(reap_instrumented) && !reap_chunk_is_apart(chunk)) sanitizer_show(chunk, chunk->size);
-    if (UNLIKELY(chunk->is_users))
+    if (UNLIKELY(reap_chunk_is_apart(chunk))) {
+        guarded_free(chunk);
+    } else if (UNLIKELY(chunk->is_users)) {
+        if (UNLIKELY(reap_instrumented)) sanitizer_show(chunk, chunk->size);
         give_users(chunk);
-    else
+    } else if (UNLIKELY(reap_keeps_dead)) {
+        keep_dead(chunk);
+    } else {
         chunk_free(chunk);
+    }
 }
+
+/* --- lists ----------------------------------------------------------------------------------- */
 
 /* Puts a chunk on the reap's list of chunks. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
@@ -112,7 +182,7 @@ void reap_chunk_release_span(struct reap *reap, struct reap_chunk *chunk, struct
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk->kind == REAP_WHOLE);
     ASSERT(chunk != reap->current && !chunk->is_users);
-    ASSERT(reap->held >= chunk->size && !reap_instrumented && !kept_chunks_on);
+    ASSERT(reap->held >= chunk->size && !reap_instrumented);
     unlink_chunk(reap, chunk);
     reap->held -= chunk->size;
     chunk->tag = ~reap_chunk_tag_of(chunk, reap);
@@ -157,28 +227,9 @@ static size_t least_size(size_t units)
     return size;
 }
 
-/* Takes a chunk from the reap's source, or from the backend. */
-static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_t *got, bool *zeroed)
-{
-    bool backed = reap->flags & REAP_SOURCED;
-    struct reap_chunk *chunk = UNLIKELY(backed) ? chunk_source_take(reap_source(reap), size, got, zeroed)
-                                                : chunk_alloc(size, got, zeroed);
-    if (chunk) chunk->is_users = backed && !chunk_source_is_hoard(reap_source(reap));
-    ASSERT(!chunk || *got >= size);
-    return chunk;
-}
-
-/* Takes a regular chunk. */
-static struct reap_chunk *take_regular(const struct reap *reap, size_t size)
-{
-    struct reap_chunk *chunk = take_chunk(reap, size, &size, NULL);
-    if (chunk) chunk->size = size;
-    return chunk;
-}
-
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk)
 {
-    reap_lay_out(chunk, reap, chunk->size, REAP_HEADER, chunk->is_users);
+    reap_lay_out(chunk, reap, chunk->size, REAP_HEADER, reap_is_users(reap));
     chunk->tag = reap_chunk_tag(chunk);
     chunk->shared = reap_is_part(reap);
     reap->carved += chunk->size;
@@ -214,29 +265,14 @@ struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
     struct reap_chunk *chunk = UNLIKELY(reap->spare_bytes != 0) ? take_spare(reap, units) : NULL;
     if (!chunk) {
         size_t least = least_size(units), size = next_size(reap);
-        chunk = take_regular(reap, size > least ? size : least);
-        if (UNLIKELY(!chunk)) chunk = take_regular(reap, least);
+        chunk = take_chunk(reap, size > least ? size : least, &size, NULL);
+        if (UNLIKELY(!chunk)) chunk = take_chunk(reap, least, &size, NULL);
         if (UNLIKELY(!chunk)) return NULL;
-        reap_chunk_hold_bytes(reap, chunk->size);
+        chunk->size = size;
+        reap_chunk_hold_bytes(reap, size);
     }
     reap_chunk_start(reap, chunk);
     ASSERT(chunk->end_unit - chunk->first >= units);
-    return chunk;
-}
-
-/* Makes a guarded object. */
-static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_t units)
-{
-    void *object;
-    size_t size;
-    struct reap_chunk *chunk = guarded_alloc(alignment, units * REAP_UNIT, &object, &size);
-    if (!chunk) return NULL;
-    *chunk = (struct reap_chunk){.owner = reap, .kind = REAP_WHOLE, .is_users = true, .apart = true};
-    chunk->shared = reap_is_part(reap);
-    chunk->size = size;
-    chunk->first = reap_unit(object);
-    chunk->end_unit = chunk->first + units;
-    chunk->tag = reap_chunk_tag(chunk);
     return chunk;
 }
 
@@ -254,7 +290,7 @@ static ALWAYS_INLINE struct reap_chunk *begin_whole(struct reap *reap, struct re
     chunk->shared = reap_is_part(reap);
     chunk->end_unit = chunk->first + units;
     chunk->size = size;
-    if (UNLIKELY(reap_instrumented)) sanitizer_hide((char *)chunk + first, size - first);
+    if (UNLIKELY(reap_instrumented) && !guarded_on) sanitizer_hide((char *)chunk + first, size - first);
     return chunk;
 }
 
@@ -262,22 +298,26 @@ static ALWAYS_INLINE struct reap_chunk *begin_whole(struct reap *reap, struct re
 static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t alignment, size_t units,
                                                  bool *zeroed)
 {
-    if (UNLIKELY(guarded_on)) {
-        if (zeroed) *zeroed = false;
-        size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
-        return whole_apart(reap, alignment, units < max ? units : max);
-    }
     size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : REAP_FIRST_SIZE;
+    if (UNLIKELY(guarded_on)) {
+        void *object;
+        size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
+        if (units > max) units = max;
+        if (zeroed) *zeroed = false;
+        struct reap_chunk *header = guarded_alloc(alignment, units * REAP_UNIT, &object, &size);
+        if (!header) return NULL;
+        begin_whole(reap, header, size, (uintptr_t)object - (uintptr_t)header, units, true);
+        header->apart = true;
+        return header;
+    }
     size_t room = alignment <= aligned ? 0 : alignment;
     size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
-    if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room)
+        return no_memory();
     struct reap_chunk *chunk = take_chunk(reap, first + room + units * REAP_UNIT, &size, zeroed);
     if (!chunk) return NULL;
     if (room) first = (((uintptr_t)chunk + first + alignment - 1) & ~(alignment - 1)) - (uintptr_t)chunk;
-    begin_whole(reap, chunk, size, first, units, chunk->is_users);
+    begin_whole(reap, chunk, size, first, units, reap_is_users(reap));
     ASSERT((uintptr_t)reap_address(chunk->first) % alignment == 0);
     ASSERT(chunk->end_unit <= ((uintptr_t)chunk + size) / REAP_UNIT);
     return chunk;
@@ -309,36 +349,23 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
     reap_chunk_hold(to, chunk);
 }
 
-/* The bytes of a large object's chunk, if the object has that number of units. */
-static size_t bytes_with(const struct reap_chunk *chunk, size_t units)
-{
-    return (chunk->first + units) * REAP_UNIT - (uintptr_t)chunk;
-}
-
-/* Returns true if an object of that number of units fits its chunk, in user memory or guarded. Such a chunk
- * keeps its size. */
-static bool fits(const struct reap_chunk *chunk, size_t units, size_t *size)
-{
-    *size = chunk->size;
-    if (reap_chunk_is_apart(chunk)) return units * REAP_UNIT <= guarded_room(chunk);
-    return bytes_with(chunk, units) <= chunk->size;
-}
-
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units)
 {
     ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE && reap->held >= chunk->size);
-    size_t size;
-    size_t head = chunk->is_users ? 0 : bytes_with(chunk, 0) / REAP_UNIT;
-    if (units > PTRDIFF_MAX / REAP_UNIT - head) return false;
-    bool done =
-        chunk->is_users ? fits(chunk, units, &size) : chunk_resize(chunk, bytes_with(chunk, units), &size);
+    size_t size = chunk->size, before = chunk->is_users ? 0 : chunk->first - (uintptr_t)chunk / REAP_UNIT;
+    if (units > PTRDIFF_MAX / REAP_UNIT - before) return false;
+    size_t bytes = (chunk->first + units) * REAP_UNIT - (uintptr_t)chunk;
+    bool done;
+    if (reap_chunk_is_apart(chunk))
+        done = units * REAP_UNIT <= guarded_room(chunk);
+    else
+        done = chunk->is_users ? bytes <= size : chunk_resize(chunk, bytes, &size);
     reap->held -= chunk->size;
     reap_chunk_hold_bytes(reap, size);
     chunk->size = size;
-    if (!done) return false;
-    ASSERT(reap_chunk_is_apart(chunk) || bytes_with(chunk, units) <= size);
-    chunk->end_unit = chunk->first + units;
-    return true;
+    if (done) chunk->end_unit = chunk->first + units;
+    ASSERT(!done || reap_chunk_is_apart(chunk) || bytes <= size);
+    return done;
 }
 
 void reap_chunk_adopt_all(struct reap *reap)

@@ -26,6 +26,15 @@ static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
  */
 bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_chunk *copy);
 
+/* True if Valgrind or AddressSanitizer watches: then chunks that reaps give back wait, hidden, so that the
+ * tool sees the use of an object whose reap is gone. Set before the first reap is made. */
+extern HIDDEN bool reap_keeps_dead;
+
+/* Takes the memory of a chunk from a source as chunk_alloc does. Sizes and addresses of chunks of the user's
+ * are multiples of REAP_SOURCE_ALIGN. NULL: no memory (ENOMEM). */
+enum { REAP_SOURCE_ALIGN = 4096 };
+void *chunk_source_take(const struct chunk_source *source, size_t size, size_t *got, bool *zeroed);
+
 /* Makes a chunk with room for units and links it; it is not the current one. NULL: no memory. */
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units);
 

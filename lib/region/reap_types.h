@@ -65,7 +65,6 @@
 #include "base/bitmap.h"
 #include "base/list.h"
 #include "hoard/chunk_provider.h"
-#include "region/chunk_source.h"
 
 enum {
     REAP_UNIT = 16,              /* bytes; the alignment of objects */
@@ -104,7 +103,7 @@ enum reap_flag {
     REAP_ON_LIMIT = 8, /* has a function of reapOnLimit */
     REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
     REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_SOURCED = 32, /* has a chunk source: see chunk_source.h */
+    REAP_SOURCED = 32, /* has a chunk source */
     /* with one of these flags the only fast path is bumping, up to `end` */
     REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED)
 };
@@ -164,7 +163,14 @@ struct reap_tables {
     struct list quiet;                            /* chunks to be swept */
 };
 
-struct reap_cleanup;
+/* A function that a reap calls when it ends: a record, on a stack. The reap takes it off before the call: so
+ * a function may register and cancel others, and none is called twice. */
+struct reap_cleanup {
+    struct reap_cleanup *next;
+    void (*fn)(void *arg);
+    void *arg;
+    unsigned depth; /* marks that were open when it was registered, and still are */
+};
 
 /* A reap's name. When the program takes the name away, this stays for the next one, with an empty text. */
 struct reap_name {
@@ -263,6 +269,16 @@ static_assert(sizeof(struct reap) == 4 * 64, "what one call in a thousand needs 
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
 static_assert(REAP_NAME_MAX + sizeof(struct reap_name) <= UINT16_MAX, "names are measured in 16 bits");
 
+/* The source from which a reap made by reapCreateWith takes its chunks: a buffer, which is the first chunk
+ * and, without take, the only one; functions of the user; or neither: the backend, but with other sizes. */
+struct chunk_source {
+    size_t max_chunk; /* bytes; chunks double up to this */
+    void *(*take)(size_t size, void *arg);
+    void (*give)(void *chunk, size_t size, void *arg);
+    void *arg;
+    void *buffer; /* of the user, for the first chunk; or NULL */
+};
+
 enum {
     REAP_SHORT_BYTES = 32,
     REAP_SHORT_NAME = REAP_SHORT_BYTES - offsetof(struct reap_name, text) /* bytes of text */
@@ -310,6 +326,17 @@ static inline struct reap_name *reap_short_name(const struct reap *reap)
 static inline const char *reap_name_text(const struct reap *reap)
 {
     return reap->name ? reap->name->text : "";
+}
+
+/* Returns true if the source is of the user's memory, and if a reap's is. */
+static inline bool chunk_source_is_users(const struct chunk_source *source)
+{
+    return source->take || source->buffer;
+}
+
+static inline bool reap_is_users(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_SOURCED) && chunk_source_is_users(reap_source(reap));
 }
 
 /* Returns true if a buffer is the reap's only memory. Then large objects lie in it too. */

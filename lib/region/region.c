@@ -58,7 +58,7 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     struct reap_chunk *chunk =
         backing.buffer ? in_buffer(&backing, &size) : chunk_source_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
-    struct reap *reap = begin(chunk, size, !chunk_source_is_hoard(&backing));
+    struct reap *reap = begin(chunk, size, chunk_source_is_users(&backing));
     reap->flags |= REAP_SOURCED;
     reap_records(reap)->source = backing;
     return reap_region_enliven(reap);
