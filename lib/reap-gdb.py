@@ -142,13 +142,10 @@ def hidden_of(reap):
             yield part['reap']
 
 
-def tables_of(reap):
-    """The bytes of a shared reap's tables of parts."""
-    bytes_ = 0
-    if is_shared(reap):
-        for table in listed(cast(handle_of(reap), 'reap_face')['table'], 'older'):
-            bytes_ += table.type.target().sizeof + 8 * int(table['n'])
-    return bytes_
+def table_of(reap):
+    """The bytes of a shared reap's table of parts."""
+    table = cast(handle_of(reap), 'reap_face')['table'] if is_shared(reap) else 0
+    return table.type.target().sizeof + 8 * (int(table['mask']) + 1) if table else 0
 
 
 def parts_of(reap):
@@ -169,7 +166,7 @@ class Held:
         for part, chunk in parts_of(reap):
             self.chunks += 1
             self.add(part, chunk)
-        more = tables_of(reap)
+        more = table_of(reap)
         self.held += more
         self.peak += more
         for part in [reap, *hidden_of(reap)]:

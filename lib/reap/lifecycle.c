@@ -209,26 +209,14 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
 
 /* --- going back and ending ------------------------------------------------------------------- */
 
-static COLD _Noreturn void misused(struct reap *reap, const char *call, const char *what)
-{
-    report_misuse(call, reap_handle(reap), what);
-}
-
-/* Returns true if the reap is being cleared or destroyed. A function that it calls then must not clear or
- * destroy it again. A thread that a fork has left behind destroys nothing. */
-static bool is_going(const struct reap *reap)
-{
-    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
-}
-
 static void check_going(struct reap *reap, const char *call)
 {
-    if (is_going(reap)) misused(reap, call, "reap is being destroyed");
+    if (reap_tree_is_going(reap)) report_misuse(call, reap_handle(reap), "reap is being destroyed");
 }
 
 static void check_entered(struct reap *reap, const char *call)
 {
-    if (reap_is_entered(reap)) misused(reap, call, "reap is entered");
+    if (reap_is_entered(reap)) report_misuse(call, reap_handle(reap), "reap is entered");
 }
 
 /* Aborts when the reap must not be cleared or destroyed. */
@@ -347,14 +335,6 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     }
 }
 
-void reapMark(void **handle, reap_mark *mark)
-{
-    HELD struct reap *reap = reap_hold(handle, "reapMark");
-    REAP_NOT_NULL(mark, "reapMark");
-    reap_alloc_take_remote(reap);
-    reap_mark_open(reap, mark);
-}
-
 void reapRewind(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapRewind");
@@ -370,27 +350,14 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
-void reapUnmark(void **handle, const reap_mark *mark)
-{
-    HELD struct reap *reap = reap_hold(handle, "reapUnmark");
-    reap_mark_check(reap, mark, "reapUnmark");
-    if (UNLIKELY(is_going(reap)) && mark->depth <= reap->going_to)
-        report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
-    reap_mark_close(reap, mark);
-}
-
-/* Clears the hidden children of a shared reap. */
-static NOINLINE void clear_parts(const struct reap *reap)
+/* Clears the hidden children of a cleared reap, gives back their shares of limits, and then its own, and
+ * notes that its objects were freed. */
+static NOINLINE void clear_special(struct reap *reap)
 {
     for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part)) {
         reap_region_clear(part);
         if (part->flags & REAP_LIMITED) reap_quota_end(part);
     }
-}
-
-/* Gives back the cleared reap's share of limits, and notes that its objects were freed. */
-static NOINLINE void clear_special(struct reap *reap)
-{
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
     reap_quota_freed(reap);
 }
@@ -401,9 +368,8 @@ static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
     check_may_end(reap, "reapFreeAll", true);
     if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
-    if (is_shared) clear_parts(reap);
     reap_region_clear(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
+    if (is_shared || UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
     ASSERT(!(reap->flags & REAP_MARKED) && !reap->cleanups);
 }
@@ -475,11 +441,11 @@ ALIGNED void reapDestroy(void **handle)
 enum adopted { ADOPT_DONE, ADOPT_REFUSED, ADOPT_BUSY };
 static enum adopted change_limits(struct reap *reap, const struct reap *parent)
 {
-    size_t held;
+    struct reap_face *held;
     if (!reap_quota_adopt_changes(reap, parent)) return ADOPT_DONE;
     if (!reap_shared_hold_below(reap, &held)) return ADOPT_BUSY;
     bool done = reap_quota_adopt(reap, parent);
-    reap_shared_let_go_below(reap, held);
+    reap_shared_let_go_below(held);
     return done ? ADOPT_DONE : ADOPT_REFUSED;
 }
 

@@ -303,13 +303,6 @@ void reap_quota_end(struct reap *reap)
     reap_quota_close(reap);
 }
 
-void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
-{
-    reap_share(reap)->fn = fn;
-    reap_share(reap)->arg = arg;
-    reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
-}
-
 /* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
 static size_t squeeze(struct reap *top)
 {

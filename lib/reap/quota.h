@@ -81,9 +81,6 @@ void reap_quota_end(struct reap *reap);
  * bytes live already (ENOMEM), and nothing has changed. */
 bool reap_quota_set(struct reap *reap, size_t bytes);
 
-/* Sets the function that is called when the reap's own limit is met; NULL: none. */
-void reap_quota_notify(struct reap *reap, void (*fn)(void **reap, size_t size, void *arg), void *arg);
-
 /* The reap's own limit, or 0. */
 static inline size_t reap_quota_of(const struct reap *reap)
 {

@@ -71,24 +71,20 @@ static void *record_in_chunks(struct reap *reap, size_t size, unsigned looks)
     return record;
 }
 
-static void *record(struct reap *reap, size_t size)
+void *reap_alloc_record(struct reap *reap, size_t size)
 {
     ASSERT(size != 0 && size <= REAP_LARGE);
+    reap_open(reap);
     void *record = reap->current ? reap_chunk_record(reap, reap->current, size) : NULL;
     if (!record) record = record_in_chunks(reap, size, RECORD_LOOKS);
     if (!record && reap_free_grow_hole(reap, reap_units(size)))
         record = reap_chunk_record(reap, reap->current, size);
-    if (record || !reap->heap || reap->flags & REAP_MARKED) return record;
-    reap_free_flush(reap);
-    return record_in_chunks(reap, size, UINT_MAX);
-}
-
-void *reap_alloc_record(struct reap *reap, size_t size)
-{
-    reap_open(reap);
-    void *memory = record(reap, size);
+    if (!record && reap->heap && !(reap->flags & REAP_MARKED)) {
+        reap_free_flush(reap);
+        record = record_in_chunks(reap, size, UINT_MAX);
+    }
     reap_close(reap);
-    return memory;
+    return record;
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */

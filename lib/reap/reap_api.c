@@ -46,10 +46,7 @@ void *reapCalloc(void **handle, size_t n, size_t size)
     bool zeroed;
     size_t bytes;
     reap_check(handle, "reapCalloc");
-    if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (UNLIKELY(__builtin_mul_overflow(n, size, &bytes))) return no_memory();
     if (LIKELY(bytes <= REAP_LARGE)) {
         void *object = reapMalloc(handle, bytes);
         return object ? memset(object, 0, bytes) : NULL;
@@ -67,7 +64,7 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return reap_use_aligned(&use, alignment, size);
+    return reap_use_malloc(&use, alignment, size);
 }
 
 static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
@@ -79,7 +76,7 @@ static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
 static NOINLINE void *realloc_null(void **handle, size_t size)
 {
     USED struct reap_use use = reap_use(handle, "reapRealloc");
-    return reap_use_malloc(&use, size);
+    return reap_use_malloc(&use, REAP_UNIT, size);
 }
 
 void *reapRealloc(void **handle, void *object, size_t size)
@@ -278,11 +275,11 @@ int reapSetLimit(void **handle, size_t bytes)
 {
     for (;; sched_yield()) {
         HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
-        size_t held;
+        struct reap_face *held;
         reap_alloc_take_remote(reap);
         if (!reap_shared_hold_below(reap, &held)) continue;
         bool done = reap_quota_set(reap, bytes);
-        reap_shared_let_go_below(reap, held);
+        reap_shared_let_go_below(held);
         return done ? 0 : -1;
     }
 }
@@ -290,5 +287,7 @@ int reapSetLimit(void **handle, size_t bytes)
 void reapOnLimit(void **handle, void (*fn)(void **reap, size_t size, void *arg), void *arg)
 {
     HELD struct reap *reap = reap_hold(handle, "reapOnLimit");
-    reap_quota_notify(reap, fn, arg);
+    reap_share(reap)->fn = fn;
+    reap_share(reap)->arg = arg;
+    reap->flags = (uint8_t)(fn ? reap->flags | REAP_ON_LIMIT : reap->flags & ~REAP_ON_LIMIT);
 }

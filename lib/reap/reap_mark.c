@@ -5,6 +5,7 @@
 #include "base/report.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
+#include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
@@ -62,8 +63,11 @@ void reap_mark_forget_all(struct reap *reap)
 
 /* --- open ------------------------------------------------------------------------------------ */
 
-void reap_mark_open(struct reap *reap, reap_mark *mark)
+void reapMark(void **handle, reap_mark *mark)
 {
+    HELD struct reap *reap = reap_hold(handle, "reapMark");
+    REAP_NOT_NULL(mark, "reapMark");
+    reap_alloc_take_remote(reap);
     ASSERT_SOUND(reap);
     unsigned depth = reap_depth(reap);
     if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
@@ -81,21 +85,11 @@ void reap_mark_open(struct reap *reap, reap_mark *mark)
 
 /* --- rewind ---------------------------------------------------------------------------------- */
 
-static void watch_freed_at(struct reap *reap, const struct reap_chunk *chunk, size_t unit)
-{
-    size_t bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
-    reap_instrument_free(reap, reap_address(unit), bytes);
-}
-
 /* Reports that the objects of a chunk from a unit on are freed. */
 static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from)
 {
-    if (chunk->kind == REAP_WHOLE) {
-        watch_freed_at(reap, chunk, chunk->first);
-        return;
-    }
     for (size_t unit = from; (unit = reap_chunk_next_object(chunk, unit)) != SIZE_MAX; unit++)
-        watch_freed_at(reap, chunk, unit);
+        reap_instrument_free(reap, reap_address(unit), (reap_block_end(chunk, unit) - unit) * REAP_UNIT);
 }
 
 /* Frees a chunk that is younger than the mark. One with records must stay. */
@@ -147,28 +141,25 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 
 /* --- close ----------------------------------------------------------------------------------- */
 
-static void lower_functions(struct reap *reap, unsigned depth)
+/* Lowers the depth of younger functions and chunks. Later marks are closed too, and theirs are among these.
+ */
+static void lower(struct reap *reap, unsigned depth)
 {
-    for (struct reap_cleanup *cleanup = reap->cleanups; cleanup && cleanup->depth > depth;
-         cleanup = cleanup->next)
-        cleanup->depth = depth;
+    for (struct reap_cleanup *it = reap->cleanups; it && it->depth > depth; it = it->next) it->depth = depth;
+    for (struct reap_chunk *it = reap->chunks; it && it->depth > depth; it = it->next)
+        it->depth = (uint16_t)depth;
 }
 
-/* Lowers the depth of younger chunks. Later marks are closed too, and their chunks are among these. */
-static void lower_chunks(struct reap *reap, unsigned depth)
+void reapUnmark(void **handle, const reap_mark *mark)
 {
-    for (struct reap_chunk *chunk = reap->chunks; chunk && chunk->depth > depth; chunk = chunk->next)
-        chunk->depth = (uint16_t)depth;
-}
-
-void reap_mark_close(struct reap *reap, const reap_mark *mark)
-{
+    HELD struct reap *reap = reap_hold(handle, "reapUnmark");
+    reap_mark_check(reap, mark, "reapUnmark");
+    if (UNLIKELY(reap_tree_is_going(reap)) && mark->depth <= reap->going_to)
+        report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
     ASSERT_SOUND(reap);
-    ASSERT(mark->depth >= 1 && mark->depth <= reap_depth(reap));
     unsigned outside = mark->depth - 1u;
     reap_open(reap);
-    lower_functions(reap, outside);
-    lower_chunks(reap, outside);
+    lower(reap, outside);
     reap->mark = mark->outer;
     reap->mark_at = mark->outer_place;
     set_depth(reap, outside);

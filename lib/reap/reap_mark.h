@@ -32,12 +32,8 @@
 /* Aborts when it is no open mark of this reap. */
 void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char *call);
 
-void reap_mark_open(struct reap *reap, reap_mark *mark);
-
 /* Frees the objects that are younger than the mark, which stays open. */
 void reap_mark_rewind(struct reap *reap, const reap_mark *mark);
-
-void reap_mark_close(struct reap *reap, const reap_mark *mark);
 
 /* Closes all marks of a reap that is being cleared, when it has no children and functions any more. */
 void reap_mark_forget_all(struct reap *reap);

@@ -17,7 +17,7 @@
 
 enum {
     PATIENCE = 50, /* rounds of a fork by a thread that holds a reap */
-    FIRST_IDS = 8, /* of the first table */
+    FEWEST = 8,    /* places for parts */
     SPINS = 100    /* rounds in which a thread waits for a part, before it takes the lock */
 };
 
@@ -57,24 +57,20 @@ static COLD void wait_for_fork(void)
     }
 }
 
-static void take_lock(struct reap_face *face)
-{
-    bool outside = lock_depth == 0;
-    lock_take(&face->lock);
-    while (is_closed() && outside) {
-        lock_give(&face->lock);
-        wait_for_fork();
-        lock_take(&face->lock);
-    }
-    atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
-    ASSERT(lock_is_mine(&face->lock));
-}
-
 static void hold(struct reap_face *face)
 {
-    if (!is_held(face)) take_lock(face);
+    if (!is_held(face)) {
+        bool outside = lock_depth == 0;
+        lock_take(&face->lock);
+        while (is_closed() && outside) {
+            lock_give(&face->lock);
+            wait_for_fork();
+            lock_take(&face->lock);
+        }
+        atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
+    }
     face->depth++;
-    ASSERT(face->depth != 0 && is_held(face));
+    ASSERT(face->depth != 0 && lock_is_mine(&face->lock));
 }
 
 /* Gives back the lock when this was the last call that held the reap. Where a mark is open, the hidden
@@ -123,37 +119,33 @@ static void pause_for_part(unsigned round)
     }
 }
 
-/* Waits for a thread to leave a part, and enters it as this thread or as another holder. Nobody takes the
- * reap meanwhile. */
-static void wait_for_part(struct reap_part *part, uint64_t holder)
+/* Waits for a thread to leave a part, and enters it as this thread or as another holder. False: the reap is
+ * taken. */
+static bool wait_for_part(struct reap_part *part, uint64_t holder)
 {
     uint64_t none = 0;
     for (unsigned round = 0; !atomic_compare_exchange_strong(&part->holder, &none, holder); round++) {
-        ASSERT(none != reap_part_me() && none != PART_TAKEN);
+        ASSERT(none != reap_part_me());
+        if (none == PART_TAKEN) return false;
         pause_for_part(round);
         none = 0;
     }
+    return true;
 }
 
-/* Tries for a while, as long as the holder is a thread that has entered the part. */
-static bool enter_soon(struct reap_part *part)
-{
-    for (unsigned round = 0; round < SPINS; round++) {
-        uint64_t holder = atomic_load_explicit(&part->holder, memory_order_relaxed);
-        if (holder == 0 && reap_part_try(part)) return true;
-        if (holder == PART_TAKEN || holder == PART_FORKS) return false;
-        lock_pause();
-    }
-    return false;
-}
-
+/* Tries for a while, as long as the holder is a thread that has entered the part. Then it takes the lock: so
+ * nobody takes the reap while it waits. */
 bool reap_part_enter(struct reap_part *part)
 {
     struct reap_face *face = part->face;
-    if (enter_soon(part)) return true;
+    for (unsigned round = 0; round < SPINS; round++) {
+        uint64_t holder = atomic_load_explicit(&part->holder, memory_order_relaxed);
+        if (holder == 0 && reap_part_try(part)) return true;
+        if (holder == PART_TAKEN || holder == PART_FORKS) break;
+        lock_pause();
+    }
     hold(face);
-    if (face->taken || face->alone) return false;
-    wait_for_part(part, reap_part_me());
+    if (!wait_for_part(part, reap_part_me())) return false;
     let_go(face);
     return true;
 }
@@ -198,16 +190,13 @@ static struct reap_part *new_part(struct reap_face *face)
     return part;
 }
 
-/* Makes a table with room for an id. NULL: no memory. */
-static struct part_table *table_for(size_t id, struct part_table *older)
+/* Makes a table. NULL: no memory. */
+static struct part_table *new_table(void)
 {
-    size_t n = older ? older->n : FIRST_IDS;
-    while (n <= id) n *= 2;
+    size_t n = FEWEST;
+    while (n < cpu.count) n *= 2;
     struct part_table *table = hoard_calloc(1, sizeof *table + n * sizeof table->of[0]);
-    if (!table) return NULL;
-    table->n = n;
-    table->older = older;
-    for (size_t i = 0; older && i < older->n; i++) table->of[i] = older->of[i];
+    if (table) table->mask = n - 1;
     return table;
 }
 
@@ -219,11 +208,10 @@ static struct reap_part *add_part(struct reap_face *face, unsigned id)
     struct reap_part *part = reap_part_of(face, id);
     if (part || face->taken || face->reap->flags & REAP_MARKED || is_closed()) return part;
     bool is_first = !table;
-    if (is_first || id >= table->n) table = table_for(id, table);
-    if (!table) return NULL;
-    atomic_store_explicit(&face->table, table, memory_order_release);
+    if (is_first && !(table = new_table())) return NULL;
     part = is_first ? &face->part : new_part(face);
-    atomic_store_explicit(&table->of[id], part, memory_order_release);
+    atomic_store_explicit(&table->of[id & table->mask], part, memory_order_release);
+    atomic_store_explicit(&face->table, table, memory_order_release);
     return part;
 }
 
@@ -244,8 +232,7 @@ size_t reap_shared_held_in_parts(const struct reap *reap)
 {
     const struct reap_face *face = reap_face(reap);
     const struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
-    size_t bytes = 0;
-    for (; table; table = table->older) bytes += sizeof *table + table->n * sizeof table->of[0];
+    size_t bytes = table ? sizeof *table + (table->mask + 1) * sizeof table->of[0] : 0;
     for (reap = reap_next_part(reap); reap; reap = reap_next_part(reap))
         bytes += sizeof(struct reap_part) + __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
     return bytes;
@@ -341,10 +328,7 @@ void reap_shared_end(struct reap *reap)
         next = part->next;
         end_part(part);
     }
-    for (struct part_table *older, *table = face->table; table; table = older) {
-        older = table->older;
-        hoard_free(table);
-    }
+    hoard_free(face->table);
     face->table = NULL;
     face->self = face; /* as in reap_region_destroy */
     face->depth = 0;
@@ -353,56 +337,38 @@ void reap_shared_end(struct reap *reap)
 
 /* --- a tree ---------------------------------------------------------------------------------- */
 
-static bool try_to_hold(struct reap_face *face)
+static bool hold_one(struct reap *reap, unsigned depth, void *arg)
 {
+    (void)depth;
+    if (!reap_is_shared(reap)) return true;
+    struct reap_face *face = reap_face(reap), **held = arg;
     if (!is_held(face)) {
         if (!lock_try(&face->lock)) return false;
         atomic_store_explicit(&face->owner, this_thread(), memory_order_relaxed);
     }
     face->depth++;
+    face->next_held = *held;
+    *held = face;
     return true;
 }
 
-static bool hold_one(struct reap *reap, unsigned depth, void *count)
+void reap_shared_let_go_below(struct reap_face *held)
 {
-    (void)depth;
-    if (!reap_is_shared(reap)) return true;
-    if (!try_to_hold(reap_face(reap))) return false;
-    ++*(size_t *)count;
-    return true;
-}
-
-/* Reaps that this thread does not hold may have come below those that it has let go of. */
-static bool let_go_one(struct reap *reap, unsigned depth, void *count)
-{
-    (void)depth;
-    if (!reap_is_shared(reap) || !is_held(reap_face(reap))) return true;
-    reap_shared_let_go(reap);
-    return --*(size_t *)count > 0;
-}
-
-void reap_shared_let_go_below(struct reap *top, size_t count)
-{
-    if (count == 0) return;
-    reap_tree_lock(&top->below);
-    reap_tree_walk(&top->below, let_go_one, &count);
-    reap_tree_unlock(&top->below);
-}
-
-/* While all are held, no list of theirs changes. */
-bool reap_shared_hold_below(struct reap *top, size_t *count)
-{
-    *count = 0;
-    reap_tree_lock(&top->below);
-    bool all = reap_tree_walk(&top->below, hold_one, count);
-    reap_tree_unlock(&top->below);
-    if (!all) {
-        reap_shared_let_go_below(top, *count);
-        return false;
+    for (struct reap_face *next; held; held = next) {
+        next = held->next_held;
+        let_go(held);
     }
-    for (struct reap *reap = top; *count > 0 && reap; reap = reap_tree_after(top, reap))
-        if (reap != top && reap_is_shared(reap)) take(reap_face(reap));
-    return true;
+}
+
+bool reap_shared_hold_below(struct reap *top, struct reap_face **held)
+{
+    *held = NULL;
+    reap_tree_lock(&top->below);
+    bool all = reap_tree_walk(&top->below, hold_one, held);
+    reap_tree_unlock(&top->below);
+    if (!all) reap_shared_let_go_below(*held);
+    for (struct reap_face *face = *held; all && face; face = face->next_held) take(face);
+    return all;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */
@@ -428,16 +394,7 @@ static bool pass_all(void)
 static void enter_all(void)
 {
     FOR_EACH_FACE(face)
-    FOR_EACH_PART_OF(part, face)
-    {
-        uint64_t holder = 0;
-        for (unsigned round = 0; !atomic_compare_exchange_strong(&part->holder, &holder, PART_FORKS);
-             round++) {
-            if (holder == PART_TAKEN) break;
-            pause_for_part(round);
-            holder = 0;
-        }
-    }
+    FOR_EACH_PART_OF(part, face) wait_for_part(part, PART_FORKS);
 }
 
 static void leave_all(void)

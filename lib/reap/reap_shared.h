@@ -99,11 +99,10 @@ struct reap_part {
     _Atomic(unsigned) pending;           /* units that have come onto the remote list, about */
 };
 
-/* A greater table has all that the older ones have. */
+/* As many as there are CPUs, and FEWEST at least. */
 struct part_table {
-    size_t n;
-    struct part_table *older;
-    _Atomic(struct reap_part *) of[]; /* by id */
+    size_t mask;                      /* their number, a power of two, less one */
+    _Atomic(struct reap_part *) of[]; /* by id, modulo their number */
 };
 
 /* The first line begins as struct reap does. */
@@ -113,7 +112,7 @@ struct reap_face {
     char *end;
     uintptr_t starts;
     _Atomic(struct part_table *) table; /* NULL: no object was made yet */
-    char *mark_at;
+    struct reap_face *next_held;        /* of reap_shared_hold_below */
     struct reap_tables *tables;
     struct reap *reap;
 
@@ -182,8 +181,7 @@ static inline struct reap *reap_part_with(struct reap *known, const void *object
 static ALWAYS_INLINE struct reap_part *reap_part_of(const struct reap_face *face, unsigned id)
 {
     struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
-    bool is_there = table && id < table->n;
-    return LIKELY(is_there) ? atomic_load_explicit(&table->of[id], memory_order_acquire) : NULL;
+    return LIKELY(table) ? atomic_load_explicit(&table->of[id & table->mask], memory_order_acquire) : NULL;
 }
 
 static inline uint64_t reap_part_me(void) { return (uintptr_t)&lock_depth; }
@@ -243,10 +241,10 @@ size_t reap_shared_held_in_parts(const struct reap *reap);
 struct reap_face *reap_face_of_others(const struct reap *reap);
 
 /* Holds and takes all shared reaps below a reap that this thread holds or has for itself: what changes the
- * limits of a tree needs them. *count is how many. False: another thread holds one of them, and may wait for
- * a lock of this one. So the caller lets go of all that it holds, and tries again. */
-bool reap_shared_hold_below(struct reap *top, size_t *count);
-void reap_shared_let_go_below(struct reap *top, size_t count);
+ * limits of a tree needs them. They are a list. False: another thread holds one of them, and may wait for a
+ * lock of this one. So the caller lets go of all that it holds, and tries again. */
+bool reap_shared_hold_below(struct reap *top, struct reap_face **held);
+void reap_shared_let_go_below(struct reap_face *held);
 
 /* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are: one
  * test for both, which a few other places pass too. */

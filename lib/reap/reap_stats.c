@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/report.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
@@ -69,13 +68,9 @@ void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
 void reap_stats_trace(const struct reap *reap, bool ends)
 {
     struct reap_stats stats;
-    char held[200];
     if (!reap_trace_on) return;
     reap_stats_of(reap, &stats);
-    size_t n = report_format(held, sizeof held, "%zu objects, %zu bytes, %zu chunks, %zu held",
-                             stats.live_objects, stats.live_bytes, stats.chunks, stats.chunk_bytes);
-    if (ends) report_format(held + n, sizeof held - n, ", %zu at most", stats.peak_chunk_bytes);
-    reap_trace_held(reap, held, ends);
+    reap_trace_held(reap, &stats, ends);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)
@@ -120,10 +115,7 @@ static bool find_object(struct place *place)
 {
     for (;;) {
         struct reap_chunk *chunk = place->chunk;
-        if (chunk->kind == REAP_WHOLE)
-            place->unit = place->unit > chunk->first ? SIZE_MAX : chunk->first;
-        else
-            place->unit = reap_chunk_next_object(chunk, place->unit);
+        place->unit = reap_chunk_next_object(chunk, place->unit);
         if (place->unit != SIZE_MAX) return true;
         place->unit = 0;
         place->chunk = reap_chunk_after(place->reap, chunk);

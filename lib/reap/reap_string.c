@@ -54,18 +54,13 @@ char *reapStrndup(void **handle, const char *s, size_t n)
 
 enum { ROOM_MIN = 64 }; /* bytes of the first object */
 
-static char *resize_shared(void *handle, const reap_builder *builder, size_t room, const char *call)
-{
-    if (!builder->data) return shared_malloc_any(handle, room, call);
-    return shared_realloc(reap_shared_face(handle, call), builder->data, room, call);
-}
-
 /* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
 static char *resize(void **handle, const reap_builder *builder, size_t room, const char *call)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap_is_plain(reap))) return resize_shared(reap, builder, room, call);
-    if (!builder->data) return reap_alloc_any(reap, room);
+    bool is_shared = UNLIKELY(!reap_is_plain(reap));
+    if (!builder->data) return is_shared ? shared_malloc_any(reap, room, call) : reap_alloc_any(reap, room);
+    if (is_shared) return shared_realloc(reap_shared_face(reap, call), builder->data, room, call);
     struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
     return reap_alloc_resize(reap, chunk, builder->data, room);
 }

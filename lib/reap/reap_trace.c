@@ -98,12 +98,14 @@ void reap_trace_create(struct reap *reap)
     line("create", reap, rest);
 }
 
-void reap_trace_held(const struct reap *reap, const char *held, bool ends)
+void reap_trace_held(const struct reap *reap, const struct reap_stats *held, bool ends)
 {
     char rest[256];
-    size_t n = report_format(rest, sizeof rest, ": %s", held);
+    size_t n = report_format(rest, sizeof rest, ": %zu objects, %zu bytes, %zu chunks, %zu held",
+                             held->live_objects, held->live_bytes, held->chunks, held->chunk_bytes);
     unsigned long long lived = ends ? now_us() - reap_records(reap)->made : 0;
-    if (ends) report_format(rest + n, sizeof rest - n, ", after %llu", lived);
+    if (ends)
+        report_format(rest + n, sizeof rest - n, ", %zu at most, after %llu", held->peak_chunk_bytes, lived);
     line(ends ? "destroy" : "clear", reap, rest);
 }
 

@@ -17,6 +17,7 @@
 #ifndef REAP_TRACE_H
 #define REAP_TRACE_H
 
+#include "reap.h"
 #include "region/reap_types.h"
 
 extern HIDDEN bool reap_trace_on;
@@ -27,7 +28,7 @@ void reap_trace_start(void);
 void reap_trace_create(struct reap *reap);
 void reap_trace_limit(const struct reap *reap, size_t asked);
 
-/* Writes the line of a reap that is cleared or ends; `held` comes from reap_stats.c. */
-void reap_trace_held(const struct reap *reap, const char *held, bool ends);
+/* Writes the line of a reap that is cleared or ends. */
+void reap_trace_held(const struct reap *reap, const struct reap_stats *held, bool ends);
 
 #endif

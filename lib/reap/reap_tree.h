@@ -41,6 +41,13 @@ extern struct root_list reap_roots[ROOT_LISTS];
 
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
 
+/* Returns true if the reap is being cleared or destroyed. A function that it calls then must not clear or
+ * destroy it again. A thread that a fork has left behind destroys nothing. */
+static inline bool reap_tree_is_going(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
+}
+
 /* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
 void reap_tree_wait(struct reap_list *list);
 

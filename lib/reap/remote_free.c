@@ -74,7 +74,7 @@ static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
 /* --- the size of an object ------------------------------------------------------------------- */
 
 /* While an object lives, no bit between its start and its end is set, and that at its end stays. */
-size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
+static size_t usable(const struct reap_chunk *chunk, const void *object)
 {
     size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
@@ -84,11 +84,10 @@ size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object)
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     bool is_live = chunk && reap_chunk_is_live(chunk) && chunk->shared && !reap_instrumented;
-    if (is_live && reap_is_object(chunk, object) && !reap_is_pending(object))
-        return reap_remote_usable(chunk, object);
+    if (is_live && reap_is_object(chunk, object) && !reap_is_pending(object)) return usable(chunk, object);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
-    return reap_remote_usable(chunk, object);
+    return usable(chunk, object);
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
     }
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (reap_instrument_is_pending(object)) report_misuse(call, object, "freed twice");
-    if (UNLIKELY(reap_instrumented)) reap_remote_usable(chunk, object);
+    if (UNLIKELY(reap_instrumented)) usable(chunk, object);
     reap_alloc_free(reap, chunk, object);
     errno = saved;
 }
@@ -119,7 +118,7 @@ static void *alloc(void *entered, size_t alignment, size_t size)
     ASSERT(entered == redirect_reap);
     USED struct reap_use use = {reap, NULL};
     if (UNLIKELY(reap_is_shared(reap))) use = reap_use_face(reap_face(reap));
-    return alignment <= REAP_UNIT ? reap_use_malloc(&use, size) : reap_use_aligned(&use, alignment, size);
+    return reap_use_malloc(&use, alignment, size);
 }
 
 /* Frees an object of the entered reap by a fast path. Most objects that such a thread frees are that reap's.
@@ -145,7 +144,7 @@ static void free_object(void *in, void *object, const char *call)
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
     if (UNLIKELY(reap_instrumented))
-        reap_remote_usable(chunk, object); /* push() writes to the object's first two words */
+        usable(chunk, object); /* push() writes to the object's first two words */
     push(chunk, object, call);
 }
 
@@ -169,7 +168,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
         return shared_realloc(reap_face(chunk->owner), object, size, call);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
-    size_t have = reap_remote_usable(chunk, object);
+    size_t have = usable(chunk, object);
     if (size <= have) return object;
     struct reap_chunk *whole = whole_object(reap, size);
     if (!whole) return NULL;

@@ -20,17 +20,13 @@
 /* Sets the hooks that the backend calls for blocks in chunks (reap_hooks.h). Once, before the first chunk. */
 void reap_remote_start(void);
 
-/* The usable bytes of a live object, all of which the program may then touch. No thread may free or resize
- * the object meanwhile; all else the reap's thread may do. */
-size_t reap_remote_usable(const struct reap_chunk *chunk, const void *object);
-
-/* Checks the object of a call first. Of a shared reap it takes no lock. */
+/* Checks the object of a call, and returns its usable bytes, all of which the program may then touch. No
+ * thread may free or resize the object meanwhile; all else the reap's thread may do. Of a shared reap it
+ * takes no lock. */
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call);
 
-/* Steps of that and of free(), for tests. reap_remote_measure finds the units of such an object in a regular
- * chunk; false: the memory behind it changed meanwhile. reap_remote_is_roomy tells from one word of the
- * bitmap whether the object has more than 16 bytes; false: it has not, or the word does not tell. */
-bool reap_remote_measure(const struct reap_chunk *chunk, size_t unit, size_t *units);
+/* A step of free(), for tests: tells from one word of the bitmap whether the object has more than 16 bytes;
+ * false: it has not, or the word does not tell. */
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object);
 
 #endif

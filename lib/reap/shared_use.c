@@ -33,22 +33,22 @@ bool reap_use_whole(struct reap_use *use)
     return true;
 }
 
-void *reap_use_malloc(struct reap_use *use, size_t size)
+static void *alloc(struct reap *reap, size_t alignment, size_t size)
 {
-    void *object = reap_alloc_any(use->reap, size);
-    return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_any(use->reap, size);
+    if (LIKELY(alignment <= REAP_UNIT)) return reap_alloc_any(reap, size);
+    return reap_alloc_aligned(reap, alignment, size);
 }
 
-void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size)
+void *reap_use_malloc(struct reap_use *use, size_t alignment, size_t size)
 {
-    void *object = reap_alloc_aligned(use->reap, alignment, size);
-    return LIKELY(object || !reap_use_whole(use)) ? object : reap_alloc_aligned(use->reap, alignment, size);
+    void *object = alloc(use->reap, alignment, size);
+    return LIKELY(object || !reap_use_whole(use)) ? object : alloc(use->reap, alignment, size);
 }
 
 void *shared_malloc_any(void *handle, size_t size, const char *call)
 {
     USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
-    return reap_use_malloc(&use, size);
+    return reap_use_malloc(&use, REAP_UNIT, size);
 }
 
 static NOINLINE void *malloc_slow(void *handle, size_t size)
@@ -116,15 +116,6 @@ static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
     return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 
-/* As reap_free_last. The object's words are read only where they lie in the current chunk. */
-static bool free_last(struct reap *reap, void *object)
-{
-    size_t before = (uintptr_t)reap->bump - (uintptr_t)object;
-    bool is_near = reap->current && before <= REAP_EXACT_LISTS * REAP_UNIT && before >= REAP_UNIT;
-    if (!is_near || (uintptr_t)object < (uintptr_t)reap->current) return false;
-    return !reap_is_pending(object) && reap_free_last(reap, object);
-}
-
 static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     if (!reap_free_fast(reap, object) && !reap_free_closed(reap, object))
@@ -160,12 +151,14 @@ static struct reap_part *send(const struct reap_chunk *chunk, void *object)
  * freed in the other one at once, because it counts on a limit. */
 static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_part **due)
 {
-    if (free_last(own->reap, object)) return true;
+    struct reap *reap = own->reap;
+    bool is_near = reap->current && object >= (void *)reap->current && object < (void *)reap->bump;
+    if (is_near && !reap_is_pending(object) && reap_free_last(reap, object)) return true;
     struct reap_chunk *chunk = chunk_of_object(own->face, object);
     if (!chunk) return false;
-    if (chunk->owner == own->reap)
-        free_own(own->reap, chunk, object);
-    else if (own->reap->flags & REAP_LIMITED)
+    if (chunk->owner == reap)
+        free_own(reap, chunk, object);
+    else if (reap->flags & REAP_LIMITED)
         return false;
     else
         *due = send(chunk, object);
@@ -179,16 +172,6 @@ static NOINLINE void free_pending(struct reap_part *part)
     reap_alloc_take_remote(use.reap);
 }
 
-/* Frees an object by way of an entered part, and leaves that. False: it is not freed yet. */
-static ALWAYS_INLINE bool free_by(struct reap_part *own, void *object)
-{
-    struct reap_part *due = NULL;
-    bool done = free_open(own->reap, object) || free_any(own, object, &due);
-    reap_part_leave(own);
-    if (UNLIKELY(due != NULL)) free_pending(due);
-    return done;
-}
-
 /* Frees an object in the part that has it, or aborts. */
 static NOINLINE void free_there(struct reap_face *face, void *object, const char *call)
 {
@@ -196,10 +179,17 @@ static NOINLINE void free_there(struct reap_face *face, void *object, const char
     free_own(use.reap, reap_chunk_of_object(use.reap, object, call), object);
 }
 
+/* Frees it by way of this thread's part, which it enters, if that can be. */
 static ALWAYS_INLINE void free_object(struct reap_face *face, void *object, const char *call)
 {
-    struct reap_part *own = reap_part_of(face, heap_path_id());
-    if (UNLIKELY(!own || !reap_part_try(own) || !free_by(own, object))) free_there(face, object, call);
+    struct reap_part *own = reap_part_of(face, heap_path_id()), *due = NULL;
+    bool done = false;
+    if (LIKELY(own && reap_part_try(own))) {
+        done = free_open(own->reap, object) || free_any(own, object, &due);
+        reap_part_leave(own);
+    }
+    if (UNLIKELY(due != NULL)) free_pending(due);
+    if (UNLIKELY(!done)) free_there(face, object, call);
 }
 
 void shared_free_any(void *handle, void *object, const char *call)

@@ -50,11 +50,8 @@ static inline struct reap_use reap_use(void **handle, const char *call)
  * and uses the reap itself. */
 bool reap_use_whole(struct reap_use *use);
 
-/* An object of size bytes. NULL: no memory. */
-void *reap_use_malloc(struct reap_use *use, size_t size);
-
-/* The same at an alignment, a power of two. */
-void *reap_use_aligned(struct reap_use *use, size_t alignment, size_t size);
+/* An object of size bytes at an alignment, a power of two. NULL: no memory. */
+void *reap_use_malloc(struct reap_use *use, size_t alignment, size_t size);
 
 /* reapMalloc and reapFree of a shared reap, whose handle's memory was read before. They abort when the
  * handle is none, or the object. */

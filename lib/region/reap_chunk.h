@@ -158,9 +158,10 @@ static inline void reap_chunk_hold_bytes(struct reap *reap, size_t size)
  * none, or it is too small. */
 void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size);
 
-/* The first live object at or behind a unit of a regular chunk. SIZE_MAX: there is none. */
+/* The first live object at or behind a unit of a chunk. SIZE_MAX: there is none. */
 static inline size_t reap_chunk_next_object(const struct reap_chunk *chunk, size_t unit)
 {
+    if (chunk->kind == REAP_WHOLE) return unit > chunk->first ? SIZE_MAX : chunk->first;
     const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
     size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
     unit = bitmap_next(bits, unit > chunk->first ? unit : chunk->first, end);

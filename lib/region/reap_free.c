@@ -298,17 +298,10 @@ static void *cut(struct reap *reap, struct reap_block *block, size_t have, size_
     return block;
 }
 
-/* Takes a gap of its own size for a small object. */
-static void *take_exact(struct reap *reap, size_t units)
+/* Takes the smallest gap in which an object fits, of at most this number of units, if that is a small one. */
+static void *take_small(struct reap *reap, size_t units, size_t most)
 {
-    struct reap_block **list = &reap->own->freelists[reap_free_list(units)];
-    return units <= REAP_EXACT_LISTS && *list ? cut(reap, pull(reap, list, units - 1), units, units) : NULL;
-}
-
-/* Takes the smallest small gap in which an object fits. */
-static void *take_small(struct reap *reap, size_t units)
-{
-    for (size_t list = units - 1; list < REAP_EXACT_LISTS; list++) {
+    for (size_t list = units - 1; list < most && list < REAP_EXACT_LISTS; list++) {
         struct reap_block **first = &reap->own->freelists[list];
         if (*first) return cut(reap, pull(reap, first, list), list + 1, units);
     }
@@ -404,7 +397,7 @@ void *reap_free_take(struct reap *reap, size_t units)
     void *object;
     if (UNLIKELY(reap->heap && !reap->own)) begin_tables(reap);
     bool from_gaps = uses_gaps(reap);
-    if (from_gaps && (object = take_exact(reap, units))) return object;
+    if (from_gaps && (object = take_small(reap, units, units))) return object;
     bool may_fit = from_gaps && units > REAP_EXACT_LISTS && reap->own->freelists[reap_free_list(units)];
     if (units <= hole(reap) && !may_fit) return bump(reap, units);
     if (!from_gaps) return grow(reap, units);
@@ -414,7 +407,7 @@ void *reap_free_take(struct reap *reap, size_t units)
     do
         if (sweep(reap, units)) return bump(reap, units);
     while (flush_pays(reap) && (reap_free_flush(reap), true));
-    if (reap->carved <= SMALL_REAP && (object = take_small(reap, units))) return object;
+    if (reap->carved <= SMALL_REAP && (object = take_small(reap, units, REAP_EXACT_LISTS))) return object;
     return grow(reap, units);
 }
 

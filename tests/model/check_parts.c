@@ -290,12 +290,12 @@ START_TEST(a_part_comes_with_its_processor)
     void *object = reapMalloc(&reap, 100);
     ck_assert_uint_eq(count_parts(reap), 1);
     ck_assert_uint_le(reapHeldBytes(&reap), 8192 + 80);
-    vcpu_be(200);
+    vcpu_be(203); /* of more ids than there are CPUs some share a part: this one is not the first's */
     reapFree(&reap, object);
     ck_assert_uint_eq(count_parts(reap), 1);
     ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
     ck_assert_uint_eq(count_parts(reap), 2);
-    ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 2400);
+    ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 300);
     end();
 }
 END_TEST
