@@ -121,17 +121,6 @@ static size_t chunk_limit(size_t asked)
     return asked < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : (size_t)1 << (63 - __builtin_clzll(asked));
 }
 
-static struct reap *create_backed(const struct reap_options *options)
-{
-    struct chunk_source backing = {.take = options->source.take,
-                                   .give = options->source.give,
-                                   .arg = options->source.arg,
-                                   .buffer = options->buffer,
-                                   .max_chunk = chunk_limit(options->max_chunk)};
-    size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
-    return reap_region_create_from(&backing, options->buffer ? options->buffer_size : first);
-}
-
 static bool are_valid(const struct reap_options *options)
 {
     __asm__("" : "+r"(options)); /* reap.h declares it nonnull */
@@ -154,7 +143,13 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
         errno = EINVAL;
         return -1;
     }
-    struct reap *reap = create_backed(options);
+    const struct chunk_source source = {.take = options->source.take,
+                                        .give = options->source.give,
+                                        .arg = options->source.arg,
+                                        .buffer = options->buffer,
+                                        .max_chunk = chunk_limit(options->max_chunk)};
+    size_t first = options->first_chunk < REAP_FIRST_SIZE ? REAP_FIRST_SIZE : options->first_chunk;
+    struct reap *reap = reap_region_create_from(&source, options->buffer ? options->buffer_size : first);
     if (!reap) return -1;
     if (options->flags & REAP_SHARED) reap_shared_begin(reap);
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);

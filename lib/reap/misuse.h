@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* misuse.h: checks whether a handle is a reap's, and a pointer one of its objects.
  *
- * The checks use only data that allocation keeps anyway: the chunk that holds an address (from the
- * backend's table, so that no value faults), the chunk's tag, and the two bitmaps. A failed check
- * prints one of these lines and aborts:
+ * The checks use what allocation keeps anyway: the chunk that holds an address (from the backend's table, so
+ * that no value faults), its tag, and the two bitmaps. A failed check prints one of these lines and aborts:
  *
  *     an argument is NULL          and must not be
  *     not a live reap              NULL, destroyed, or never a reap
@@ -77,15 +76,14 @@ static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
               "the bit of ordinary handles is theirs alone");
 static inline bool reap_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
 
-/* Returns true for the handle of an ordinary reap. The caller has read its memory before, so a read cannot
+/* Returns true for the handle of an ordinary reap, whose memory the caller has read before: so a read cannot
  * fault. */
 static inline bool reap_is_plain_known(const struct reap *reap)
 {
     return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
-/* Returns true if this value is the handle of an ordinary reap. reap_shared.h has the same for shared
- * ones. */
+/* Returns true if this value is the handle of an ordinary reap. */
 static inline bool reap_is_plain(const struct reap *reap)
 {
     bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */

@@ -23,9 +23,8 @@
  *     - left + the sum of drawn over all reaps below = the limit, in whole units
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
- * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths. These run
- * between reap_open and reap_close, and the code in between knows nothing of limits. An object in a gap costs
- * its bytes, as one in the hole does; records do not count.
+ * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths, between reap_open
+ * and reap_close, and the code in between knows nothing of limits. Records do not count.
  *
  * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
  * only one in that reap and below it. A reap draws upwards, by one atomic step for each limiter, without a
@@ -38,13 +37,10 @@
 
 /* --- around each slow path of a limited reap ------------------------------------------------- */
 
-/* Subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again. */
+/* reap_open subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again;
+ * reap_close lowers `end` to where the room ends. They enclose each slow path that allocates or frees. */
 void reap_quota_open(struct reap *reap);
-
-/* Lowers `end` to where the room ends. */
 void reap_quota_close(struct reap *reap);
-
-/* reap_open and reap_close enclose each slow path that allocates or frees, in limited and other reaps. */
 static inline void reap_open(struct reap *reap)
 {
     if (reap->flags & REAP_LIMITED) reap_quota_open(reap);
@@ -117,9 +113,8 @@ void reap_quota_freed(const struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
 
-/* reap_quota_draw draws bytes for an object that another thread makes for this reap. The reap counts
- * them as its own when it links the object's chunk. reap_quota_undraw gives them back when there is no
- * such object. */
+/* Draws bytes for an object that another thread makes for this reap, which counts them as its own when it
+ * links the object's chunk; and gives them back when there is no such object. */
 bool reap_quota_draw(struct reap *reap, size_t bytes);
 void reap_quota_undraw(struct reap *reap, size_t bytes);
 

@@ -67,12 +67,6 @@ void *reapAlignedAlloc(void **handle, size_t alignment, size_t size)
     return reap_use_malloc(&use, alignment, size);
 }
 
-static ALWAYS_INLINE void *resize(struct reap *reap, void *object, size_t size)
-{
-    ASSERT(object);
-    return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
-}
-
 static NOINLINE void *realloc_null(void **handle, size_t size)
 {
     USED struct reap_use use = reap_use(handle, "reapRealloc");
@@ -84,7 +78,8 @@ void *reapRealloc(void **handle, void *object, size_t size)
     REAP_NOT_NULL(handle, "reapRealloc");
     if (!object) return realloc_null(handle, size);
     struct reap *reap = *handle;
-    if (LIKELY(reap_is_plain(reap))) return resize(reap, object, size);
+    if (LIKELY(reap_is_plain(reap)))
+        return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
     return shared_realloc(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
@@ -155,25 +150,18 @@ static void *owner_by(const struct reap_chunk *chunk, const struct reap_chunk *c
     return reap->tag == reap_tag(reap) ? reap : (void *)reap_face_of_others(reap);
 }
 
-/* While chunks are frozen: sets *found to the handle of a pointer's reap, or to NULL. False: to be tried
- * again, because another thread has changed the chunk meanwhile. */
-static bool find_owner(const void *pointer, void **found)
-{
-    const struct reap_chunk *chunk = chunk_of(pointer, NULL);
-    struct reap_chunk copy;
-    *found = NULL;
-    if (!chunk) return true;
-    memcpy(&copy, chunk, sizeof copy);
-    *found = owner_by(chunk, &copy, pointer);
-    return *found || memcmp(&copy, chunk, sizeof copy) == 0;
-}
-
 int reapOf(const void *pointer, void **handle)
 {
     reap_check_place(handle, "reapOf");
+    *handle = NULL;
     for (bool is_done = false; !is_done;) {
         chunk_freeze();
-        is_done = find_owner(pointer, handle);
+        const struct reap_chunk *chunk = chunk_of(pointer, NULL);
+        struct reap_chunk copy;
+        if (chunk) memcpy(&copy, chunk, sizeof copy);
+        if (chunk) *handle = owner_by(chunk, &copy, pointer);
+        is_done =
+            !chunk || *handle || memcmp(&copy, chunk, sizeof copy) == 0; /* else it has changed meanwhile */
         chunk_thaw();
     }
     if (*handle) return 0;
@@ -183,29 +171,21 @@ int reapOf(const void *pointer, void **handle)
 
 /* --- name, parent --------------------------------------------------------------------------- */
 
-static size_t trim(struct reap *reap, size_t keep)
-{
-    reap_chunk_adopt(reap);
-    size_t before = reap->held;
-    reap_alloc_take_remote(reap);
-    size_t given = before - reap->held;
-    reap_open(reap);
-    given += reap_region_trim(reap, keep);
-    reap_close(reap);
-    const struct reap *child = reap_tree_take_cached(reap);
-    if (!child) return given;
-    given += reap_first_chunk(child)->size;
-    reap_chunk_give_back(reap_first_chunk(child));
-    return given;
-}
-
 size_t reapTrim(void **handle, size_t keep)
 {
     HELD struct reap *reap = reap_hold(handle, "reapTrim");
-    size_t given = 0;
+    struct reap *child = reap_tree_take_cached(reap);
+    size_t given = child ? reap_first_chunk(child)->size : 0;
+    if (child) reap_chunk_give_back(reap_first_chunk(child));
     FOR_EACH_PART(part, reap)
     {
-        given += trim(part, keep);
+        reap_chunk_adopt(part);
+        given += part->held;
+        reap_alloc_take_remote(part);
+        reap_open(part);
+        reap_region_trim(part, keep);
+        reap_close(part);
+        given -= part->held;
         keep -= part->spare_bytes;
     }
     return given;

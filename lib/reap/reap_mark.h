@@ -8,17 +8,16 @@
  *     mark's chunk    | older objects ... |mark| younger ... |
  *     newer chunks    | younger ...
  *
- * Depth is the number of open marks. Chunks, children and functions keep the depth at which they were made.
- * Each of these lists has the newest first: so the entries younger than a mark are its beginning, as far as
- * their depth is at least the mark's. Closing a mark lowers the depth of these entries by a walk. The walk
- * costs no more than making the entries did, once for each mark around them.
+ * Depth is the number of open marks. Chunks, children and functions keep the depth at which they were made,
+ * and their lists have the newest first: so the entries younger than a mark are the beginning of a list.
+ * Closing a mark lowers their depth, which costs no more than making them did, once for each mark around
+ * them.
  *
  * The reap knows the place of its last mark: the bump pointer does not come back over it, and no older object
  * grows across it. Chunks without live objects stay until the last mark is closed, for a mark may be in them.
  *
- * All of a mark is in user memory, so that opening one cannot fail. The reap has the number of its last mark,
- * by which it recognizes this mark exactly. It recognizes an outer mark by depth and place, and checks that
- * it can safely go back to that place.
+ * All of a mark is in user memory, so that opening one cannot fail. The reap recognizes its last mark by a
+ * number, and an outer one by depth and place: it checks that it can safely go back there.
  *
  * Threads: the reap's own.
  */

@@ -275,23 +275,6 @@ struct reap_face *reap_face_of_others(const struct reap *reap)
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
-/* A tag is right while its face is on the list. */
-static void enlist(struct reap_face *face)
-{
-    lock_take(&faces.lock);
-    face->tag = reap_face_tag(face);
-    list_push(&faces.list, &face->node);
-    lock_give(&faces.lock);
-}
-
-static void delist(struct reap_face *face)
-{
-    lock_take(&faces.lock);
-    face->tag = 0;
-    list_remove(&face->node);
-    lock_give(&faces.lock);
-}
-
 void reap_shared_begin(struct reap *reap)
 {
     struct reap_face *face =
@@ -305,17 +288,10 @@ void reap_shared_begin(struct reap *reap)
                                .alone = reap_instrumented || reap_is_users(reap)};
     begin_part(&face->part, reap, reap_shared_tag(reap), face);
     if (face->alone) face->part.holder = PART_TAKEN;
-    enlist(face);
-}
-
-static void end_part(struct reap_part *part)
-{
-    struct reap *reap = part->reap;
-    struct reap_chunk *first = reap_first_chunk(reap);
-    ASSERT(!(reap->flags & REAP_LIMITED) || reap_share(reap)->drawn == 0);
-    reap_region_destroy(reap, false);
-    reap_chunk_give_back(first);
-    hoard_free(part);
+    lock_take(&faces.lock); /* a tag is right while its face is on the list */
+    face->tag = reap_face_tag(face);
+    list_push(&faces.list, &face->node);
+    lock_give(&faces.lock);
 }
 
 /* When the face is off the list, no thread comes any more, not even to look. */
@@ -323,10 +299,16 @@ void reap_shared_end(struct reap *reap)
 {
     struct reap_face *face = reap_face(reap);
     ASSERT(face->tag == reap_face_tag(face) && face->reap == reap && reap_shared_is_taken(reap));
-    delist(face);
+    lock_take(&faces.lock);
+    face->tag = 0;
+    list_remove(&face->node);
+    lock_give(&faces.lock);
     for (struct reap_part *next, *part = face->part.next; part; part = next) {
         next = part->next;
-        end_part(part);
+        ASSERT(!(part->reap->flags & REAP_LIMITED) || reap_share(part->reap)->drawn == 0);
+        reap_region_destroy(part->reap, false);
+        reap_chunk_give_back(reap_first_chunk(part->reap));
+        hoard_free(part);
     }
     hoard_free(face->table);
     face->table = NULL;

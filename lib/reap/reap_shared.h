@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
- * A shared reap consists of parts. A part is an ordinary reap with a lock word, and each heap id whose
- * threads have made objects has one. The first part is the reap itself; the others are hidden children, which
- * no call shows to the program. The handle points to the reap's face. To reap.h's half of the fast path the
- * face looks like a reap without room, and this never changes. The library's half tells a face by its address
- * (reap_may_be_plain), and the check of handles by its tag.
+ * A shared reap consists of parts: ordinary reaps with a lock word each. A heap id whose threads have made
+ * objects has one (if there are more ids than CPUs, some share one). The first part is the reap itself; the
+ * others are hidden children, which no call shows to the program. The handle points to the reap's face. To
+ * reap.h's half of the fast path the face looks like a reap without room, and this never changes. The
+ * library's half tells a face by its address (reap_may_be_plain), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
@@ -24,28 +24,22 @@
  *     all others                               takes that lock, and then all parts
  *
  * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part.
- * When more than REAP_PART_PENDING bytes wait on a part's list, the thread that frees enters that part,
- * and frees them: so memory goes back also when no thread has that id any more. Below a limit it enters that
- * part each time.
- *
- * What is free in one part does not serve the threads of another one. So a shared reap holds as much as one
- * reap for each id that has used it.
- *
- * The face is the first record of the first chunk, at its end, and the only one that outlives a clear.
+ * When more than REAP_PART_PENDING bytes wait on a part's list, or below a limit, the thread that frees
+ * enters that part, and frees them: so memory goes back also when no thread has that id any more. What is
+ * free in one part does not serve the threads of another one.
  *
  * Vocabulary
  *     enter     to become the holder of a part, by one atomic instruction; a store ends this
- *     hold      to have the lock of a shared reap. A call holds its reaps from the check of the handle to its
- *               end (HELD), also while it calls a function of the user. A thread that holds a reap may hold
- *               it again: so such a function may use the reap; but it must not wait for a thread that uses it
- *     take      to become the holder of all parts of a reap that this thread holds, and to free what is
- *               pending
- *     outside   a thread that holds no reap
- *     alone     A reap has no parts but itself when its chunks come from the program, or each object is
- *               watched. Then it is always taken, and each call takes the lock
+ *     hold      to have the lock of a shared reap, from the check of the handle to the call's end (HELD),
+ * also while a function of the user runs. The thread may hold the reap again: so such a function may use the
+ * reap; but it must not wait for a thread that uses it take      to become the holder of all parts of a reap
+ * that this thread holds, and to free what is pending outside   a thread that holds no reap alone     a reap
+ * has no parts but itself when its chunks come from the program, or each object is watched. Then it is always
+ * taken, and each call takes the lock
  *
  * Invariants
- *     - a face's first line is written before any thread has the handle, and when its table comes or grows
+ *     - a face's first line is written before any thread has the handle, and when its table comes
+ *     - the face is the first record of the first chunk, and the only one that outlives a clear
  *     - a part, once made, stays until the reap ends
  *     - a thread that has entered a part waits for no thread that holds a reap or has entered a part; and it
  *       calls no function of the program
@@ -58,16 +52,13 @@
  *     - the thread that ends a reap holds it: so it waits for others that use it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - the tag of a shared reap, or of a hidden child, is that of no handle, so only the face leads to it
- *     - all faces are on one list, which has a lock of its own
  *
  * Fork: the child must find shared reaps whole, whichever threads use them. A thread that holds a reap may
  * wait for another one, in an order that the program chooses. So fork must not take all locks one after the
- * other. Instead it closes a gate, at which outside threads wait, and takes and gives back each lock once. A
- * thread that takes a lock after that sees the closed gate. A thread that still holds a reap has held one
- * since before the gate was closed. So after all locks were taken once no thread holds a reap. If the forking
- * thread itself holds a reap (a function of the user forks), other threads may wait for that reap: then fork
- * tries only for a while. Then it enters all parts, one after the other: a thread in a part waits for no
- * thread that holds a reap.
+ * other. Instead it closes a gate, at which outside threads wait, and takes and gives back each lock once:
+ * after that no thread holds a reap. If the forking thread itself holds one (a function of the user forks),
+ * others may wait for that: then fork tries only for a while. At last it enters all parts, one after the
+ * other.
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
  * locks of heaps and arenas. Fork takes them in this order too. A part is entered last of the first two.

@@ -3,8 +3,8 @@
  *
  * A survey first collects what it has to show, and shows it afterwards, when it holds no lock: fn may
  * allocate. While it collects, all chunks are frozen, and each list of reaps on the way down is locked. So
- * each reap that it reads is alive, and stays where it is. A reap's own thread goes on meanwhile. Its chunks
- * may come and go, and reap_stats.c checks each word of theirs before it uses the word.
+ * each reap that it reads is alive, and stays where it is, but its own thread goes on: reap_stats.c checks
+ * each word of its chunks.
  *
  *     collected   | sight, name | sight, name | ...      a list of roots at a time, parents before children
  *

@@ -11,15 +11,14 @@
  *
  * A reap that is in a locked list stays there, and stays alive: it leaves the list before anything of it
  * ends. A thread that changes a list holds its lock for a few instructions, and calls nothing meanwhile. A
- * thread that walks (reap_tree_walk) locks the lists on its way down. Others spin for it, and then offer
- * their processor.
+ * thread that walks (reap_tree_walk) locks the lists on its way down.
  *
- * Fork: the child may inherit a lock that was held by a thread which the child does not have. So a held
- * lock's value is the generation of the process, which each fork raises in the child. An older value means
- * that no thread is there to unlock. Single stores change the `next` links, in an order that keeps the list
- * whole at every moment. A thread that takes over such a lock rebuilds `prev` from `next`. The generation
- * also tells whether the thread that was ending a reap (REAP_ENDING) is there: a child that another thread
- * was destroying is whole until it is off the list, and its parent may end it.
+ * Fork: the child may inherit a lock of a thread that it does not have. So a held lock's value is the
+ * generation of the process, which each fork raises in the child: an older value means that no thread is
+ * there to unlock. Single stores change the `next` links, in an order that keeps the list whole at every
+ * moment, and a thread that takes over such a lock rebuilds `prev`. The generation also tells whether the
+ * thread that was ending a reap (REAP_ENDING) is there: a reap that it was destroying is whole until it is
+ * off the list, and its parent may end it.
  *
  * Lock rank: the one lock of all adopting threads; then a list's lock. Under the latter nothing is locked,
  * but the lists of reaps further down. A walk may have frozen all chunks before (chunk_freeze): who holds a

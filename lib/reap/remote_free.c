@@ -62,15 +62,6 @@ static void push(const struct reap_chunk *chunk, void *object, const char *call)
     reap_push_pending(reap, words, link);
 }
 
-static void push_chunk(struct reap *reap, struct reap_chunk *chunk)
-{
-    ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap && reap_chunk_is_live(chunk));
-    struct reap_chunk *head = atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
-    do chunk->next = head;
-    while (!atomic_compare_exchange_weak_explicit(&reap->remote_chunks, &head, chunk, memory_order_release,
-                                                  memory_order_relaxed));
-}
-
 /* --- the size of an object ------------------------------------------------------------------- */
 
 /* While an object lives, no bit between its start and its end is set, and that at its end stays. */
@@ -176,7 +167,10 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     void *copy = reap_address(whole->first);
     if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
-    push_chunk(reap, whole);
+    struct reap_chunk *head = atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    do whole->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote_chunks, &head, whole, memory_order_release,
+                                                  memory_order_relaxed));
     push(chunk, object, call);
     return copy;
 }

@@ -8,11 +8,11 @@
  *     other chunks  | chunk header | objects ->                    <- records |
  *     large         | chunk header | one object                               |
  *
- * Children of one parent are alike (the requests of a connection). The first one begins with 1 KiB, in which
- * a reap has 496 bytes for objects. When it has outgrown that, or later most of them do, the next child
- * begins with 8 KiB, or 16, or 32; when a smaller chunk was enough for most, with that. Only children of
- * today's size have a vote: of many that live at once, most began before the last step. Their own children
- * begin with what those of their siblings came to need. Roots begin with 8 KiB.
+ * Roots begin with 8 KiB. Children of one parent are alike (the requests of a connection), and begin with 1
+ * KiB, in which a reap has 496 bytes for objects. When most outgrow that, the next child begins with 8 KiB,
+ * or 16, or 32; when a smaller chunk was enough for most, with that. Only children of today's size have a
+ * vote: of many that live at once, most began before the last step. Their own children begin with what those
+ * of their siblings came to need.
  *
  * Two bitmaps say what the memory of a regular chunk is. They lie apart, with those of its whole arena
  * (chunk_map.h); those of a chunk in user memory, or of more than 64 KiB, lie in it, before its objects.
@@ -36,9 +36,8 @@
  * mode while nothing but its last object was freed: then end == bump_max, and fast paths bump. In heap mode
  * (reap_free.h) end == bump: so the same test sends every allocation to the free lists first.
  *
- * In an instrumented process (instrument.h) end is always bump, and all reaps show empty tables. So each
- * object takes a slow path, and the fast paths need no test for this. A guarded object is a large one with a
- * chunk header of its own, which lies elsewhere.
+ * In an instrumented process (instrument.h) end is always bump, and all reaps show empty tables: so each
+ * object takes a slow path. A guarded object is a large one whose chunk header lies elsewhere.
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block
@@ -403,22 +402,20 @@ static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer 
 /* Converts bytes to units; at least one, because every object has an address of its own. */
 static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
 
-/* The unit where the objects of a chunk in region state end: the bump pointer, or `top`, which is set before
- * that leaves the chunk. So any thread may ask, while the reap's own thread goes on. */
-static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
-{
-    const char *bump = __atomic_load_n(&chunk->owner->bump, __ATOMIC_ACQUIRE);
-    bool is_here = (size_t)(bump - (const char *)chunk) < chunk->size;
-    return is_here ? (uintptr_t)bump / REAP_UNIT : __atomic_load_n(&chunk->top, __ATOMIC_RELAXED);
-}
-
-/* The same by a copy of the header, whose words may be from different times. The copy's owner is readable. */
+/* The unit where the objects of a chunk in region state end, by a copy of its header, whose words may be from
+ * different times, but whose owner is readable: the bump pointer, or `top`, which is set before that leaves
+ * the chunk. So any thread may ask, while the reap's own thread goes on. */
 static inline size_t reap_chunk_top_by(const struct reap_chunk *chunk, const struct reap_chunk *copy)
 {
-    const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_RELAXED);
+    const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_ACQUIRE);
     bool is_here = (size_t)(bump - (const char *)chunk) < copy->size;
-    size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : copy->top;
+    size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : __atomic_load_n(&copy->top, __ATOMIC_RELAXED);
     return top >= copy->first && top <= copy->end_unit ? top : copy->first;
+}
+
+static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
+{
+    return reap_chunk_top_by(chunk, chunk);
 }
 
 /* The number of the reap's open marks. */
@@ -427,9 +424,8 @@ static inline uint16_t reap_depth(const struct reap *reap)
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
-/* The first chunk of the next child has a size of four: 1 KiB, or 8, 16 or 32. A byte has the number of that
- * size, the number with which the next child begins for its own children, and the votes: a number from -8 to
- * 0, those for more less those for less.
+/* A byte has the number of the size of the next child's first chunk, the number with which that child begins
+ * for its own children, and the votes: a number from -8 to 0, those for more less those for less.
  *
  *     votes : 4 | below : 2 | step : 2 */
 enum { REAP_VOTE = 16, REAP_BELOW = 4, REAP_STEPS = REAP_FIRST_STEPS + 1 };

@@ -220,9 +220,8 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
     reap->spare_bytes += (uint32_t)chunk->size;
 }
 
-size_t reap_region_trim(struct reap *reap, size_t keep)
+void reap_region_trim(struct reap *reap, size_t keep)
 {
-    size_t before = reap->held;
     while (reap->spare_bytes > keep) {
         struct reap_chunk *chunk = reap->spares;
         reap->spares = chunk->next;
@@ -232,7 +231,6 @@ size_t reap_region_trim(struct reap *reap, size_t keep)
     }
     if (reap->keep > keep) reap->keep = (uint32_t)keep;
     reap_free_trim(reap);
-    return before - reap->held;
 }
 
 /* Keeps or gives back each chunk of the round, and then each spare that the round has not used. */

@@ -95,7 +95,7 @@ bool reap_region_destroy(struct reap *reap, bool may_stay);
 /* Forgets every object, and every record but the name. Keeps the first chunk, and `keep` bytes of others. */
 void reap_region_clear(struct reap *reap);
 
-/* Gives back spares beyond `keep` bytes, and what reap_free_trim does. Returns the bytes. */
-size_t reap_region_trim(struct reap *reap, size_t keep);
+/* Gives back spares beyond `keep` bytes, and what reap_free_trim does. */
+void reap_region_trim(struct reap *reap, size_t keep);
 
 #endif
