@@ -32,12 +32,13 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
                                          void *with)
 {
     size_t last = size - 1;
-    if (last < REAP_EXACT_LISTS * REAP_UNIT) {
-        void *object = reap_free_take_exact(reap, size);
+    bool is_small = last < REAP_EXACT_LISTS * REAP_UNIT;
+    if (is_small) {
+        void *object = reap_free_take_exact(reap, (size + REAP_UNIT - 1) / REAP_UNIT);
         if (object) return object;
     }
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) {
-        bool takes_hole = reap->tables != &reap_no_tables && last < REAP_EXACT_LISTS * REAP_UNIT;
+        bool takes_hole = is_small && reap->tables != &reap_no_tables;
         if (takes_hole && last < (size_t)(reap->bump_max - reap->bump)) return reap_free_bump(reap, size);
         return slow(with, size);
     }

@@ -112,7 +112,6 @@ static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
     /* The object may be of another part, whose thread sets the entry just now. */
     uint32_t entry = __atomic_load_n(chunk_map_entry(object), __ATOMIC_RELAXED);
     if (entry != (uint32_t)(uintptr_t)reap || !chunk_map_is_near(object, reap)) return false;
-    if (UNLIKELY((uintptr_t)object % REAP_UNIT)) return false;
     return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 

@@ -15,11 +15,6 @@ enum {
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-static size_t units_of(const struct reap_block *block, size_t list)
-{
-    return list < REAP_EXACT_LISTS ? list + 1 : block->units;
-}
-
 static void push(struct reap *reap, size_t unit, size_t units)
 {
     struct reap_block *block = reap_address(unit), **list = &reap->own->freelists[reap_free_list(units)];
@@ -35,7 +30,7 @@ static struct reap_block *pull(struct reap *reap, struct reap_block **link, size
 {
     struct reap_block *block = *link;
     *link = block->next;
-    reap->own->room += (ptrdiff_t)units_of(block, list);
+    reap->own->room += (ptrdiff_t)(list <= REAP_EXACT_LISTS ? list : block->units);
     return block;
 }
 
@@ -301,9 +296,9 @@ static void *cut(struct reap *reap, struct reap_block *block, size_t have, size_
 /* Takes the smallest gap in which an object fits, of at most this number of units, if that is a small one. */
 static void *take_small(struct reap *reap, size_t units, size_t most)
 {
-    for (size_t list = units - 1; list < most && list < REAP_EXACT_LISTS; list++) {
+    for (size_t list = units; list <= most && list <= REAP_EXACT_LISTS; list++) {
         struct reap_block **first = &reap->own->freelists[list];
-        if (*first) return cut(reap, pull(reap, first, list), list + 1, units);
+        if (*first) return cut(reap, pull(reap, first, list), list, units);
     }
     return NULL;
 }
@@ -311,7 +306,7 @@ static void *take_small(struct reap *reap, size_t units, size_t most)
 /* Pulls a gap in which an object fits off the lists of big ones. NULL: there is none. */
 static struct reap_block *pull_big(struct reap *reap, size_t units)
 {
-    size_t list = units <= REAP_EXACT_LISTS ? REAP_EXACT_LISTS : reap_free_list(units);
+    size_t list = units <= REAP_EXACT_LISTS ? REAP_EXACT_LISTS + 1 : reap_free_list(units);
     for (; list < REAP_FREELISTS; list++) {
         struct reap_block **link = &reap->own->freelists[list];
         for (int i = 0; *link && (i < TRIES || list == REAP_FREELISTS - 1); i++, link = &(*link)->next)

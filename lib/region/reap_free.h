@@ -36,22 +36,22 @@ static inline bool reap_free_shows_tables(const struct reap *reap)
 static inline size_t reap_free_list(size_t units)
 {
     ASSERT(units != 0);
-    if (LIKELY(units <= REAP_EXACT_LISTS)) return units - 1;
+    if (LIKELY(units <= REAP_EXACT_LISTS)) return units;
     size_t log = 63 - (size_t)__builtin_clzll(units);
-    size_t list = REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
+    size_t list = 1 + REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
     return list < REAP_FREELISTS ? list : REAP_FREELISTS - 1;
 }
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
 /* Takes the first gap of an exact list. NULL: the list is empty. */
-static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t size)
+static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t units)
 {
     struct reap_tables *tables = reap->tables;
-    struct reap_block **list = &tables->freelists[(size - 1) / REAP_UNIT], *block = *list;
+    struct reap_block **list = &tables->freelists[units], *block = *list;
     if (!block) return NULL;
     *list = block->next;
-    tables->room += (ptrdiff_t)((size - 1) / REAP_UNIT) + 1;
+    tables->room += (ptrdiff_t)units;
     *chunk_map_lives(block) |= (uint32_t)1 << (uintptr_t)block / REAP_UNIT % 32;
     return block;
 }
@@ -101,33 +101,35 @@ static inline bool reap_free_is_swept(const struct reap *reap, const struct reap
     return chunk->state == REAP_CHUNK_SWEPT && unit < reap->own->cursor;
 }
 
-/* Returns true if an address lies in an open chunk of the reap. Takes any value. */
+/* Returns true if a unit of an open chunk of the reap begins at an address. Takes any value. */
 static ALWAYS_INLINE bool reap_free_is_open(const struct reap *reap, const void *object)
 {
-    return LIKELY(chunk_map_is_near(object, reap)) &&
+    uintptr_t same =
+        (uintptr_t)object ^ (uintptr_t)reap; /* has the object's last four bits: a reap's are 0 */
+    return LIKELY((same & (UINTPTR_MAX << 32 | (REAP_UNIT - 1))) == 0) &&
            LIKELY(*chunk_map_entry(object) == (uint32_t)(uintptr_t)reap);
 }
 
-/* The free list for a live object of a mapped chunk; REAP_EXACT_LISTS: it is too big for one. */
-static ALWAYS_INLINE size_t reap_free_list_at(const void *object)
+/* The units of a live object of a mapped chunk; 0: too many for an exact list. */
+static ALWAYS_INLINE size_t reap_free_units_at(const void *object)
 {
     uint64_t window;
     memcpy(&window, chunk_map_starts(object), sizeof window);
     uint32_t behind = (uint32_t)(window >> (uintptr_t)object / REAP_UNIT % 32 >> 1);
-    if (UNLIKELY(behind == 0)) return REAP_EXACT_LISTS;
-    size_t list = bitmap_first(behind);
-    if (list >= REAP_EXACT_LISTS) __builtin_unreachable(); /* so callers need no second test */
-    return list;
+    if (UNLIKELY(behind == 0)) return 0;
+    size_t units = bitmap_first(behind) + 1;
+    if (units == 0 || units > REAP_EXACT_LISTS) __builtin_unreachable(); /* so callers need no second test */
+    return units;
 }
 
 /* Puts a gap onto an exact list. */
-static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t list)
+static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t units)
 {
     struct reap_tables *tables = reap->tables;
     struct reap_block *block = object;
-    block->next = tables->freelists[list];
-    tables->freelists[list] = block;
-    if (UNLIKELY((tables->room -= (ptrdiff_t)list + 1) < 0)) reap_free_flush(reap);
+    block->next = tables->freelists[units];
+    tables->freelists[units] = block;
+    if (UNLIKELY((tables->room -= (ptrdiff_t)units) < 0)) reap_free_flush(reap);
 }
 
 /* Checks and frees most objects in one go: a small one, in an open chunk. False: it is no such object, or no
@@ -137,10 +139,10 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     if (!reap_free_is_open(reap, object)) return false;
     uint32_t *lives = chunk_map_lives(object), half = *lives;
     if (UNLIKELY(!bitmap_half_test_and_clear(&half, (uintptr_t)object / REAP_UNIT))) return false;
-    size_t list = reap_free_list_at(object);
-    if (UNLIKELY(list == REAP_EXACT_LISTS || (uintptr_t)object % REAP_UNIT)) return false;
+    size_t units = reap_free_units_at(object);
+    if (UNLIKELY(units == 0)) return false;
     *lives = half;
-    reap_free_push(reap, object, list);
+    reap_free_push(reap, object, units);
     return true;
 }
 
@@ -160,11 +162,11 @@ static inline bool reap_free_closed(struct reap *reap, void *object)
         if (UNLIKELY(half == 0)) reap_free_quiet(reap, chunk, unit);
         return true;
     }
-    size_t list = reap_free_list_at(object);
+    size_t units = reap_free_units_at(object);
     bool is_listed = reap->tables != &reap_no_tables && reap_free_is_swept(reap, chunk, unit);
-    if (is_listed && list < REAP_EXACT_LISTS) {
+    if (is_listed && units != 0) {
         *lives = half;
-        reap_free_push(reap, object, list);
+        reap_free_push(reap, object, units);
         return true;
     }
     reap_free_object(reap, chunk, unit);

@@ -139,8 +139,8 @@ static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave t
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
 
 enum {
-    REAP_EXACT_LISTS = 32,                 /* free lists of one size each: 1 to 32 units */
-    REAP_FREELISTS = REAP_EXACT_LISTS + 22 /* and two for each doubling, up to a whole chunk */
+    REAP_EXACT_LISTS = 32,                     /* free lists of one size each: list n has gaps of n units */
+    REAP_FREELISTS = 1 + REAP_EXACT_LISTS + 22 /* and two for each doubling, up to a whole chunk */
 };
 
 /* A gap on a free list, which has its link in its own memory. */
