@@ -432,39 +432,28 @@ ALIGNED void reapDestroy(void **handle)
 
 /* --- to another parent ----------------------------------------------------------------------- */
 
-/* Puts a tree below the limits of a new parent. ADOPT_BUSY: another thread holds a shared reap of it. */
-enum adopted { ADOPT_DONE, ADOPT_REFUSED, ADOPT_BUSY };
-static enum adopted change_limits(struct reap *reap, const struct reap *parent)
-{
-    struct reap_face *held;
-    if (!reap_quota_adopt_changes(reap, parent)) return ADOPT_DONE;
-    if (!reap_shared_hold_below(reap, &held)) return ADOPT_BUSY;
-    bool done = reap_quota_adopt(reap, parent);
-    reap_shared_let_go_below(held);
-    return done ? ADOPT_DONE : ADOPT_REFUSED;
-}
-
-static enum adopted try_to_adopt(void **handle, void **parent_handle)
-{
-    HELD struct reap *reap = NULL, *parent = NULL;
-    if (parent_handle && *parent_handle)
-        reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
-    else
-        reap = reap_hold(handle, "reapAdopt");
-    check_going(reap, "reapAdopt");
-    reap_tree_adopt_begin();
-    bool cycle = parent && reap_tree_is_below(parent, reap);
-    enum adopted result = cycle ? ADOPT_REFUSED : change_limits(reap, parent);
-    if (result == ADOPT_DONE) reap_tree_adopt(reap, parent);
-    reap_tree_adopt_end();
-    if (cycle) errno = EINVAL;
-    return result;
-}
-
+/* Where other limits will be above the tree, all shared reaps in it must be held. Another thread that holds
+ * one may wait for a lock of this one: so this one lets go of all, and tries again. */
 int reapAdopt(void **handle, void **parent_handle)
 {
-    enum adopted result;
     REAP_NOT_NULL(handle, "reapAdopt");
-    while ((result = try_to_adopt(handle, parent_handle)) == ADOPT_BUSY) sched_yield();
-    return result == ADOPT_DONE ? 0 : -1;
+    for (;; sched_yield()) {
+        HELD struct reap *reap = NULL, *parent = NULL;
+        if (parent_handle && *parent_handle)
+            reap_hold_both(handle, &reap, parent_handle, &parent, "reapAdopt");
+        else
+            reap = reap_hold(handle, "reapAdopt");
+        check_going(reap, "reapAdopt");
+        struct reap_face *held = NULL;
+        reap_tree_adopt_begin();
+        bool cycle = parent && reap_tree_is_below(parent, reap);
+        bool changes = !cycle && reap_quota_adopt_changes(reap, parent);
+        bool busy = changes && !reap_shared_hold_below(reap, &held);
+        bool done = !cycle && !busy && (!changes || reap_quota_adopt(reap, parent));
+        reap_shared_let_go_below(held);
+        if (done) reap_tree_adopt(reap, parent);
+        reap_tree_adopt_end();
+        if (cycle) errno = EINVAL;
+        if (!busy) return done ? 0 : -1;
+    }
 }

@@ -225,14 +225,6 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
         release(reap, chunk, reap_unit(object));
 }
 
-void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
-{
-    ASSERT_SOUND(reap);
-    ASSERT(chunk->kind == REAP_WHOLE && !(reap->flags & REAP_SPECIAL));
-    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
-    reap_chunk_release_span(reap, chunk, arena);
-}
-
 /* Moves an object of `have` units to a place in `to`, where it gets another size. */
 static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, struct reap *to,
                   size_t size)

@@ -76,9 +76,6 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
 /* Frees an object of this chunk. */
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 
-/* Frees a large object whose chunk is a span of this arena. The reap has none of REAP_SPECIAL. */
-void reap_alloc_free_large(struct reap *reap, struct reap_chunk *chunk, struct arena *arena);
-
 /* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no
  * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);

@@ -95,7 +95,7 @@ static NOINLINE void free_slow(void **handle, void *object)
     else if (reap_free_last(reap, object) || reap_free_closed(reap, object) || !object)
         return;
     else if ((arena = reap_arena_of_large(reap, object)) != NULL)
-        reap_alloc_free_large(reap, (void *)((char *)object - REAP_HEADER), arena);
+        reap_chunk_release_span(reap, (void *)((char *)object - REAP_HEADER), arena);
     else
         reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }

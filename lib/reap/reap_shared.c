@@ -240,26 +240,19 @@ size_t reap_shared_held_in_parts(const struct reap *reap)
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
-static struct reap *hold_whole(struct reap_face *face)
+static struct reap *hold_as(struct reap_face *face, bool whole)
 {
     hold(face);
-    take(face);
+    if (whole) take(face);
     return face->reap;
 }
 
-struct reap *reap_shared_hold(void *handle, const char *call)
+struct reap *reap_shared_hold(void *handle, const char *call, bool whole)
 {
-    return hold_whole(reap_shared_face(handle, call));
+    return hold_as(reap_shared_face(handle, call), whole);
 }
 
-struct reap *reap_shared_hold_again(const struct reap *reap) { return hold_whole(reap_face(reap)); }
-
-struct reap *reap_shared_hold_lightly(void *handle, const char *call)
-{
-    struct reap_face *face = reap_shared_face(handle, call);
-    hold(face);
-    return face->reap;
-}
+struct reap *reap_shared_hold_again(const struct reap *reap) { return hold_as(reap_face(reap), true); }
 
 struct reap_face *reap_face_of_others(const struct reap *reap)
 {
@@ -348,8 +341,11 @@ bool reap_shared_hold_below(struct reap *top, struct reap_face **held)
     reap_tree_lock(&top->below);
     bool all = reap_tree_walk(&top->below, hold_one, held);
     reap_tree_unlock(&top->below);
-    if (!all) reap_shared_let_go_below(*held);
-    for (struct reap_face *face = *held; all && face; face = face->next_held) take(face);
+    if (!all) {
+        reap_shared_let_go_below(*held);
+        *held = NULL;
+    }
+    for (struct reap_face *face = *held; face; face = face->next_held) take(face);
     return all;
 }
 

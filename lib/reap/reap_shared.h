@@ -207,14 +207,12 @@ void reap_shared_begin(struct reap *reap);
  * has taken. Lets go of it. */
 void reap_shared_end(struct reap *reap);
 
-/* Holds and takes a shared reap, by its handle (aborts when that is none) or by a part of it. Returns the
- * reap itself. Below a limit no part has room ahead then: whichever needs it can have it. */
-struct reap *reap_shared_hold(void *handle, const char *call);
+/* Holds a shared reap, by its handle (aborts when that is none) or by a part of it, and takes it if the call
+ * needs the whole. Returns the reap itself. Of a taken reap below a limit no part has room ahead: whichever
+ * needs it can have it. */
+struct reap *reap_shared_hold(void *handle, const char *call, bool whole);
 struct reap *reap_shared_hold_again(const struct reap *reap);
 void reap_shared_let_go(const struct reap *reap);
-
-/* As reap_shared_hold, but does not take the parts: for calls that need none of the reap's memory. */
-struct reap *reap_shared_hold_lightly(void *handle, const char *call);
 
 /* Returns true if this thread has taken the shared reap that a part belongs to. */
 static inline bool reap_shared_is_taken(const struct reap *reap)
@@ -272,7 +270,7 @@ static inline struct reap *reap_hold(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
     struct reap *reap = *handle;
-    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call);
+    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call, true);
 }
 
 /* As reap_hold, for calls that need none of the reap's memory. */
@@ -280,7 +278,7 @@ static inline struct reap *reap_hold_lightly(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
     struct reap *reap = *handle;
-    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold_lightly(reap, call);
+    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call, false);
 }
 
 /* Checks two handles and holds both reaps, that of the lower handle first. */

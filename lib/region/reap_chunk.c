@@ -181,7 +181,8 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 void reap_chunk_release_span(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk->kind == REAP_WHOLE);
-    ASSERT(chunk != reap->current && !chunk->is_users);
+    ASSERT(!chunk->is_users && !(reap->flags & REAP_SPECIAL));
+    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
     ASSERT(reap->held >= chunk->size && !reap_instrumented);
     unlink_chunk(reap, chunk);
     reap->held -= chunk->size;
