@@ -144,8 +144,8 @@ def hidden_of(reap):
 
 def table_of(reap):
     """The bytes of a shared reap's table of parts."""
-    table = cast(handle_of(reap), 'reap_face')['table'] if is_shared(reap) else 0
-    return table.type.target().sizeof + 8 * (int(table['mask']) + 1) if table else 0
+    face = cast(handle_of(reap), 'reap_face') if is_shared(reap) else None
+    return 8 * (int(face['mask']) + 1) if face and face['table'] else 0
 
 
 def parts_of(reap):

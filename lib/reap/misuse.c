@@ -22,8 +22,6 @@ struct reap_face *reap_shared_face(void *handle, const char *call)
     return face;
 }
 
-void reap_shared_check(void *handle, const char *call) { (void)reap_shared_face(handle, call); }
-
 void reap_shared_check_place(void **handle, const char *call)
 {
     const struct reap_chunk *chunk = chunk_of(handle, NULL); /* reads no word of the program */

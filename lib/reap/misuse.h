@@ -32,10 +32,8 @@ void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn,
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
     __attribute__((noreturn, cold));
 
-/* The face of a shared reap's handle (reap_shared.h). Aborts when the handle is none. The second call only
- * checks it. */
+/* The face of a shared reap's handle (reap_shared.h). Aborts when the handle is none. */
 struct reap_face *reap_shared_face(void *handle, const char *call);
-void reap_shared_check(void *handle, const char *call);
 
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));

@@ -190,27 +190,17 @@ static struct reap_part *new_part(struct reap_face *face)
     return part;
 }
 
-/* Makes a table. NULL: no memory. */
-static struct part_table *new_table(void)
-{
-    size_t n = FEWEST;
-    while (n < cpu.count) n *= 2;
-    struct part_table *table = hoard_calloc(1, sizeof *table + n * sizeof table->of[0]);
-    if (table) table->mask = n - 1;
-    return table;
-}
-
 /* The first id gets the reap itself. While a mark is open no hidden child is made; nor while a fork is under
  * way, whose child is to find all parts. NULL: no memory. */
 static struct reap_part *add_part(struct reap_face *face, unsigned id)
 {
-    struct part_table *table = atomic_load_explicit(&face->table, memory_order_relaxed);
+    reap_part_place *table = atomic_load_explicit(&face->table, memory_order_relaxed);
     struct reap_part *part = reap_part_of(face, id);
     if (part || face->taken || face->reap->flags & REAP_MARKED || is_closed()) return part;
     bool is_first = !table;
-    if (is_first && !(table = new_table())) return NULL;
+    if (is_first && !(table = hoard_calloc(face->mask + 1, sizeof *table))) return NULL;
     part = is_first ? &face->part : new_part(face);
-    atomic_store_explicit(&table->of[id & table->mask], part, memory_order_release);
+    atomic_store_explicit(&table[id], part, memory_order_release);
     atomic_store_explicit(&face->table, table, memory_order_release);
     return part;
 }
@@ -218,7 +208,7 @@ static struct reap_part *add_part(struct reap_face *face, unsigned id)
 struct reap_part *reap_part_for_malloc(struct reap_face *face)
 {
     int saved = errno;
-    unsigned id = heap_path_id_for_malloc();
+    unsigned id = heap_path_id_for_malloc() & (unsigned)face->mask;
     struct reap_part *part = reap_part_of(face, id);
     if (part || face->alone) return part ? part : &face->part;
     hold(face);
@@ -231,8 +221,8 @@ struct reap_part *reap_part_for_malloc(struct reap_face *face)
 size_t reap_shared_held_in_parts(const struct reap *reap)
 {
     const struct reap_face *face = reap_face(reap);
-    const struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
-    size_t bytes = table ? sizeof *table + (table->mask + 1) * sizeof table->of[0] : 0;
+    bool has_table = atomic_load_explicit(&face->table, memory_order_relaxed) != NULL;
+    size_t bytes = has_table ? (face->mask + 1) * sizeof(reap_part_place) : 0;
     for (reap = reap_next_part(reap); reap; reap = reap_next_part(reap))
         bytes += sizeof(struct reap_part) + __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
     return bytes;
@@ -274,7 +264,10 @@ void reap_shared_begin(struct reap *reap)
         reap_chunk_record(reap, reap_first_chunk(reap), REAP_FACE); /* more than it needs, for its address */
     ASSERT((uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE &&
            reap->tag == reap_tag(reap));
+    size_t places = FEWEST;
+    while (places < cpu.count) places *= 2;
     *face = (struct reap_face){.self = face,
+                               .mask = places - 1,
                                .tables = reap->tables,
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP),

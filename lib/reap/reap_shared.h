@@ -90,20 +90,17 @@ struct reap_part {
     _Atomic(unsigned) pending;           /* units that have come onto the remote list, about */
 };
 
-/* As many as there are CPUs, and FEWEST at least. */
-struct part_table {
-    size_t mask;                      /* their number, a power of two, less one */
-    _Atomic(struct reap_part *) of[]; /* by id, modulo their number */
-};
+/* A place for the part of each id, modulo the number of places. */
+typedef _Atomic(struct reap_part *) reap_part_place;
 
 /* The first line begins as struct reap does. */
 struct reap_face {
     void *self; /* this face */
     char *bump;
     char *end;
-    uintptr_t starts;
-    _Atomic(struct part_table *) table; /* NULL: no object was made yet */
-    struct reap_face *next_held;        /* of reap_shared_hold_below */
+    size_t mask;                      /* the number of places, a power of two, less one */
+    _Atomic(reap_part_place *) table; /* NULL: no object was made yet */
+    struct reap_face *next_held;      /* of reap_shared_hold_below */
     struct reap_tables *tables;
     struct reap *reap;
 
@@ -168,11 +165,12 @@ static inline struct reap *reap_part_with(struct reap *known, const void *object
     return is_in_part ? chunk->owner : known;
 }
 
-/* The part of this thread's id; NULL: none yet. */
+/* The part of this thread's id; NULL: none yet, or it is one of more ids than there are places. */
 static ALWAYS_INLINE struct reap_part *reap_part_of(const struct reap_face *face, unsigned id)
 {
-    struct part_table *table = atomic_load_explicit(&face->table, memory_order_acquire);
-    return LIKELY(table) ? atomic_load_explicit(&table->of[id & table->mask], memory_order_acquire) : NULL;
+    reap_part_place *table = atomic_load_explicit(&face->table, memory_order_acquire);
+    bool is_there = table != NULL && id <= face->mask;
+    return LIKELY(is_there) ? atomic_load_explicit(&table[id], memory_order_acquire) : NULL;
 }
 
 static inline uint64_t reap_part_me(void) { return (uintptr_t)&lock_depth; }
@@ -297,7 +295,7 @@ static inline void reap_hold_both(void **one, struct reap **first, void **two, s
 static inline void reap_check(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
-    if (UNLIKELY(!reap_is_plain(*handle))) reap_shared_check(*handle, call);
+    if (UNLIKELY(!reap_is_plain(*handle))) (void)reap_shared_face(*handle, call);
 }
 
 /* Checks an object that `call` was given, with its chunk; holds and returns the reap that has it, which may
