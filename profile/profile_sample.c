@@ -131,7 +131,7 @@ void profile_note(const void *object, size_t size, size_t window, size_t (*usabl
 void profile_forget_sampled(const void *object, bool is_owner)
 {
     void *reap = NULL;
-    if (profile_busy) return;
+    if (profile_busy || !profile_table_may_have(object)) return;
     struct own_work work = begin_own_work();
     uint64_t number = profile_table_remove(object);
     if (number && reapOf && reapOf(object, &reap) == 0 && (is_owner || reapEntered() == reap))

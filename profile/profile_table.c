@@ -33,7 +33,7 @@ static struct table *table;
 static int (*walk)(void **frames, int most);
 static uint64_t numbers; /* given to samples so far, also to forgotten ones */
 static bool runs;
-uint64_t profile_filter[PROFILE_BUCKETS / 64];
+uint32_t profile_pages[PROFILE_PAGES];
 
 void profile_table_lock(void) { pthread_mutex_lock(&mutex); }
 void profile_table_unlock(void) { pthread_mutex_unlock(&mutex); }
@@ -62,7 +62,7 @@ void profile_table_stop(void)
 {
     profile_table_lock();
     runs = false;
-    memset(profile_filter, 0, sizeof profile_filter);
+    memset(profile_pages, 0, sizeof profile_pages);
     profile_table_unlock();
 }
 
@@ -133,9 +133,16 @@ static void count(struct profile_sum *to, const struct profile_sum *sum, double 
 
 /* --- samples --------------------------------------------------------------------------------- */
 
+static size_t bucket_of(const void *object) { return (uintptr_t)object / 16 % PROFILE_BUCKETS; }
+
+bool profile_table_may_have(const void *object)
+{
+    return __atomic_load_n(&table->buckets[bucket_of(object)], __ATOMIC_RELAXED) != 0;
+}
+
 static uint32_t *find_sample(const void *object)
 {
-    uint32_t *link = &table->buckets[profile_bucket(object)];
+    uint32_t *link = &table->buckets[bucket_of(object)];
     while (*link && table->samples[*link].object != object) link = &table->samples[*link].next;
     return link;
 }
@@ -144,11 +151,9 @@ static void unlink_sample(uint32_t *link)
 {
     uint32_t i = *link;
     struct sample *sample = &table->samples[i];
-    size_t bucket = profile_bucket(sample->object);
     count(&table->stacks[sample->stack].live, &sample->sum, -1);
-    *link = sample->next;
-    if (!table->buckets[bucket])
-        __atomic_and_fetch(&profile_filter[bucket / 64], ~((uint64_t)1 << bucket % 64), __ATOMIC_RELAXED);
+    __atomic_store_n(link, sample->next, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(profile_page(sample->object), 1, __ATOMIC_RELAXED);
     sample->number = 0;
     sample->next = table->free_samples;
     table->free_samples = i;
@@ -178,13 +183,13 @@ static uint64_t add(const struct profile_object *object)
         return 0;
     }
     double scale = -1 / expm1(-(double)object->window / (double)object->period);
-    size_t bucket = profile_bucket(object->address);
+    size_t bucket = bucket_of(object->address);
     struct sample *sample = &table->samples[i];
     *sample = (struct sample){.object = object->address, .next = table->buckets[bucket], .stack = stack};
     sample->number = (numbers += PROFILE_SAMPLES * 2) + i;
     sample->sum = (struct profile_sum){scale, scale * (double)object->size, scale * (double)object->taken};
-    table->buckets[bucket] = i;
-    __atomic_or_fetch(&profile_filter[bucket / 64], (uint64_t)1 << bucket % 64, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->buckets[bucket], i, __ATOMIC_RELAXED);
+    __atomic_add_fetch(profile_page(object->address), 1, __ATOMIC_RELAXED);
     count(&table->stacks[stack].all, &sample->sum, 1);
     count(&table->stacks[stack].live, &sample->sum, 1);
     table->figures.live++;

@@ -5,7 +5,7 @@
  * the bytes in which a sample point might have fallen. So sums over samples are right on the average,
  * whatever the sizes are.
  *
- *     filter     one bit for each bucket, read by each free without a lock
+ *     pages      how many samples live in pages of this number, read by each free without a lock
  *        |
  *     buckets -> sample -> sample        objects that live, by their addresses
  *                  |
@@ -13,8 +13,7 @@
  * live
  *
  * Invariants
- *     - A filter's bit is set if and only if its bucket has a sample; after the profile was stopped none is
- * set.
+ *     - A count of pages is that of the samples there; after the profile was stopped it is 0.
  *     - The sums of live objects of all stacks are those of the samples.
  *     - The memory is bounded: what finds no room is counted as `lost`, and is in no sum.
  *
@@ -88,15 +87,22 @@ struct profile_figures profile_table_figures(void);
 void profile_table_lock(void);
 void profile_table_unlock(void);
 
-extern uint64_t profile_filter[PROFILE_BUCKETS / 64] __attribute__((visibility("hidden")));
+/* One sample in 512 KiB is one in 128 pages, and a free reads one word for 64 of them. */
+enum { PROFILE_PAGES = 1 << 16 };
+extern uint32_t profile_pages[PROFILE_PAGES] __attribute__((visibility("hidden")));
 
-static inline size_t profile_bucket(const void *object) { return (uintptr_t)object / 16 % PROFILE_BUCKETS; }
+static inline uint32_t *profile_page(const void *object)
+{
+    return &profile_pages[(uintptr_t)object / 4096 % PROFILE_PAGES];
+}
 
 /* Returns true if the object may be sampled. */
 static inline bool profile_may_have(const void *object)
 {
-    size_t bucket = profile_bucket(object);
-    return __atomic_load_n(&profile_filter[bucket / 64], __ATOMIC_RELAXED) >> bucket % 64 & 1;
+    return __atomic_load_n(profile_page(object), __ATOMIC_RELAXED) != 0;
 }
+
+/* The same with fewer that are not: where the profile is on. */
+bool profile_table_may_have(const void *object);
 
 #endif
