@@ -188,6 +188,18 @@ static void told(enum lives_change change, uint32_t number, uint64_t was, const 
     add(loading, &op, event, is_pool);
 }
 
+/* Each thread's ops become a list. */
+static void link_ops(struct replay *replay)
+{
+    for (unsigned i = 0; i < replay->n_threads; i++) replay->first[i] = replay->n;
+    for (uint64_t i = replay->n; i-- > 0;) {
+        struct replay_op *op = &replay->ops[i];
+        uint64_t ahead = replay->first[op->thread] - i;
+        op->next = ahead < UINT32_MAX ? (uint32_t)ahead : UINT32_MAX;
+        replay->first[op->thread] = i;
+    }
+}
+
 static bool load(struct replay *replay, const char *path, bool keeps_pools, const char *early)
 {
     static struct lives lives;
@@ -205,23 +217,24 @@ static bool load(struct replay *replay, const char *path, bool keeps_pools, cons
     if (!has) fprintf(stderr, "%s: too long, or of too many threads, for a replay\n", path);
     if (has && replay->n == 0) fprintf(stderr, "%s: has nothing to replay\n", path);
     reader_close(reader);
+    link_ops(replay);
     return has && replay->n > 0;
 }
 
-static void *shared(size_t size)
+static struct replay *map(int file, size_t size)
 {
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at != MAP_FAILED) return at;
-    perror("replay");
-    return NULL;
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (at == MAP_FAILED) perror("replay");
+    return at == MAP_FAILED ? NULL : at;
 }
 
 struct replay *replay_load(const char *path, bool keeps_pools, const char *early)
 {
-    int status = 0;
-    struct replay *replay = shared(sizeof *replay);
-    if (!replay || !(replay->ops = shared(ROOM))) return NULL;
-    replay->room = ROOM / sizeof *replay->ops;
+    int status = 0, file = memfd_create("replay", 0);
+    struct replay *replay = file >= 0 && ftruncate(file, (off_t)ROOM) == 0 ? map(file, ROOM) : NULL;
+    if (!replay) return NULL;
+    replay->room = (ROOM / 2 - sizeof *replay) / sizeof *replay->ops;
+    replay->file = file;
     pid_t child = fork();
     if (child == 0) {
         replay->is_whole = load(replay, path, keeps_pools, early);
@@ -229,4 +242,11 @@ struct replay *replay_load(const char *path, bool keeps_pools, const char *early
     }
     if (child < 0 || waitpid(child, &status, 0) != child) perror("replay");
     return replay->is_whole && status == 0 ? replay : NULL;
+}
+
+struct replay *replay_attach(int file)
+{
+    struct replay *head = map(file, sizeof *head);
+    if (!head) return NULL;
+    return map(file, (size_t)((char *)replay_least(head, head->n / REPLAY_WINDOW + 1, 0) - (char *)head));
 }

@@ -33,22 +33,40 @@ struct replay_op {
     uint64_t after[2];
     uint32_t number; /* of the object, or of the pool */
     uint32_t pool;   /* 0: malloc's; of a pool its parent, 0: none */
+    uint32_t next;   /* ops until the thread's next one, or past the last of all */
     uint16_t thread;
     uint8_t kind;
 };
 
+/* What a process of one replay has found. */
+struct replay_round {
+    uint64_t ns;
+    long grown_kib;
+    bool is_done;
+};
+
 struct replay {
-    struct replay_op *ops;
     uint64_t n, room;
+    struct replay_round round;
+    int file; /* of this and of the ops: a process that has inherited it attaches to them */
     uint32_t n_objects, n_pools, n_threads;
     uint64_t most_bytes; /* that the trace has at once */
     uint64_t n_early;    /* objects that end after their last use */
     bool is_whole;
+    uint64_t first[REPLAY_THREADS]; /* op of a thread */
+    struct replay_op
+        ops[]; /* and then, by window and thread, the least CPU time of all rounds, in nanoseconds */
 };
+
+static inline uint64_t *replay_least(struct replay *replay, uint64_t window, unsigned thread)
+{
+    return (uint64_t *)(replay->ops + replay->n) + window * replay->n_threads + thread;
+}
 
 /* The ops of a trace; NULL, with a line on standard error: there are none. keeps_pools: pools are, else each
  * of their objects is freed when its pool ends. early, or NULL: what reap-analyse --early has written,
  * objects to be freed after their last use, in the place of their end. */
 struct replay *replay_load(const char *path, bool keeps_pools, const char *early);
+struct replay *replay_attach(int file);
 
 #endif

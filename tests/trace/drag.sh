@@ -32,7 +32,7 @@ else
     drags QEMU "$tmp/quses" "$tmp/q"
     # Freed after its last use each of the first 500 is gone before the next one: half of what lives at once.
     "$analyse" --early --places 1 --uses "$tmp/quses" "$tmp/q" >"$tmp/early" || wrong "no list of last uses"
-    "$build/bench/replay" "$tmp/q" "$tmp/early" >"$tmp/out" || wrong "the list of last uses is not replayed"
+    "$build/bench/replay" -s 0 "$tmp/q" "$tmp/early" >"$tmp/out" || wrong "the list of last uses is not replayed"
     [ "$(sed -n 's/^early=//p' "$tmp/out")" = 500 ] && [ "$(sed -n 's/^asked_kib=//p' "$tmp/out")" = 488 ] ||
         { wrong "500 objects are not freed early:"; cat "$tmp/out"; }
     "$analyse" --early "$tmp/q" 2>"$tmp/said" && wrong "last uses without --uses"

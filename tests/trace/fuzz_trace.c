@@ -2,7 +2,7 @@
 /* A good trace, changed by chance: fuzz_trace TRACE SEED TIMES. Bytes change, parts go, come twice, or are of
  * another place; sums of blocks are often made right again, so that what is behind them is reached. Each one
  * is read to its end, its objects followed, and its stacks asked for. Whatever is in it, that ends, within 1
- * GiB. */
+ * GiB, and nothing ends that has not begun (told). */
 #include <fcntl.h>
 #include <lz4.h>
 #include <stdio.h>
@@ -24,10 +24,73 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % (below ? below : 1);
 }
 
+/* What a listener relies on, a replay above all: only what lives changes or ends, nothing begins twice, and a
+ * pool begins after its parent and ends after its objects, also where a trace says something else. */
+static struct seen {
+    bool lives;
+    uint32_t pool, objects; /* of an object; of a pool */
+} * objects, *pools;
+static uint32_t n_objects, n_pools;
+
+static struct seen *seen_at(struct seen **table, uint32_t *n, uint32_t number)
+{
+    if (number >= *n) {
+        uint32_t room = 2 * number + 1024;
+        *table = realloc(*table, room * sizeof **table);
+        if (!*table) exit(99);
+        memset(*table + *n, 0, (room - *n) * sizeof **table);
+        *n = room;
+    }
+    return &(*table)[number];
+}
+
+static void need(bool holds, const char *what, uint32_t number)
+{
+    if (holds) return;
+    printf("%s: %u\n", what, number);
+    exit(1);
+}
+
+static void told_object(enum lives_change change, uint32_t number)
+{
+    struct seen *object = seen_at(&objects, &n_objects, number);
+    need(number != 0, "an object without a number", number);
+    need(object->lives == (change != LIVES_BORN), "an object begins twice, or ends and has not begun",
+         number);
+    if (change == LIVES_RESIZED) return;
+    object->lives = change == LIVES_BORN;
+    if (object->lives) object->pool = lives.table[number].pool;
+    if (!object->pool) return;
+    struct seen *pool = seen_at(&pools, &n_pools, object->pool);
+    need(pool->lives, "an object's pool does not live", number);
+    pool->objects += object->lives ? 1 : UINT32_MAX;
+}
+
+static void told_pool(enum lives_change change, uint32_t number, uint32_t parent)
+{
+    need(parent == 0 || seen_at(&pools, &n_pools, parent)->lives, "a pool's parent does not live", number);
+    struct seen *pool = seen_at(&pools, &n_pools, number);
+    need(number != 0 && number != parent, "a pool without a number, or its own parent", number);
+    need(pool->lives == (change != LIVES_POOL_BORN), "a pool begins twice, or ends and has not begun",
+         number);
+    need(pool->objects == 0, "a pool ends before its objects", number);
+    pool->lives = change != LIVES_POOL_DIED;
+}
+
 static void told(enum lives_change change, uint32_t number, uint64_t was, const struct reader_event *event,
                  void *arg)
 {
-    (void)change, (void)number, (void)was, (void)event, (void)arg;
+    (void)event, (void)arg;
+    if (change >= LIVES_POOL_BORN)
+        told_pool(change, number, (uint32_t)was);
+    else
+        told_object(change, number);
+}
+
+static void forget(void)
+{
+    if (objects) memset(objects, 0, n_objects * sizeof *objects);
+    if (pools) memset(pools, 0, n_pools * sizeof *pools);
 }
 
 static void read_it(const char *path, FILE *nowhere)
@@ -39,6 +102,7 @@ static void read_it(const char *path, FILE *nowhere)
     n_refused += !reader;
     if (!reader) return;
     if (!lives_begin(&lives, told, NULL)) exit(99);
+    forget();
     while (reader_next(reader, &event)) {
         n_events++;
         lives_take(&lives, &event);
@@ -48,6 +112,49 @@ static void read_it(const char *path, FILE *nowhere)
             reader_frame(reader, frames[n - 1], text, sizeof text);
     lives_end(&lives);
     reader_close(reader);
+}
+
+/* What no whole trace has, event by event, with the objects and bytes that live afterwards. */
+static void follow_lies(void)
+{
+    enum { A = 0x1000, B = 0x2000, C = 0x3000, P = 0x10000, Q = 0x20000, R = 0x30000 };
+    static const struct {
+        enum trace_kind kind;
+        uint32_t slot;
+        uint64_t object, pool, size, live, bytes, unknown;
+    } lies[] = {
+        {TRACE_FREE, 0, A, 0, 0, 0, 0, 1},           /* of what never began */
+        {TRACE_RESIZE, 0, A, 0, 8, 0, 0, 2},         /* the same */
+        {TRACE_LIFT, 0, A, 0, 0, 0, 0, 3},           /* the same */
+        {TRACE_LAND, 0, A, 0, 16, 1, 16, 3},         /* so it begins here */
+        {TRACE_POOL_ALLOC, 0, B, P, 32, 2, 48, 3},   /* in a pool that nobody began */
+        {TRACE_LIFT, 0, B, 0, 0, 2, 48, 3},          /* on its way to another place */
+        {TRACE_POOL_END, 1, P, 0, 0, 1, 16, 3},      /* its pool ends meanwhile */
+        {TRACE_ALLOC, 1, C, 0, 64, 2, 80, 3},        /* and another object has its number */
+        {TRACE_LAND, 0, B, 0, 8, 3, 88, 3},          /* which it must not move */
+        {TRACE_FREE, 1, C, 0, 0, 2, 24, 3},          /* nor take from its place */
+        {TRACE_LIFT, 0, A, 0, 0, 2, 24, 3},          /* its place is free from here on */
+        {TRACE_ALLOC, 1, A, 0, 128, 3, 152, 3},      /* and another one's */
+        {TRACE_LAND, 0, C, 0, 16, 3, 152, 3},        /* who keeps it */
+        {TRACE_FREE, 1, A, 0, 0, 2, 24, 3},          /* so this is known */
+        {TRACE_POOL, 0, Q, R, 0, 2, 24, 3},          /* a child before its parent */
+        {TRACE_POOL_ADOPT, 0, R, Q, 0, 2, 24, 3},    /* a circle */
+        {TRACE_POOL_ALLOC, 0, P, Q, 256, 3, 280, 3}, /* in the child */
+        {TRACE_POOL, 0, R, Q, 0, 2, 24, 3},          /* begins again, below its own child */
+        {TRACE_POOL_END, 0, Q, 0, 0, 2, 24, 3},      /* which is over */
+        {TRACE_POOL_CLEAR, 0, Q, 0, 0, 2, 24, 3},    /* twice */
+    };
+    if (!lives_begin(&lives, told, NULL)) exit(99);
+    for (uint32_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct reader_event event = {.kind = lies[i].kind, .slot = lies[i].slot, .time = i + 1};
+        event.object = lies[i].object, event.pool = lies[i].pool, event.size = lies[i].size;
+        event.stack = READER_NO_STACK;
+        lives_take(&lives, &event);
+        need(lives.objects == lies[i].live && lives.bytes == lies[i].bytes &&
+                 lives.unknown == lies[i].unknown,
+             "after a lie other objects live", i);
+    }
+    lives_end(&lives);
 }
 
 /* Unpacks a block, changes some bytes of it, and packs it again, with its sum. */
@@ -111,6 +218,7 @@ int main(int argc, char **argv)
     struct rlimit limit = {(rlim_t)1 << 30, (rlim_t)1 << 30};
     setrlimit(RLIMIT_AS, &limit);
 #endif
+    follow_lies();
     read_it(argv[1], nowhere);
     if (n_events == 0) return 99;
     state = strtoull(argv[2], NULL, 10);
@@ -122,7 +230,7 @@ int main(int argc, char **argv)
         read_it(path, nowhere);
     }
     unlink(path);
-    free(good), free(bytes);
+    free(good), free(bytes), free(objects), free(pools);
     fclose(nowhere);
     printf("%llu events read, %llu traces refused\n", (unsigned long long)n_events,
            (unsigned long long)n_refused);
