@@ -345,14 +345,18 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
-/* Clears the hidden children of a cleared reap, gives back their shares of limits, and then its own, and
- * notes that its objects were freed. */
-static NOINLINE void clear_special(struct reap *reap)
+/* Clears the hidden children of a cleared shared reap. */
+static void clear_parts(struct reap *reap)
 {
     for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part)) {
         reap_region_clear(part);
         if (part->flags & REAP_LIMITED) reap_quota_end(part);
     }
+}
+
+/* Gives back a cleared reap's share of limits, and notes that its objects were freed. */
+static NOINLINE void clear_special(struct reap *reap)
+{
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
     reap_quota_freed(reap);
 }
@@ -364,7 +368,8 @@ static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
     if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
-    if (is_shared || UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
+    if (is_shared) clear_parts(reap);
+    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
     ASSERT(!(reap->flags & REAP_MARKED) && !reap->cleanups);
 }

@@ -85,8 +85,7 @@ void *shared_malloc(void *handle, size_t size)
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-/* The chunk of an object of a shared reap; NULL: it may be none. Reads only what stays as long as the
- * object. */
+/* A shared object's chunk; NULL: it may be none. Reads only what stays as long as the object. */
 static struct reap_chunk *chunk_of_object(const struct reap_face *face, const void *object)
 {
     struct reap_chunk *chunk = chunk_of(object, NULL);
@@ -112,6 +111,7 @@ static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
     /* The object may be of another part, whose thread sets the entry just now. */
     uint32_t entry = __atomic_load_n(chunk_map_entry(object), __ATOMIC_RELAXED);
     if (entry != (uint32_t)(uintptr_t)reap || !chunk_map_is_near(object, reap)) return false;
+    if (UNLIKELY((uintptr_t)object % REAP_UNIT)) return false; /* its second word may lie behind the chunk */
     return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 
@@ -121,8 +121,7 @@ static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
         reap_alloc_free(reap, chunk, object);
 }
 
-/* The units of an object of another part, if one word of the bitmap tells them; other objects count as
- * many. */
+/* The units of another part's object, if one word of the bitmap tells them; others count as many. */
 static size_t units_of(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
@@ -151,7 +150,8 @@ static struct reap_part *send(const struct reap_chunk *chunk, void *object)
 static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_part **due)
 {
     struct reap *reap = own->reap;
-    bool is_near = reap->current && object >= (void *)reap->current && object < (void *)reap->bump;
+    bool is_near =
+        reap->current && object >= (void *)reap->current && object <= (void *)(reap->bump - REAP_UNIT);
     if (is_near && !reap_is_pending(object) && reap_free_last(reap, object)) return true;
     struct reap_chunk *chunk = chunk_of_object(own->face, object);
     if (!chunk) return false;
