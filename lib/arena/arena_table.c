@@ -168,9 +168,8 @@ struct arena *arena_next_with(enum arena_word word, const struct arena *after)
     struct arena_group *group = after != NULL ? after->group : &arenas.groups;
     unsigned from = after != NULL ? after->index + 1u : 0;
     for (; group != NULL; group = atomic_load(&group->next), from = 0) {
-        uint64_t bits =
-            from < 64 ? atomic_load_explicit(hints_of(group, word), memory_order_relaxed) & UINT64_MAX << from
-                      : 0;
+        uint64_t hints = atomic_load_explicit(hints_of(group, word), memory_order_relaxed);
+        uint64_t bits = from < 64 ? hints & UINT64_MAX << from : 0;
         if (bits != 0) return atomic_load(&group->arenas[__builtin_ctzll(bits)]);
     }
     return NULL;

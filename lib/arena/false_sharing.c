@@ -64,8 +64,10 @@ static struct chain take_whole(const struct superblock *sb, struct chain *chain)
     uint64_t free[SUPERBLOCK_BLOCKS / 64] = {0};
     struct chain whole = {0, 0, 0}, rest = {0, 0, 0};
     unsigned end = index_of(sb, word_carve(word_read(sb))), number = chain->first, next;
-    for (unsigned n = 0; n < chain->count; n++, number = next_in(sb, number))
+    for (unsigned n = 0; n < chain->count; n++, number = next_in(sb, number)) {
+        ASSERT(!bitmap_get(free, index_of(sb, number)));
         bitmap_set(free, index_of(sb, number));
+    }
     number = chain->first;
     for (unsigned n = 0; n < chain->count; n++, number = next) {
         next = next_in(sb, number);
@@ -129,8 +131,10 @@ void false_sharing_begin(const struct superblock *sb)
     memset(notes, 0, sizeof *notes);
     for (unsigned i = 0; i < carved; i++) bitmap_set(notes->foreign, i);
     notes->foreign_blocks = carved;
-    for (unsigned at = word_first(word); at != 0; at = next_in(sb, at), notes->foreign_blocks--)
+    for (unsigned at = word_first(word); at != 0; at = next_in(sb, at), notes->foreign_blocks--) {
+        ASSERT(bitmap_get(notes->foreign, index_of(sb, at)));
         bitmap_clear(notes->foreign, index_of(sb, at));
+    }
     ASSERT(notes->foreign_blocks <= carved && notes->waiting_blocks == 0);
 }
 
@@ -172,6 +176,7 @@ struct chain false_sharing_release(struct superblock *sb, const struct chain *fr
         bitmap_clear(notes->foreign, i);
         ASSERT(notes->foreign_blocks != 0);
         notes->foreign_blocks--;
+        ASSERT(!bitmap_get(notes->waiting, i));
         bitmap_set(notes->waiting, i);
         notes->waiting_blocks++;
         let_go_near(sb, notes, i, &gone);
