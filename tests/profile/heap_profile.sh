@@ -58,26 +58,22 @@ reports() {
     python3 -B "$here/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
 }
 
-# --- sums -------------------------------------------------------------------------------------
-for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited}; do
-    start "$work"
+# sums WORK: the profile is on while the program does its work.
+sums() {
+    start "$1"
     profile on "$bytes" >"$tmp/text" || wrong "it is not on"
     go_on
     lines 2
     reports
     stop
-done
+}
+
+# --- sums -------------------------------------------------------------------------------------
+for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited}; do sums "$work"; done
 
 # A program at a fixed address, to which malloc is a jump in its own text.
 program=${program}_fixed
-for work in malloc kept; do
-    start "$work"
-    profile on "$bytes" >"$tmp/text" || wrong "it is not on"
-    go_on
-    lines 2
-    reports
-    stop
-done
+for work in malloc kept; do sums "$work"; done
 run_fixed() { printf '\n\n' | env REAP_PROFILE_BYTES="$bytes" REAP_PROFILE="$tmp/fixed" LD_PRELOAD="$libraries" "$program" kept; }
 run_fixed >"$tmp/out" || wrong "at a fixed address it fails from the start"
 program=$build/tests/profile/profiled

@@ -20,9 +20,9 @@ replays '' replay_reap threads 8000
 replays '' replay_reap nested 1020
 [ ! -x "$build/bench/replay_apr" ] || replays '' replay_apr nested 1020
 [ ! -x "$build/bench/replay_apr" ] || replays '' replay_apr reaps 110
-# Round after round, each in a process of its own: five at least.
+# Round after round, each in a process of its own: ten at least.
 "$build/bench/replay" -s 0.1 "$tmp/reaps" >"$tmp/out" || wrong "no rounds"
-[ "$(sed -n 's/^rounds=//p' "$tmp/out")" -ge 5 ] || { wrong "less than five rounds:"; cat "$tmp/out"; }
+[ "$(sed -n 's/^rounds=//p' "$tmp/out")" -ge 10 ] || { wrong "less than ten rounds:"; cat "$tmp/out"; }
 "$build/bench/replay" -s 2>"$tmp/said" && wrong "-s alone is taken"
 "$build/bench/replay" "$tmp/threads" "$0" 2>"$tmp/said" && wrong "a script says what ends early"
 grep -q 'is nothing that reap-analyse --early' "$tmp/said" || wrong "a script that is no list is not told"
