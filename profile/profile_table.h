@@ -9,8 +9,7 @@
  *        |
  *     buckets -> sample -> sample        objects that live, by their addresses
  *                  |
- *     hashes  -> stack -> stack          frames and the reap's name; sums of all samples, and of those that
- * live
+ *     hashes  -> stack -> stack          frames, the reap's name; sums of all samples, and of live ones
  *
  * Invariants
  *     - A count of pages is that of the samples there; after the profile was stopped it is 0.
@@ -102,7 +101,7 @@ static inline bool profile_may_have(const void *object)
     return __atomic_load_n(profile_page(object), __ATOMIC_RELAXED) != 0;
 }
 
-/* The same with fewer that are not: where the profile is on. */
+/* The same by the object's bucket, which few share: only after profile_table_make. */
 bool profile_table_may_have(const void *object);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lives.h: which objects live, by a trace's events: what an address is, and what ends with a pool.
  *
- *     object   begins by malloc or in a pool, may change its size and place, ends by a free, with its pool,
- * or, if no event has told so, when another object begins at its place pool     has objects and children,
- * which end with it; begins by an event, or by its first object
+ *     object   begins by malloc or in a pool, may change its size and place, ends by a free or with its pool;
+ *              if no event has told so, when another object begins at its place
+ *     pool     has objects and children, which end with it; begins by an event, or by its first object
  *
  * Invariant: an address has one object at most, and a pool's list has its live objects, newest first.
  */

@@ -8,8 +8,9 @@
  *
  *     slots     one for each thread, in a mapping of FILE.live: what is in it outlives the process, however
  *               that ends. A full slot is packed, and added to FILE
- *     guard     a page that the kernel empties in a forked child: its generation is then 0, and its lock
- * free. The slots are not mapped there. So nothing has to be done before a fork, nor by _Fork or vfork
+ *     guard     a page that the kernel empties in a forked child: its generation is then 0, its lock free
+ *
+ * The slots are not mapped in a forked child. So nothing has to be done before a fork, nor by _Fork or vfork.
  *
  * A fault of the file ends the trace with one line on standard error; what was taken down stays.
  *

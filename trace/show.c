@@ -68,8 +68,7 @@ void show_early(const struct shown *shown, FILE *out)
 
 static void write_plain(const char *text, FILE *out) { fputs(text, out); }
 
-/* --- text ------------------------------------------------------------------------------------------------
- */
+/* --- text --------------------------------------------------------------------------------------- */
 
 static void text_powers(const char *head, const char *unit, const struct figures_powers *powers, FILE *out)
 {
@@ -165,8 +164,7 @@ void show_text(const struct shown *shown, FILE *out)
     text_places(shown, out);
 }
 
-/* --- JSON --------------------------------------------------------------------------------------------------
- */
+/* --- JSON --------------------------------------------------------------------------------------- */
 
 static void write_string(const char *text, FILE *out)
 {

@@ -141,8 +141,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 
 /* --- close ----------------------------------------------------------------------------------- */
 
-/* Lowers the depth of younger functions and chunks. Later marks are closed too, and theirs are among these.
- */
+/* Lowers the depth of younger functions and chunks, those of later marks among them. */
 static void lower(struct reap *reap, unsigned depth)
 {
     for (struct reap_cleanup *it = reap->cleanups; it && it->depth > depth; it = it->next) it->depth = depth;

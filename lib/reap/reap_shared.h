@@ -30,12 +30,14 @@
  *
  * Vocabulary
  *     enter     to become the holder of a part, by one atomic instruction; a store ends this
- *     hold      to have the lock of a shared reap, from the check of the handle to the call's end (HELD),
- * also while a function of the user runs. The thread may hold the reap again: so such a function may use the
- * reap; but it must not wait for a thread that uses it take      to become the holder of all parts of a reap
- * that this thread holds, and to free what is pending outside   a thread that holds no reap alone     a reap
- * has no parts but itself when its chunks come from the program, or each object is watched. Then it is always
- * taken, and each call takes the lock
+ *     hold      to have the lock of a shared reap, from the check of the handle to the call's end (HELD)
+ *     take      to become the holder of all parts of a held reap, and to free what is pending
+ *     outside   a thread that holds no reap
+ *     alone     a reap without parts but itself: its chunks come from the program, or objects are watched
+ *
+ * A call holds its reap also while a function of the user runs. The thread may hold the reap again: so such a
+ * function may use the reap; but it must not wait for a thread that uses it. A reap that is alone is always
+ * taken, and each call takes the lock.
  *
  * Invariants
  *     - a face's first line is written before any thread has the handle, and when its table comes

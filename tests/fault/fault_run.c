@@ -3,10 +3,11 @@
  * it, for every n until none does.
  *
  *     fault_run CALLS WHICH [STEP] PROGRAM ARGUMENT...
- *     CALLS    mmap, munmap, mremap, madvise, membarrier, openat, sched_getaffinity, with commas between; or
- * all WHICH    one: the n-th call alone. on: that one and all later ones. crash: as on, but the program may
- * say no (exit with any status, or abort): it just must not crash STEP     every n that is a multiple of it
- * (1)
+ *     CALLS    of mmap, munmap, mremap, madvise, membarrier, openat, sched_getaffinity, by commas; or all
+ *     WHICH    one: the n-th call alone. on: that one and all later ones. crash: as on, but see below
+ *     STEP     every n that is a multiple of it (1)
+ *
+ * With crash the program may say no (exit with any status, or abort): it just must not crash.
  *
  * Of mmap those that are ours alone, by their flags; of openat files of the kernel (/sys, /proc); of
  * membarrier to register, since a fence that is refused ends the program by intent. Prints how many failures

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_inputs.c: runs a harness on a corpus and on what chance makes of it, without libFuzzer.
  *
- *     input_X TIMES CORPUS      each line's bytes, in hex, and TIMES changes of them; a line with # is a
- * remark input_X TIMES FILE.bin    the same with one file's bytes input_X --unpack CORPUS DIRECTORY     a
- * file for each line, for libFuzzer
+ *     input_X TIMES CORPUS                  each line's bytes, in hex, and TIMES changes of them
+ *     input_X TIMES FILE.bin                the same with one file's bytes
+ *     input_X --unpack CORPUS DIRECTORY     a file for each line, for libFuzzer
+ *
+ * A line with # is a remark.
  */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -3,12 +3,14 @@
  *
  *     plain      100 objects of 1000 bytes, of which 50 are freed; one grows to 5000 and one moves
  *     threads    four threads, each 1000 objects of 100 bytes, freed by the next one
- *     fork       the parent has 10 objects of 111 bytes, the child 20 of 222; linked: while a thread holds
- * ld.so's lock exec       10 objects of 111 bytes, then `plain` in the same process quick      10 objects of
- * 111 bytes, then _exit; killed: then SIGKILL; crash: a stray pointer waste      1000 objects of 1000 bytes:
- * the first 500, from one place, are read once, the others until they end long       objects of 100 bytes, a
- * million; cut: the same, and a status of 3 if one call fails reaps      a reap with 100 objects of 32 bytes,
- * a child with 10 of 64, one of which is freed
+ *     fork       the parent has 10 objects of 111 bytes, the child 20 of 222
+ *     linked     the same, while a thread holds ld.so's lock
+ *     exec       10 objects of 111 bytes, then `plain` in the same process
+ *     quick      10 objects of 111 bytes, then _exit
+ *     killed     the same, then SIGKILL; crash: a stray pointer
+ *     waste      1000 objects of 1000 bytes: 500 from one place are read once, the others until they end
+ *     long       objects of 100 bytes, a million; cut: the same, and a status of 3 if one call fails
+ *     reaps      a reap with 100 objects of 32 bytes, a child with 10 of 64, one of which is freed
  */
 #include <link.h>
 #include <pthread.h>
