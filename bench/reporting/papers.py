@@ -132,10 +132,15 @@ LIKE = "It is written anew after what the thesis tells of the program; mallocs h
 MUDLLE = "Here as in lcc: a compiler's regions, written anew."
 
 
+def note_of(program, note=LIKE):
+    """The note of a row of ours: lcc's program stands for mudlle, too."""
+    return MUDLLE if program == "mudlle" else note
+
+
 def thesis_regions(figure, of_memory):
     for program, case, time, memory in REGION_PROGRAMS:
         yield Row(program, memory if of_memory else time, case and ("custom", case, figure), "not in this run" if case else NO_REGIONS,
-                  note=MUDLLE if program == "mudlle" else LIKE)
+                  note=note_of(program))
 
 
 # Bytes at the peak, and what the second column is to the third.
@@ -152,13 +157,13 @@ def thesis_drag():
         case = cases[program] if cases[program] in ("gcc", "lcc") else None # a trace has no accesses
         missing = "not in this run" if case else "a replay does not use its objects as the program did; doc/drag.md has an Apache's and a gcc's"
         yield Row(program, paper, case and ("custom-2", case, "drag"), missing,
-                  note=MUDLLE if program == "mudlle" else "Ours is written anew after what the thesis tells of the program.")
+                  note=note_of(program, "Ours is written anew after what the thesis tells of the program."))
 
 
 def thesis_similar():
     for program, windows, vmalloc in (("lcc", 2.0, 4.0), ("mudlle", 1.68, 1.43)):
         yield Row(program, [Paper("reaps", 1.0, 1.08, "<1.08"), Paper("Windows heaps", windows), Paper("Vmalloc", vmalloc)],
-                  ("custom", "lcc", "cpu_ns"), "not in this run", note=MUDLLE if program == "mudlle" else LIKE)
+                  ("custom", "lcc", "cpu_ns"), "not in this run", note=note_of(program))
 
 
 # --- PPoPP 2003 ---------------------------------------------------------------------------------------------------------------------
