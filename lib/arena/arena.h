@@ -113,6 +113,10 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
  * pages, nor do the next arenas (huge_pages.h). */
 void arena_touch(struct superblock *sb);
 
+/* Gives the memory of a superblock's n slots back to the OS, until it is touched: for a superblock of which
+ * little may be used. Does nothing where there may be huge pages. */
+void arena_refresh(struct superblock *sb, unsigned n);
+
 /* Gives back n slots. Makes no system call. */
 void arena_give(struct superblock *first, unsigned n);
 

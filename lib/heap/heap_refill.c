@@ -27,16 +27,26 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool h
     return sb;
 }
 
-/* Takes slots from the arenas. Those of chunks are sparse: an idle reap touches only one page of its first
- * chunk. */
+/* Returns true if it is the heap's first superblock of the class. Most classes never fill one. So the first
+ * one has memory for carved blocks only: slots with an earlier life would still have all of it. */
+static bool is_first(struct heap *heap, unsigned class)
+{
+    uint64_t bit = (uint64_t)1 << class;
+    if ((atomic_load_explicit(&heap->met, memory_order_relaxed) & bit) != 0) return false;
+    return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
+}
+
+/* Takes slots from the arenas. The first one of a class is sparse until the class has a second one. Slots of
+ * chunks are sparse too: an idle reap touches only one page of its first chunk. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
-    bool clean;
+    bool clean, first = is_first(heap, class);
     enum superblock_kind kind = superblock_kind_of(class);
     unsigned slots = sizeclasses[class].slots;
-    enum arena_use use = kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
+    enum arena_use use = first || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
     struct superblock *sb = arena_take(slots, 1, kind, use, &clean);
     if (sb == NULL) return NULL;
+    if (!clean && first) arena_refresh(sb, slots);
     if (clean) arena_touch(sb);
     superblock_format(sb, class);
     if (UNLIKELY(superblock_clears) && !clean) superblock_clear(sb, slots * (size_t)SUPERBLOCK);

@@ -39,6 +39,7 @@ struct heap {
     uint16_t id;
     _Atomic bool orphan;      /* its threads have ended, or are not in this child of a fork */
     _Atomic bool was_alone;   /* it was the only heap, and may hold too much now that there are others */
+    _Atomic uint64_t met;     /* the classes for which it has asked the arenas */
     _Atomic bool deferred;    /* a superblock was queued or displaced while the lock was held */
     _Atomic uint32_t visited; /* threads between heap_visit and heap_visit_ends */
     _Atomic(struct list_node *) displaced; /* along link.next, not filed yet */

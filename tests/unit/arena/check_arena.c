@@ -384,6 +384,19 @@ START_TEST(what_is_wanted_too_late_goes_back)
 }
 END_TEST
 
+START_TEST(a_refreshed_slot_has_no_memory)
+{
+    bool clean;
+    unsigned char resident[SUPERBLOCK / 4096];
+    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    memset(slot_start(sb), 1, SUPERBLOCK);
+    arena_refresh(sb, 1);
+    ck_assert_int_eq(mincore(slot_start(sb), SUPERBLOCK, resident), 0);
+    for (unsigned i = 0; i < sizeof resident; i++) ck_assert_uint_eq(resident[i] & 1, 0);
+    arena_give(sb, 1);
+}
+END_TEST
+
 /* --- the map --------------------------------------------------------------------------------- */
 
 START_TEST(any_bits_can_be_asked_about)
@@ -462,6 +475,7 @@ int main(void)
     tcase_add_test(slots, what_is_wanted_again_stays);
     tcase_add_test(slots, a_fall_in_steps_is_one);
     tcase_add_loop_test(slots, what_is_wanted_too_late_goes_back, 0, 2);
+    tcase_add_test(slots, a_refreshed_slot_has_no_memory);
     tcase_add_test(map, any_bits_can_be_asked_about);
     tcase_add_test(map, a_guess_is_believed_only_for_its_own);
     return run_cases("arena", slots, map, (TCase *)NULL);

@@ -111,6 +111,18 @@ START_TEST(chunks_of_reaps_have_arenas_without_them)
 }
 END_TEST
 
+START_TEST(a_class_has_them_from_its_second_superblock_on)
+{
+    enum { OTHER = 3000 };
+    allocate_all(NULL);
+    void *block = hoard_malloc(OTHER);
+    const struct superblock *first = superblock_of(block);
+    ck_assert(is_told_no(block));
+    while (superblock_of(block) == first) block = hoard_malloc(OTHER);
+    ck_assert(is_told_yes(block));
+}
+END_TEST
+
 /* Of so many arenas, one after the other, those with huge pages. After a slow one an arena has no more. */
 static unsigned with_huge(unsigned arenas)
 {
@@ -202,6 +214,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_add_test(tests, a_program_that_has_grown_gets_them_for_small_objects);
     tcase_add_test(tests, chunks_of_reaps_have_arenas_without_them);
+    tcase_add_test(tests, a_class_has_them_from_its_second_superblock_on);
     tcase_add_test(tests, few_are_tried_while_they_come_slowly);
     tcase_add_test(tests, arenas_have_none_while_they_come_slowly);
     tcase_add_test(tests, always);
