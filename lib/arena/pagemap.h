@@ -37,16 +37,23 @@ struct pagemap_leaf {
 
 extern HIDDEN _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
+/* A load through a pointer comes after the load of the pointer. ThreadSanitizer does not know that. */
+#ifdef __SANITIZE_THREAD__
+#define PAGEMAP_LOAD memory_order_acquire
+#else
+#define PAGEMAP_LOAD memory_order_relaxed
+#endif
+
 /* Returns the arena or mapping that the address belongs to, or NULL. */
 static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
     if (UNLIKELY(address >> PAGEMAP_ADDRESS_BITS != 0)) return NULL;
-    struct pagemap_leaf *leaf = atomic_load_explicit(
-        &pagemap_root[address >> (PAGEMAP_SHIFT + PAGEMAP_LEAF_BITS)], memory_order_relaxed);
+    struct pagemap_leaf *leaf =
+        atomic_load_explicit(&pagemap_root[address >> (PAGEMAP_SHIFT + PAGEMAP_LEAF_BITS)], PAGEMAP_LOAD);
     if (UNLIKELY(leaf == NULL)) return NULL;
     unsigned i = (unsigned)(address >> PAGEMAP_SHIFT) & ((1u << PAGEMAP_LEAF_BITS) - 1);
-    return atomic_load_explicit(&leaf->entries[i], memory_order_relaxed);
+    return atomic_load_explicit(&leaf->entries[i], PAGEMAP_LOAD);
 }
 
 /* Enters the arena for every 4 MiB that the range touches. false: no memory for a leaf, and nothing is

@@ -2,7 +2,8 @@
 """Compares sums of the heap profile with what the process counts itself. Prints what is wrong.
 
 servers.py apache BYTES DIR: looks DIR/N.before, N.profile, N.after, N.usage: answers to `tags`, `profile`, `tags` and
-`usage`, the first look without load, then under load; and DIR/status, what reap-status?json said under load.
+`usage`, the first look without load, then under load, the last one after it; and DIR/status, what reap-status?json said
+under load.
 servers.py malloc BYTES DIR: DIR/PID.profile and PID.usage of the processes of a server without reaps.
 
 An object of s bytes is sampled with the chance p = 1 - exp(-s / period), and stands for s / p bytes then. That varies by
@@ -77,12 +78,16 @@ def pools(look):
 
 
 def compare_apache(comparison, folder):
-    quiet, *loaded = looks_in(folder)
+    quiet, *loaded, after = looks_in(folder)
     names = set().union(*(look["before"] for look in loaded), *(look["profile"] for look in loaded)) - {"malloc"}
     if len(names) < 8 or "request" not in names:
         comparison.wrong.append(f"there are pools {sorted(names)} only")
     for name in sorted(names):
+        counted = [after[when].get(name, 0) for when in ("before", "after")]
+        comparison.between(f"{name}, after the load", after["profile"].get(name, 0), min(counted), max(counted), max(counted))
         counted = [look[when].get(name, 0) for look in loaded for when in ("before", "after")]
+        if min(counted) == 0:
+            continue  # it comes and goes: what the profile finds, the counts before and after may miss
         middle = sum(look["profile"].get(name, 0) for look in loaded) / len(loaded)
         comparison.between(name, middle, min(counted), max(counted), max(counted))
     counted = [sum(look[when].values()) for look in loaded for when in ("before", "after")]

@@ -66,6 +66,8 @@ done
 rm -f "$tmp/work" "$dir/htdocs/stay"
 # shellcheck disable=SC2086  # they are several
 wait $clients
+sleep 1 # the server has closed its connections
+look 5
 httpd_stop
 httpd_log_is_clean "$dir" || complain "the error log"
 compared apache "$looks"
