@@ -114,8 +114,8 @@ struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_ki
 void arena_touch(struct superblock *sb);
 
 /* Gives the memory of a superblock's n slots back to the OS, until it is touched: for a superblock of which
- * little may be used. Does nothing where there may be huge pages. */
-void arena_refresh(struct superblock *sb, unsigned n);
+ * little may be used. true: the slots read as zero. false: there may be huge pages, or the OS refused. */
+bool arena_refresh(struct superblock *sb, unsigned n);
 
 /* Gives back n slots. Makes no system call. */
 void arena_give(struct superblock *first, unsigned n);

@@ -69,11 +69,11 @@ static size_t purge_slots(struct arena *arena, size_t most)
 }
 
 /* The slots are the caller's, and `huge` never becomes true again. */
-void arena_refresh(struct superblock *sb, unsigned n)
+bool arena_refresh(struct superblock *sb, unsigned n)
 {
     const struct arena *arena = pagemap_find(slot_start(sb));
     ASSERT(arena != NULL && arena->mapping == 0 && sb->kind != SLOT_FREE);
-    if (!arena->huge) pages_purge(slot_start(sb), n * (size_t)SUPERBLOCK);
+    return !arena->huge && pages_purge(slot_start(sb), n * (size_t)SUPERBLOCK);
 }
 
 /* Returns true if its slots have been free for min_age ms. Another thread may have freed one after `now`:

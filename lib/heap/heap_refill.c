@@ -32,12 +32,11 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool h
 static bool is_first(struct heap *heap, unsigned class)
 {
     uint64_t bit = (uint64_t)1 << class;
-    if ((atomic_load_explicit(&heap->met, memory_order_relaxed) & bit) != 0) return false;
     return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
 }
 
-/* Takes slots from the arenas. The first one of a class is sparse until the class has a second one. Slots of
- * chunks are sparse too: an idle reap touches only one page of its first chunk. */
+/* Takes slots from the arenas. The first superblock of a class is sparse, and so are those of chunks: an idle
+ * reap touches only one page of its first chunk. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
     bool clean, first = is_first(heap, class);
@@ -46,7 +45,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     enum arena_use use = first || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
     struct superblock *sb = arena_take(slots, 1, kind, use, &clean);
     if (sb == NULL) return NULL;
-    if (!clean && first) arena_refresh(sb, slots);
+    if (!clean && first) clean = arena_refresh(sb, slots);
     if (clean) arena_touch(sb);
     superblock_format(sb, class);
     if (UNLIKELY(superblock_clears) && !clean) superblock_clear(sb, slots * (size_t)SUPERBLOCK);

@@ -37,6 +37,9 @@ class Comparison:
         if away > error:
             self.wrong.append(f"{what}: {has:.0f} by samples, counted {low:.0f} to {high:.0f}: more than {error:.0f} away")
 
+    def among(self, what, has, counts):
+        self.between(what, has, min(counts), max(counts), max(counts))
+
 
 def read(path):
     with open(path) as file:
@@ -73,6 +76,10 @@ def looks_in(folder):
         n += 1
 
 
+def counts_of(name, looks):
+    return [look[when].get(name, 0) for look in looks for when in ("before", "after")]
+
+
 def pools(look):
     return sum(bytes for name, bytes in look["profile"].items() if name != "malloc")
 
@@ -83,16 +90,14 @@ def compare_apache(comparison, folder):
     if len(names) < 8 or "request" not in names:
         comparison.wrong.append(f"there are pools {sorted(names)} only")
     for name in sorted(names):
-        counted = [after[when].get(name, 0) for when in ("before", "after")]
-        comparison.between(f"{name}, after the load", after["profile"].get(name, 0), min(counted), max(counted), max(counted))
-        counted = [look[when].get(name, 0) for look in loaded for when in ("before", "after")]
-        if min(counted) == 0:
+        comparison.among(f"{name}, after the load", after["profile"].get(name, 0), counts_of(name, [after]))
+        if min(counts_of(name, loaded)) == 0:
             continue  # it comes and goes: what the profile finds, the counts before and after may miss
         middle = sum(look["profile"].get(name, 0) for look in loaded) / len(loaded)
-        comparison.between(name, middle, min(counted), max(counted), max(counted))
+        comparison.among(name, middle, counts_of(name, loaded))
     counted = [sum(look[when].values()) for look in loaded for when in ("before", "after")]
     for i, look in enumerate(loaded):
-        comparison.between(f"all pools, look {i + 1}", pools(look), min(counted), max(counted), max(counted))
+        comparison.among(f"all pools, look {i + 1}", pools(look), counted)
 
     # reap-status is from some moment under the load.
     status = json.loads(read(f"{folder}/status"))
