@@ -243,11 +243,13 @@ typedef struct reap_mark {
     uint64_t number;
     uint64_t outer;
     uint32_t depth;
+    uint32_t room;
 } reap_mark;
 
 /* Opens a mark. It stays open until reapUnmark, or until the reap is cleared. While a mark is open, objects
- * come from the bump pointer only, and no older object grows across the mark: an object that moves because it
- * grows is younger than the mark afterwards. Marks nest, up to 65535 deep. The call needs no memory. */
+ * come from the bump pointer only, and no older object grows across the mark: an object that moves, because
+ * it grows or shrinks, is younger than the mark afterwards. Marks nest, up to 65535 deep. The call needs no
+ * memory. It costs about as much as ten objects, however many the reap has. */
 void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* Goes back to the mark: destroys younger children, newest first; runs younger functions, last in first

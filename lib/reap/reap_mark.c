@@ -19,7 +19,17 @@ static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + 
 
 /* --- checks ---------------------------------------------------------------------------------- */
 
-/* Returns true if the hole may begin at the mark's place. */
+/* The hole had so many units behind the mark's place; or it reached to the end of its chunk, of which records
+ * may have taken a part since. */
+enum { TO_THE_END = UINT32_MAX };
+
+/* Where the hole at a mark ended. */
+static size_t end_of(const struct reap_chunk *chunk, const reap_mark *mark)
+{
+    return mark->room == TO_THE_END ? chunk->end_unit : reap_unit(mark->place) + mark->room;
+}
+
+/* Returns true if the hole may lie at the mark's place. */
 static bool is_place(const struct reap *reap, const reap_mark *mark)
 {
     if (!mark->place) return true;
@@ -28,7 +38,9 @@ static bool is_place(const struct reap *reap, const reap_mark *mark)
     if (!chunk || !reap_chunk_is_live(chunk) || chunk->owner != reap || chunk->kind != REAP_REGULAR)
         return false;
     if (chunk->depth >= mark->depth || (uintptr_t)mark->place % REAP_UNIT) return false;
-    return unit >= chunk->first && unit <= chunk->end_unit && bitmap_get(chunk->starts, unit);
+    size_t end = end_of(chunk, mark);
+    if (unit < chunk->first || end < unit || end > chunk->end_unit) return false;
+    return bitmap_get(chunk->starts, unit) && bitmap_get(chunk->starts, end);
 }
 
 void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char *call)
@@ -63,6 +75,16 @@ void reap_mark_forget_all(struct reap *reap)
 
 /* --- open ------------------------------------------------------------------------------------ */
 
+/* The hole's units, as a mark has them. One in the midst of a chunk that has too many for it is given up. */
+static uint32_t note_room(struct reap *reap)
+{
+    if (!reap->current || reap_unit(reap->bump_max) == reap->current->end_unit) return TO_THE_END;
+    size_t room = (size_t)(reap->bump_max - reap->bump) / REAP_UNIT;
+    if (LIKELY(room < TO_THE_END)) return (uint32_t)room;
+    reap_free_leave_hole(reap);
+    return TO_THE_END;
+}
+
 void reapMark(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
@@ -73,7 +95,8 @@ void reapMark(void **handle, reap_mark *mark)
     if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
     reap_open(reap);
     reap_free_mark(reap);
-    *mark = (reap_mark){.reap = reap, .place = reap->bump, .outer_place = reap->mark_at};
+    uint32_t room = note_room(reap);
+    *mark = (reap_mark){.reap = reap, .place = reap->bump, .outer_place = reap->mark_at, .room = room};
     mark->number = next_number();
     mark->depth = depth + 1;
     mark->outer = depth ? reap->mark : 0;
@@ -85,19 +108,19 @@ void reapMark(void **handle, reap_mark *mark)
 
 /* --- rewind ---------------------------------------------------------------------------------- */
 
-/* Reports that the objects of a chunk from a unit on are freed. */
-static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from)
+/* Reports that the objects of a chunk between two units are freed. */
+static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from, size_t to)
 {
-    for (size_t unit = from; (unit = reap_chunk_next_object(chunk, unit)) != SIZE_MAX; unit++)
+    for (size_t unit = from; (unit = reap_chunk_next_object(chunk, unit)) < to; unit++)
         reap_instrument_free(reap, reap_address(unit), (reap_block_end(chunk, unit) - unit) * REAP_UNIT);
 }
 
 /* Frees a chunk that is younger than the mark. One with records must stay. */
 static void discard(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
 {
-    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first);
+    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first, SIZE_MAX);
     if (chunk->has_records) {
-        reap_free_wipe(chunk, chunk->first);
+        reap_free_wipe(chunk, chunk->first, chunk->end_unit);
         chunk->depth = (uint16_t)(depth - 1);
         chunk->top = chunk->first;
     } else {
@@ -105,14 +128,15 @@ static void discard(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
     }
 }
 
-/* Moves the bump pointer back to the mark's place. */
-static void rewind_to(struct reap *reap, struct reap_chunk *chunk, size_t unit)
+/* Makes the hole what it was at the mark. */
+static void rewind_to(struct reap *reap, struct reap_chunk *chunk, const reap_mark *mark)
 {
-    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, unit);
+    size_t unit = reap_unit(mark->place), end = end_of(chunk, mark);
+    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, unit, end);
     size_t top = chunk == reap->current ? reap_unit(reap->bump) : chunk->top;
     if (top > chunk->high) chunk->high = top;
-    reap_free_wipe(chunk, unit);
-    reap_chunk_bump_in(reap, chunk, unit, chunk->end_unit);
+    reap_free_wipe(chunk, unit, end);
+    reap_chunk_bump_in(reap, chunk, unit, end);
     if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
 
@@ -121,21 +145,22 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     ASSERT_SOUND(reap);
     bool limited = reap->flags & REAP_LIMITED;
     if (limited) reap_quota_open(reap);
-    size_t before = limited ? reap_chunk_live_bytes(reap) : 0;
     struct reap_chunk *to = mark->place ? chunk_of(mark->place, NULL) : NULL;
+    size_t freed = limited && to ? reap_chunk_units(to) : 0;
     if (reap->current != to) reap_free_leave_hole(reap);
     for (struct reap_chunk *next, *chunk = reap->chunks; chunk && chunk->depth >= mark->depth; chunk = next) {
         next = chunk->next;
+        if (limited) freed += reap_chunk_units(chunk);
         discard(reap, chunk, mark->depth);
     }
-    if (to) rewind_to(reap, to, reap_unit(mark->place));
+    if (to) rewind_to(reap, to, mark);
+    if (limited && to) freed -= reap_chunk_units(to);
     reap->mark = mark->number;
     reap->mark_at = mark->place;
     set_depth(reap, mark->depth);
     reap_choose_mode(reap);
     if (!limited) return;
-    ASSERT(before >= reap_chunk_live_bytes(reap));
-    reap_quota_give(reap, before - reap_chunk_live_bytes(reap));
+    reap_quota_give(reap, freed * REAP_UNIT);
     reap_quota_close(reap);
 }
 

@@ -2,10 +2,10 @@
 /* reap_mark.h: marks, moments in a reap's life to which it can go back.
  *
  * A mark is a place of the bump pointer. While a mark is open the reap uses no gap: it allocates by bumping,
- * in a hole that reaches to the end of its chunk. So all younger objects lie behind the mark: in its chunk,
- * and in chunks made since.
+ * in the hole and in new chunks. So all younger objects lie behind the mark, where the hole was, and in
+ * chunks made since. The mark has the hole's length.
  *
- *     mark's chunk    | older objects ... |mark| younger ... |
+ *     mark's chunk    | older objects ... |mark| younger ... | older objects ... |
  *     newer chunks    | younger ...
  *
  * Depth is the number of open marks. Chunks, children and functions keep the depth at which they were made,

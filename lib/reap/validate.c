@@ -12,7 +12,7 @@ struct sums {
     size_t held;
     size_t carved;
     size_t spare_bytes;
-    size_t quiet;
+    size_t with_lives;
     const char *wrong; /* the first equation that does not hold */
 };
 
@@ -54,9 +54,9 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     sums->held += chunk->size;
     if (sums->wrong || chunk->kind == REAP_WHOLE) return;
     sums->carved += chunk->size;
-    sums->quiet += chunk->state == REAP_CHUNK_QUIET;
+    sums->with_lives += chunk->lives != NULL;
     HOLDS(sums, (chunk->lives != NULL) == (chunk->state != REAP_CHUNK_REGION));
-    HOLDS(sums, chunk->state != REAP_CHUNK_QUIET || list_holds(&chunk->quiet) == (reap->own != NULL));
+    HOLDS(sums, !chunk->lives || list_holds(&chunk->node) == (reap->own != NULL));
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
     HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->own && reap->own->swept == chunk));
     HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
@@ -66,6 +66,16 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
         HOLDS(sums, entry == (uint32_t)(is_open ? (uintptr_t)reap : chunk->lives ? (uintptr_t)chunk + 1 : 0));
     }
     if (!sums->wrong) check_bits(reap, chunk, sums);
+}
+
+static size_t count_listed(const struct list *list, struct sums *sums, int state, int or)
+{
+    size_t n = 0;
+    for (const struct list_node *node = list->first; node; node = node->next, n++) {
+        int is = LIST_ENTRY(node, const struct reap_chunk, node)->state;
+        HOLDS(sums, is == state || is == or);
+    }
+    return n;
 }
 
 static void check_chunks(const struct reap *reap, struct sums *sums)
@@ -82,15 +92,19 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
         HOLDS(sums, chunk->kind == REAP_SPARE);
         sums->spare_bytes += chunk->size;
     }
-    size_t quiet = 0;
-    bool has_lists = reap->heap && reap->own;
-    for (const struct list_node *node = has_lists ? reap->own->quiet.first : NULL; node; node = node->next)
-        quiet++;
-    HOLDS(sums, !has_lists || quiet == sums->quiet);
+    const struct reap_tables *tables = reap->heap ? reap->own : NULL;
+    size_t on_lists = 0;
+    if (tables) {
+        on_lists += count_listed(&tables->open, sums, REAP_CHUNK_OPEN, REAP_CHUNK_SWEPT);
+        on_lists += count_listed(&tables->quiet, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
+        on_lists += count_listed(&tables->emptied, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
+        HOLDS(sums, reap->flags & REAP_MARKED ? !tables->open.first : !tables->emptied.first);
+    }
+    HOLDS(sums, !tables || on_lists == sums->with_lives);
     HOLDS(sums, reap->carved == sums->carved);
     HOLDS(sums, reap->spare_bytes == sums->spare_bytes);
-    size_t tables = reap_tables_are_apart(reap) ? sizeof(struct reap_tables) : 0;
-    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + tables);
+    size_t apart = reap_tables_are_apart(reap) ? sizeof(struct reap_tables) : 0;
+    HOLDS(sums, reap->held == sums->held + sums->spare_bytes + apart);
     HOLDS(sums, reap->peak >= reap->held);
 }
 
@@ -102,7 +116,7 @@ static size_t check_freelist(const struct reap *reap, size_t list, struct sums *
         size_t unit = reap_unit(block);
         HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT));
         HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, unit) && !bitmap_get(chunk->lives, unit)));
-        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < reap->own->cursor);
+        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < chunk->top);
         if (sums->wrong) return 0;
         size_t units = reap_block_end(chunk, unit) - unit;
         HOLDS(sums, reap_free_list(units) == list);
@@ -118,7 +132,8 @@ static void check_freelists(const struct reap *reap, struct sums *sums)
     HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? reap->own : &reap_no_tables));
     for (size_t list = 0; reap->heap && reap->own && list < REAP_FREELISTS && !sums->wrong; list++)
         sum += check_freelist(reap, list, sums);
-    HOLDS(sums, !reap->heap || !reap->own || sum == reap->own->most - (size_t)reap->own->room);
+    HOLDS(sums,
+          !reap->heap || !reap->own || sum == reap->own->budget.allowed - (size_t)reap->own->budget.room);
 }
 
 static void check_hole(const struct reap *reap, struct sums *sums)
@@ -138,7 +153,6 @@ static void check_hole(const struct reap *reap, struct sums *sums)
     HOLDS(sums, sums->wrong || from == end || reap_block_end(chunk, from) == end);
     HOLDS(sums, !chunk->lives || !bitmap_get(chunk->lives, from) || from == end);
     HOLDS(sums, reap->heap || end == chunk->end_unit);
-    HOLDS(sums, !(reap->flags & REAP_MARKED) || end == chunk->end_unit);
 }
 
 static void check_children(const struct reap *reap, struct sums *sums)

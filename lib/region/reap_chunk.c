@@ -36,14 +36,18 @@ size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *obje
     return top - chunk->first;
 }
 
+size_t reap_chunk_units(const struct reap_chunk *chunk)
+{
+    size_t objects = 0;
+    if (chunk->kind == REAP_WHOLE) return chunk->end_unit - chunk->first;
+    return reap_chunk_count(chunk, reap_chunk_top(chunk), &objects);
+}
+
 size_t reap_chunk_live_bytes(const struct reap *reap)
 {
-    size_t units = 0, objects = 0;
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk)) {
-        bool is_whole = chunk->kind == REAP_WHOLE;
-        units += is_whole ? chunk->end_unit - chunk->first
-                          : reap_chunk_count(chunk, reap_chunk_top(chunk), &objects);
-    }
+    size_t units = 0;
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
+        units += reap_chunk_units(chunk);
     return units * REAP_UNIT;
 }
 
@@ -168,7 +172,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     ASSERT(reap->held >= chunk->size && chunk != reap->current && !chunk->has_records);
     if (chunk->kind == REAP_REGULAR) {
         ASSERT(chunk->state == REAP_CHUNK_REGION || chunk->state == REAP_CHUNK_QUIET);
-        if (chunk->state == REAP_CHUNK_QUIET && list_holds(&chunk->quiet)) list_remove(&chunk->quiet);
+        if (chunk->lives && list_holds(&chunk->node)) list_remove(&chunk->node);
         reap_chunk_forget(chunk);
         reap->carved -= chunk->size;
     }
@@ -391,7 +395,7 @@ static size_t end_gap(const struct reap *reap, const struct reap_chunk *chunk)
         return SIZE_MAX;
     if (chunk->state == REAP_CHUNK_REGION) return chunk->top;
     size_t last = bitmap_previous(chunk->starts, end - 1, chunk->first);
-    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < reap->own->cursor;
+    bool is_taken = chunk->state == REAP_CHUNK_SWEPT && last < chunk->top;
     return bitmap_get(chunk->lives, last) || is_taken ? SIZE_MAX : last;
 }
 

@@ -190,7 +190,8 @@ static inline uint64_t reap_used_units(uint64_t starts, uint64_t lives, struct r
  * where its objects end, in region state. */
 size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects);
 
-/* The bytes of all live objects. */
+/* The units of a chunk's live objects, and the bytes of all live objects. */
+size_t reap_chunk_units(const struct reap_chunk *chunk);
 size_t reap_chunk_live_bytes(const struct reap *reap);
 
 /* The chunk of a pointer into this reap's memory; NULL for any other pointer. */

@@ -10,7 +10,6 @@
 enum {
     TRIES = 8,               /* gaps to look at in a list whose gaps may be too small */
     SMALL_REAP = 128 * 1024, /* bytes carved; such a reap is flushed earlier, and takes any gap */
-    FLUSH_PART = 2,          /* at most 1/2 of what is carved is on lists */
 };
 
 /* --- lists ----------------------------------------------------------------------------------- */
@@ -22,7 +21,7 @@ static void push(struct reap *reap, size_t unit, size_t units)
     if (units > REAP_EXACT_LISTS) block->units = units;
     block->next = *list;
     *list = block;
-    reap->own->room -= (ptrdiff_t)units;
+    reap->own->budget.room -= (ptrdiff_t)units;
 }
 
 /* Takes the gap that a link points to off its list. */
@@ -30,34 +29,16 @@ static struct reap_block *pull(struct reap *reap, struct reap_block **link, size
 {
     struct reap_block *block = *link;
     *link = block->next;
-    reap->own->room += (ptrdiff_t)(list <= REAP_EXACT_LISTS ? list : block->units);
+    reap->own->budget.room += (ptrdiff_t)(list <= REAP_EXACT_LISTS ? list : block->units);
     return block;
 }
 
-/* Units on all lists. */
-static size_t listed(const struct reap *reap) { return reap->own->most - (size_t)reap->own->room; }
-
-/* Lets more units come onto lists before a flush. */
-static void allow(struct reap_tables *tables, ptrdiff_t units)
-{
-    tables->most += (size_t)units;
-    tables->room += units;
-}
-
-/* After chunks have come or gone. */
-static void set_part(struct reap *reap)
-{
-    size_t part = reap->carved / REAP_UNIT / FLUSH_PART;
-    struct reap_tables *tables = reap->own;
-    if (!tables) return;
-    allow(tables, (ptrdiff_t)part - (ptrdiff_t)tables->basis);
-    tables->basis = part;
-}
+static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - reap->bump) / REAP_UNIT; }
 
 /* --- states of a chunk ----------------------------------------------------------------------- */
 
 /* Opens a chunk for fast paths, if the reap has any. */
-static void open_up(const struct reap *reap, struct reap_chunk *chunk)
+static void open_entries(const struct reap *reap, struct reap_chunk *chunk)
 {
     chunk->state = REAP_CHUNK_OPEN;
     if (LIKELY(reap->tables != &reap_no_tables))
@@ -90,25 +71,110 @@ static bool is_empty(const struct reap_chunk *chunk)
 /* Returns true if a chunk goes back when it has no live object. */
 static bool may_go(const struct reap *reap, const struct reap_chunk *chunk)
 {
-    return chunk != reap_first_chunk(reap) && !chunk->has_records && !(reap->flags & REAP_MARKED);
+    return chunk != reap_first_chunk(reap) && !chunk->has_records;
 }
 
-/* Makes a chunk with live bits quiet. Without tables it is on no list. */
+/* Opens a chunk that is on no list. */
+static void open_up(struct reap *reap, struct reap_chunk *chunk)
+{
+    open_entries(reap, chunk);
+    chunk->node = (struct list_node){NULL, NULL};
+    list_push(&reap->own->open, &chunk->node);
+}
+
+/* --- when a flush comes ---------------------------------------------------------------------- */
+
+/* Half of a reap may be unused: on lists, or the hole. From then on a *look* tells whether a flush is due:
+ * when frees have put half of the reap onto the lists, or when an eighth of it lies in chunks without live
+ * objects. If neither, the next look comes when half of what lives in open chunks was freed. So looks cost a
+ * free constant time, and one comes before nothing lives there any more. What sweeps list brings the first
+ * look nearer, and not the next ones. */
+
+/* Units on all lists. */
+static size_t listed(const struct reap *reap)
+{
+    return reap->own->budget.allowed - (size_t)reap->own->budget.room;
+}
+
+static size_t units_carved(const struct reap *reap) { return reap->carved / REAP_UNIT; }
+
+/* Sets how much may be freed before the next look, while so many units are on lists. */
+static void budget_set(struct flush_budget *budget, size_t on_lists, size_t next)
+{
+    budget->allowed = on_lists + next;
+    budget->room = (ptrdiff_t)next;
+}
+
+/* The next look comes so much earlier (or later), though lists are as they were. */
+static void budget_lower(struct flush_budget *budget, ptrdiff_t units)
+{
+    budget->allowed -= (size_t)units;
+    budget->room -= units;
+}
+
+/* Counts the units of open chunks that a flush would give back, and what lives in the others. */
+static size_t count_empty(const struct reap *reap, size_t *live)
+{
+    size_t empty = 0, chunks = 0;
+    *live = 0;
+    for (const struct list_node *node = reap->own->open.first; node; node = node->next, chunks++) {
+        const struct reap_chunk *chunk = LIST_ENTRY(node, const struct reap_chunk, node);
+        size_t units = reap_chunk_units(chunk);
+        if (units == 0 && may_go(reap, chunk)) empty += chunk->size / REAP_UNIT;
+        *live += units;
+    }
+    *live += chunks / 4; /* for the time of the look */
+    return empty;
+}
+
+static bool flush_is_due(struct reap *reap)
+{
+    struct flush_budget *budget = &reap->own->budget;
+    size_t half = units_carved(reap) / 2, unused = listed(reap) + hole(reap), most = half + budget->found;
+    size_t live, next = half - unused;
+    budget->is_sparse = unused > half;
+    if (budget->is_sparse) {
+        if (listed(reap) > most || count_empty(reap, &live) >= half / 4) return true;
+        next = live / 2 < most - listed(reap) ? live / 2 : most - listed(reap);
+    }
+    budget_set(budget, listed(reap), next);
+    return false;
+}
+
+/* --- quiet chunks ---------------------------------------------------------------------------- */
+
+/* Puts a quiet chunk, which is on no list, onto the one where it belongs, or gives it back. Without tables
+ * there are no lists. */
+static void file(struct reap *reap, struct reap_chunk *chunk)
+{
+    struct reap_tables *tables = reap->own;
+    bool is_spent = chunk != reap->current && may_go(reap, chunk) && is_empty(chunk);
+    if (is_spent && !(reap->flags & REAP_MARKED)) {
+        if (tables) budget_lower(&tables->budget, (ptrdiff_t)(chunk->size / REAP_UNIT / 2));
+        reap_chunk_release(reap, chunk);
+    } else if (LIKELY(tables != NULL)) {
+        list_push(is_spent ? &tables->emptied : &tables->quiet, &chunk->node);
+    }
+}
+
+/* The same after a change, for one that may be on a list. */
+static void refile(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (list_holds(&chunk->node)) list_remove(&chunk->node);
+    file(reap, chunk);
+}
+
+/* Makes a chunk with live bits quiet, or gives it back. */
 static void calm(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->lives && chunk->state != REAP_CHUNK_QUIET);
     reap_chunk_close(chunk);
     chunk->state = REAP_CHUNK_QUIET;
-    chunk->quiet = (struct list_node){NULL, NULL};
-    if (LIKELY(reap->own != NULL)) list_push(&reap->own->quiet, &chunk->quiet);
+    chunk->node = (struct list_node){NULL, NULL};
+    file(reap, chunk);
 }
 
-/* Makes it quiet, or gives it back. */
-static void calm_or_release(struct reap *reap, struct reap_chunk *chunk)
-{
-    calm(reap, chunk);
-    if (chunk != reap->current && is_empty(chunk) && may_go(reap, chunk)) reap_chunk_release(reap, chunk);
-}
+/* --- live bits and tables -------------------------------------------------------------------- */
 
 /* Makes the live bits of a chunk in region state. Its unused end becomes a gap. */
 static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
@@ -120,7 +186,7 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
     bitmap_clear_range(lives, top, (from + n) * 64);
     __atomic_store_n(&chunk->lives, lives, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     if (UNLIKELY(!uses_gaps(reap))) {
-        calm_or_release(reap, chunk);
+        calm(reap, chunk);
         return;
     }
     open_up(reap, chunk);
@@ -148,10 +214,12 @@ static void begin_tables(struct reap *reap)
     struct reap_tables *tables = reap->own;
     if (!tables) return;
     memset(tables, 0, sizeof *tables);
-    tables->gained = reap->carved / REAP_UNIT; /* the first flush is paid */
-    set_part(reap);
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
-        if (chunk->kind == REAP_REGULAR && chunk->lives) list_push(&tables->quiet, &chunk->quiet);
+    tables->budget.gained = units_carved(reap); /* the first flush is paid */
+    for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
+        next = reap_chunk_after(reap, chunk);
+        if (chunk->kind == REAP_REGULAR && chunk->lives) file(reap, chunk);
+    }
+    budget_set(&tables->budget, 0, units_carved(reap) / 2);
     reap_free_reopen(reap);
 }
 
@@ -164,8 +232,6 @@ static NOINLINE void begin_heap(struct reap *reap)
 }
 
 /* --- the hole -------------------------------------------------------------------------------- */
-
-static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - reap->bump) / REAP_UNIT; }
 
 /* Takes an object from the hole. */
 static void *bump(struct reap *reap, size_t units)
@@ -190,9 +256,14 @@ void reap_free_leave_hole(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
     size_t unit = reap_unit(reap->bump), units = hole(reap);
-    chunk->top = unit; /* before: other threads may look at its objects */
+    if (chunk->state == REAP_CHUNK_REGION)
+        chunk->top = unit; /* before: other threads may look at its objects */
     drop_hole(reap);
-    if (may_have_listed(chunk) && units > 0) push(reap, unit, units);
+    if (may_have_listed(chunk)) {
+        if (units > 0) push(reap, unit, units);
+    } else if (chunk->state == REAP_CHUNK_QUIET) {
+        refile(reap, chunk);
+    }
 }
 
 /* --- flush and sweep ------------------------------------------------------------------------- */
@@ -202,16 +273,19 @@ static void flush(struct reap *reap, bool drops_hole)
     ASSERT(reap->heap);
     struct reap_tables *tables = reap->own;
     if (UNLIKELY(!tables)) return;
-    memset(tables, 0, offsetof(struct reap_tables, quiet));
-    if (drops_hole) drop_hole(reap);
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
-        next = reap_chunk_after(reap, chunk);
-        if (chunk->kind == REAP_REGULAR && may_have_listed(chunk)) calm_or_release(reap, chunk);
-    }
-    set_part(reap);
+    if (drops_hole) reap_free_leave_hole(reap);
+    memset(tables, 0, offsetof(struct reap_tables, open));
+    for (struct list_node *node; (node = list_pop(&tables->open)) != NULL;)
+        calm(reap, LIST_ENTRY(node, struct reap_chunk, node));
+    budget_set(&tables->budget, 0, units_carved(reap) / 2);
 }
 
 NOINLINE void reap_free_flush(struct reap *reap) { flush(reap, true); }
+
+NOINLINE void reap_free_look(struct reap *reap)
+{
+    if (flush_is_due(reap)) reap_free_flush(reap);
+}
 
 /* Joins the gaps of a chunk: start bits stay only where an object or a gap starts. What lies before the first
  * object, and the last unit, count as objects. */
@@ -252,27 +326,29 @@ static bool sweep(struct reap *reap, size_t units)
         if (!tables->swept) {
             struct list_node *node = list_pop(&tables->quiet);
             if (!node) return false;
-            tables->swept = LIST_ENTRY(node, struct reap_chunk, quiet);
+            list_push(&tables->open, node);
+            tables->swept = LIST_ENTRY(node, struct reap_chunk, node);
             tables->swept->state = REAP_CHUNK_SWEPT;
-            tables->cursor = tables->swept->first;
+            tables->swept->top = tables->swept->first;
             join(tables->swept);
         }
         struct reap_chunk *chunk = tables->swept;
-        bool is_over = tables->cursor >= chunk->end_unit; /* a record may have taken the end */
-        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, tables->cursor);
+        bool is_over = chunk->top >= chunk->end_unit; /* a record may have taken the end */
+        size_t unit = is_over ? chunk->end_unit : next_gap(chunk, chunk->top);
         if (unit == chunk->end_unit) {
-            open_up(reap, chunk);
+            open_entries(reap, chunk);
             tables->swept = NULL;
             continue;
         }
-        size_t end = tables->cursor = reap_block_end(chunk, unit);
+        size_t end = chunk->top = reap_block_end(chunk, unit);
         if (end - unit < units) {
             push(reap, unit, end - unit);
-            allow(tables, (ptrdiff_t)(end - unit)); /* only frees bring a flush nearer */
+            tables->budget.found += end - unit;
+            if (tables->budget.is_sparse) budget_lower(&tables->budget, -(ptrdiff_t)(end - unit));
             continue;
         }
         reap_chunk_bump_in(reap, chunk, unit, end);
-        tables->gained += end - unit;
+        tables->budget.gained += end - unit;
         return true;
     }
 }
@@ -326,7 +402,7 @@ static void *take_big(struct reap *reap, size_t units)
     ASSERT(reap_block_end(chunk, unit) == end && !bitmap_get(chunk->lives, unit));
     reap_free_leave_hole(reap);
     reap_chunk_bump_in(reap, chunk, unit, end);
-    reap->own->gained += end - unit;
+    reap->own->budget.gained += end - unit;
     return bump(reap, units);
 }
 
@@ -334,8 +410,8 @@ static void *take_big(struct reap *reap, size_t units)
  * the last flush has given as much. */
 static bool flush_pays(const struct reap *reap)
 {
-    size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = reap->carved / REAP_UNIT;
-    return listed(reap) * part >= all && reap->own->gained * 8 >= all;
+    size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = units_carved(reap);
+    return listed(reap) * part >= all && reap->own->budget.gained * 8 >= all;
 }
 
 /* Takes a new chunk, in heap mode with live bits. */
@@ -352,8 +428,7 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
         return chunk;
     }
     open_up(reap, chunk);
-    set_part(reap);
-    reap->own->gained += chunk->end_unit - chunk->first;
+    reap->own->budget.gained += chunk->end_unit - chunk->first;
     return chunk;
 }
 
@@ -386,6 +461,18 @@ static void *grow(struct reap *reap, size_t units)
     return reap_address(first);
 }
 
+/* Takes a new chunk, and without memory for one joins all gaps. */
+static void *grow_or_join(struct reap *reap, size_t units)
+{
+    int saved = errno;
+    void *object = grow(reap, units);
+    if (LIKELY(object != NULL)) return object;
+    reap_free_flush(reap);
+    if (!sweep(reap, units)) return NULL;
+    errno = saved;
+    return bump(reap, units);
+}
+
 /* The sources of an object, in order. While a mark is open there are only the hole and new chunks. */
 void *reap_free_take(struct reap *reap, size_t units)
 {
@@ -403,7 +490,7 @@ void *reap_free_take(struct reap *reap, size_t units)
         if (sweep(reap, units)) return bump(reap, units);
     while (flush_pays(reap) && (reap_free_flush(reap), true));
     if (reap->carved <= SMALL_REAP && (object = take_small(reap, units, REAP_EXACT_LISTS))) return object;
-    return grow(reap, units);
+    return grow_or_join(reap, units);
 }
 
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end, size_t extra)
@@ -420,6 +507,14 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
+/* After units of a chunk with live bits were freed that are on no list. */
+static void note_unlisted(struct reap *reap, size_t units)
+{
+    if (!uses_gaps(reap)) return;
+    budget_lower(&reap->own->budget, (ptrdiff_t)units);
+    if (reap->own->budget.room < 0) reap_free_look(reap);
+}
+
 /* Frees [unit, end), which lies before the hole. False: it does not, or must not become part of it. */
 static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
@@ -429,15 +524,22 @@ static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, 
     if (end > chunk->high) chunk->high = end;
     reap->bump = reap_address(unit);
     reap_choose_mode(reap);
+    if (chunk->lives) {
+        bitmap_clear(chunk->lives, unit);
+        note_unlisted(reap, end - unit);
+    }
     return true;
 }
 
 /* After a gap was made in a chunk with live bits. */
 static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t unit, size_t end)
 {
-    if (chunk->state != REAP_CHUNK_OPEN && !reap_free_is_swept(reap, chunk, unit)) return;
-    push(reap, unit, end - unit);
-    if (reap->own->room < 0) reap_free_flush(reap);
+    if (chunk->state == REAP_CHUNK_OPEN || reap_free_is_swept(chunk, unit)) {
+        push(reap, unit, end - unit);
+        if (reap->own->budget.room < 0) reap_free_look(reap);
+    } else if (chunk->state == REAP_CHUNK_SWEPT) {
+        note_unlisted(reap, end - unit);
+    }
 }
 
 /* Gives the chunk live bits, so that a gap can be made in it. */
@@ -451,10 +553,7 @@ void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t end = reap_block_end(chunk, unit);
     ASSERT(chunk->owner == reap && reap_is_live_at(chunk, unit) && bitmap_get(chunk->starts, unit));
-    if (bump_back(reap, chunk, unit, end)) {
-        if (chunk->lives) bitmap_clear(chunk->lives, unit);
-        return;
-    }
+    if (bump_back(reap, chunk, unit, end)) return;
     prepare(reap, chunk);
     bitmap_clear(chunk->lives, unit);
     if (chunk->state == REAP_CHUNK_QUIET)
@@ -466,8 +565,8 @@ void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 NOINLINE void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     if (chunk->lives[unit / 64] || chunk == reap->current || !is_empty(chunk) || !may_go(reap, chunk)) return;
-    reap_chunk_release(reap, chunk);
-    set_part(reap);
+    refile(reap, chunk);
+    note_unlisted(reap, 0);
 }
 
 void reap_free_end(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
@@ -507,9 +606,8 @@ void reap_free_trim(struct reap *reap)
 
 void reap_free_mark(struct reap *reap)
 {
-    const struct reap_chunk *chunk = reap->current;
     if (!reap->heap || reap->flags & REAP_MARKED) return;
-    flush(reap, !chunk || reap_unit(reap->bump_max) != chunk->end_unit);
+    if (reap->own && !list_is_empty(&reap->own->open)) flush(reap, false);
     reap->tables = &reap_no_tables;
 }
 
@@ -517,35 +615,39 @@ void reap_free_unmark(struct reap *reap)
 {
     ASSERT(!(reap->flags & REAP_MARKED));
     if (!reap->heap) return;
-    if (reap->current && reap->current->state == REAP_CHUNK_QUIET) reap_free_leave_hole(reap);
-    if (reap->current && reap->current->state == REAP_CHUNK_REGION) convert(reap, reap->current);
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
-        next = reap_chunk_after(reap, chunk);
-        bool quiet = chunk->kind == REAP_REGULAR && chunk->state == REAP_CHUNK_QUIET;
-        if (quiet && is_empty(chunk) && may_go(reap, chunk)) reap_chunk_release(reap, chunk);
-    }
-    set_part(reap);
+    for (struct list_node *node; reap->own && (node = list_pop(&reap->own->emptied)) != NULL;)
+        file(reap, LIST_ENTRY(node, struct reap_chunk, node));
     reap_free_reopen(reap);
+    if (reap->current && reap->current->state == REAP_CHUNK_REGION) convert(reap, reap->current);
 }
 
-void reap_free_wipe(struct reap_chunk *chunk, size_t from)
+void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t to)
 {
-    ASSERT(from >= chunk->first && from <= chunk->end_unit && bitmap_get(chunk->starts, from));
-    bitmap_clear_range(chunk->starts, from + 1, chunk->end_unit);
-    if (chunk->lives) bitmap_clear_range(chunk->lives, from, chunk->end_unit);
+    ASSERT(from >= chunk->first && from <= to && to <= chunk->end_unit && bitmap_get(chunk->starts, to));
+    if (from == to) return;
+    bitmap_clear_range(chunk->starts, from + 1, to);
+    if (chunk->lives) bitmap_clear_range(chunk->lives, from, to);
+}
+
+/* The first chunk on the list of open ones; NULL: there is none. */
+static struct list_node *first_open(const struct reap *reap)
+{
+    return reap->heap && reap->own ? reap->own->open.first : NULL;
 }
 
 void reap_free_close(struct reap *reap)
 {
     reap->tables = &reap_no_tables;
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
-        if (chunk->kind == REAP_REGULAR && chunk->lives) reap_chunk_close(chunk);
+    for (struct list_node *node = first_open(reap); node; node = node->next)
+        reap_chunk_close(LIST_ENTRY(node, struct reap_chunk, node));
 }
 
 void reap_free_reopen(struct reap *reap)
 {
     if (!reap_free_shows_tables(reap)) return;
     reap->tables = reap->own;
-    for (struct reap_chunk *chunk = reap_chunk_begin(reap); chunk; chunk = reap_chunk_after(reap, chunk))
-        if (chunk->kind == REAP_REGULAR && chunk->state == REAP_CHUNK_OPEN) reap_chunk_open(chunk, reap);
+    for (struct list_node *node = first_open(reap); node; node = node->next) {
+        struct reap_chunk *chunk = LIST_ENTRY(node, struct reap_chunk, node);
+        if (chunk->state == REAP_CHUNK_OPEN) reap_chunk_open(chunk, reap);
+    }
 }

@@ -7,16 +7,17 @@
  *
  *     free lists   by units:  1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
  *
- * A *flush* drops all lists, when half of the reap is on them, or before the reap grows. Chunks without live
- * objects go back; the others are quiet: a free there clears a bit and touches no object, and the last one
- * gives the chunk back. When the hole is used up, the next quiet chunk is *swept*: a few operations on each
- * word of its bitmaps give its gaps, already joined, and each gap is the next hole. After the last one the
- * chunk is open again.
+ * A *flush* drops all lists, when half of the reap was freed onto them, when an eighth of it lies in chunks
+ * without live objects, or before the reap grows. These chunks go back; the others are quiet: a free there
+ * clears a bit and touches no object, and the last one gives the chunk back. When the hole is used up, the
+ * next quiet chunk is *swept*: a few operations on each word of its bitmaps give its gaps, already joined,
+ * and each gap is the next hole. After the last one the chunk is open again.
  *
  *     region ──> open ──flush──> quiet ──sweep──> swept ──last gap──> open
  *                                  └──last free──> given back
  *
- * While a mark is open, gaps are not used: each chunk in which something is freed is quiet.
+ * While a mark is open, gaps are not used: all chunks with live bits are quiet. They stay so when it is
+ * closed, and the hole stays too: so a mark costs a flush only where chunks were opened since the last one.
  *
  * Threads: the reap's own.
  */
@@ -51,7 +52,7 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t units)
     struct reap_block **list = &tables->freelists[units], *block = *list;
     if (!block) return NULL;
     *list = block->next;
-    tables->room += (ptrdiff_t)units;
+    tables->budget.room += (ptrdiff_t)units;
     *chunk_map_lives(block) |= (uint32_t)1 << (uintptr_t)block / REAP_UNIT % 32;
     return block;
 }
@@ -89,16 +90,18 @@ void reap_free_end(struct reap *reap, struct reap_chunk *chunk, size_t unit, siz
 /* Makes a gap of the beginning of a live object, which then begins at `to`. */
 void reap_free_begin(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t to);
 
-/* Drops all free lists, and the hole; gives back chunks without live objects. */
+/* Drops all free lists, and the hole; gives back chunks without live objects. The second call looks first
+ * whether that is due. */
 void reap_free_flush(struct reap *reap);
+void reap_free_look(struct reap *reap);
 
 /* After a free in a quiet chunk, near a unit: gives the chunk back if it was the last object. */
 void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 
 /* Returns true if the sweep has passed this unit of a chunk: a gap there goes onto a list again. */
-static inline bool reap_free_is_swept(const struct reap *reap, const struct reap_chunk *chunk, size_t unit)
+static inline bool reap_free_is_swept(const struct reap_chunk *chunk, size_t unit)
 {
-    return chunk->state == REAP_CHUNK_SWEPT && unit < reap->own->cursor;
+    return chunk->state == REAP_CHUNK_SWEPT && unit < chunk->top;
 }
 
 /* Returns true if a unit of an open chunk of the reap begins at an address. Takes any value. */
@@ -129,7 +132,7 @@ static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t
     struct reap_block *block = object;
     block->next = tables->freelists[units];
     tables->freelists[units] = block;
-    if (UNLIKELY((tables->room -= (ptrdiff_t)units) < 0)) reap_free_flush(reap);
+    if (UNLIKELY((tables->budget.room -= (ptrdiff_t)units) < 0)) reap_free_look(reap);
 }
 
 /* Checks and frees most objects in one go: a small one, in an open chunk. False: it is no such object, or no
@@ -163,7 +166,7 @@ static inline bool reap_free_closed(struct reap *reap, void *object)
         return true;
     }
     size_t units = reap_free_units_at(object);
-    bool is_listed = reap->tables != &reap_no_tables && reap_free_is_swept(reap, chunk, unit);
+    bool is_listed = reap->tables != &reap_no_tables && reap_free_is_swept(chunk, unit);
     if (is_listed && units != 0) {
         *lives = half;
         reap_free_push(reap, object, units);
@@ -206,15 +209,14 @@ void reap_free_leave_hole(struct reap *reap);
 
 /* --- marks, limits, other reaps -------------------------------------------------------------- */
 
-/* Before a mark is opened: no gap may be used until it is closed. The hole stays if it reaches to the end of
- * its chunk. */
+/* Before a mark is opened: no gap may be used until it is closed. The hole stays. */
 void reap_free_mark(struct reap *reap);
 
 /* After the last mark is closed: does the work that it has put off. */
 void reap_free_unmark(struct reap *reap);
 
-/* Frees all objects of a regular chunk from a unit on, where a block starts: one gap is left. */
-void reap_free_wipe(struct reap_chunk *chunk, size_t from);
+/* Frees all objects of a regular chunk between two units, where blocks start: one gap is left. */
+void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t to);
 
 /* Frees take slow paths from now on, and allocations too, unless they bump; and back, if the reap is in heap
  * mode and has none of REAP_SPECIAL. */

@@ -42,10 +42,10 @@
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block
  *     - a live bit has a start bit
- *     - gaps that are on free lists lie in open chunks, or in the swept one before the cursor, and a list has
+ *     - gaps that are on free lists lie in open chunks, or in the swept one before its top, and a list has
  *       gaps of its own sizes
  *     - each chunk that is quiet has a live object, except for the first, the current one and those with
- *       records, and while a mark is open
+ *       records; while a mark is open, those that have none are on a list of their own
  *     - held is the sum of the chunks' sizes, spares included; peak >= held
  *     - end is bump or bump_max. In a limited reap, or by the heap profile's doing, it may lie in between
  *
@@ -128,11 +128,12 @@ struct reap_chunk {
     uint8_t state;      /* enum reap_chunk_state */
     bool has_records;   /* stays until a clear; apart from the bits above, which other threads read */
 
-    size_t end_unit;        /* unit past the last object; there is a start bit, and records lie beyond */
-    size_t top;             /* unit past the last object, in region state, if it is not the current chunk */
-    size_t high;            /* the furthest unit that the bump pointer came back from */
-    size_t size;            /* bytes held of the backend */
-    struct list_node quiet; /* on the list of quiet chunks */
+    size_t end_unit;       /* unit past the last object; there is a start bit, and records lie beyond */
+    size_t top;            /* in region state: unit past the last object, if it is not the current chunk;
+                              in swept state: the unit from which on the sweep goes on */
+    size_t high;           /* the furthest unit that the bump pointer came back from */
+    size_t size;           /* bytes held of the backend */
+    struct list_node node; /* with live bits: on one of the reap's lists of chunks, if it has tables */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
@@ -149,18 +150,26 @@ struct reap_block {
     size_t units; /* only in gaps of more than REAP_EXACT_LISTS units */
 };
 
+/* When the free lists are dropped, in units: see "when a flush comes" in reap_free.c. */
+struct flush_budget {
+    ptrdiff_t room; /* so many may be freed before the next look; fast paths count it */
+    size_t allowed; /* room, and what is on lists */
+    size_t found;   /* of what is on lists: sweeps found it, and no free put it there */
+    size_t gained;  /* holes since the last flush */
+    bool is_sparse; /* half of the reap is unused, and the last look found no reason for a flush */
+};
+
 /* Heap mode: free lists by size (reap_free.h), which fast paths read through reap->tables, and the sweep. All
  * reaps in region mode show empty tables: so creating a reap need not clear its own. */
 struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
-    ptrdiff_t room;                               /* units that may still come onto lists before a flush: */
-    size_t most;                                  /* of so many in all, of which */
-    size_t basis;                                 /* a part of the reap; the rest: sweeps listed it */
-    size_t gained;                                /* units of holes since the last flush */
-    struct reap_chunk *swept;                     /* the chunk whose gaps are taken, or NULL */
-    size_t cursor;                                /* the unit from which on they are taken */
-    struct list quiet;                            /* chunks to be swept */
+    struct flush_budget budget;
+    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL */
+    struct list open;         /* chunks that are open, and the swept one */
+    struct list quiet;        /* chunks to be swept */
+    struct list emptied;      /* quiet ones that go when the last mark is closed */
 };
+static_assert(sizeof(struct reap_tables) <= 512, "those of a small reap are a block of a small class");
 
 /* A function that a reap calls when it ends: a record, on a stack. The reap takes it off before the call: so
  * a function may register and cancel others, and none is called twice. */

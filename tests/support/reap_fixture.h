@@ -31,6 +31,23 @@ static struct reap_stats stats(void)
     return stats;
 }
 
+/* Where a reap's memory comes from: as the mode has it; functions of the program's; a buffer. */
+enum { FROM_MODE, FROM_SOURCE, FROM_BUFFER, FROMS };
+static char reap_buffer[1024 * 1024];
+
+static void *take_chunk(size_t size, void *arg) { return (void)arg, aligned_alloc(4096, size); }
+static void give_chunk(void *chunk, size_t size, void *arg) { (void)size, (void)arg, free(chunk); }
+
+static inline void *reap_from(int from)
+{
+    void *made;
+    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode()};
+    if (from == FROM_BUFFER) options.buffer = reap_buffer, options.buffer_size = sizeof reap_buffer;
+    if (from == FROM_SOURCE) options.source.take = take_chunk, options.source.give = give_chunk;
+    ck_assert_int_eq(reapCreateWith(&made, NULL, &options), 0);
+    return made;
+}
+
 /* Holds that it is noticed when a statement breaks the reap, until another one mends it. */
 #define BREAKS(statement, back)                                                                              \
     do {                                                                                                     \

@@ -36,6 +36,17 @@ START_TEST(a_rewind_frees_what_came_after)
 }
 END_TEST
 
+/* After the last mark was closed the hole stays, and comes before the gaps. Allocates until one is used. */
+static char *spend_hole(size_t size)
+{
+    char *object = reapMalloc(&reap, size), *before = object;
+    for (int i = 0; i < 10000 && object >= before; i++) {
+        before = object;
+        object = reapMalloc(&reap, size);
+    }
+    return object;
+}
+
 /* While a mark is open free memory is left alone, and nothing grows across the mark; afterwards both are
  * as they were. */
 START_TEST(objects_come_from_the_bump_pointer_only)
@@ -57,7 +68,7 @@ START_TEST(objects_come_from_the_bump_pointer_only)
     char *old = objects[19], *grown = reapRealloc(&reap, old, 128);
     ck_assert(grown > last);
     reapUnmark(&reap, &mark);
-    ck_assert((char *)reapMalloc(&reap, 64) <= objects[19]);
+    ck_assert(spend_hole(64) <= objects[19]);
 }
 END_TEST
 
@@ -77,7 +88,8 @@ START_TEST(older_objects_stay_freed)
     ck_assert_uint_eq(stats().live_objects, 1);
     reapUnmark(&reap, &mark);
     assert_valid(reap);
-    ck_assert_ptr_eq(reapMalloc(&reap, 64), b); /* the pointer came back over it */
+    reapTrim(&reap, 0);
+    ck_assert_ptr_eq(reapMalloc(&reap, 64), b); /* joined with the hole */
     reapFree(&reap, a);
 }
 END_TEST
@@ -274,6 +286,161 @@ START_TEST(marks_and_limits)
 }
 END_TEST
 
+/* --- what marks cost ------------------------------------------------------------------------- */
+
+/* A reap in heap mode has no new chunk for each mark; nor does it look at all of its chunks for each. */
+START_TEST(a_mark_costs_no_chunk)
+{
+    enum { ROUNDS = 4096, OLDER = 200 };
+    void *r = reap_from(_i), *older[OLDER];
+    for (int i = 0; i < OLDER; i++) older[i] = reapMalloc(&r, 64);
+    for (int i = 0; i < OLDER; i += 3) reapFree(&r, older[i]);
+    reapFree(&r, reapMalloc(&r, 3000));
+    for (int i = 0; i < ROUNDS; i++) {
+        reap_mark mark;
+        reapMark(&r, &mark);
+        void *object = reapMalloc(&r, 64);
+        ck_assert_ptr_nonnull(object);
+        if (i % 5 == 0) reapFree(&r, older[i % OLDER / 3 * 3 + 1]), older[i % OLDER / 3 * 3 + 1] = NULL;
+        if (i % 3 == 0) reapRewind(&r, &mark);
+        reapUnmark(&r, &mark);
+        if (i % 7 == 0 && i % 3 != 0) reapFree(&r, object);
+        if (i % 64 == 0) assert_valid(r);
+    }
+    ck_assert_uint_le(stats_of(r).chunk_bytes, 2 * 1024 * 1024);
+    reapDestroy(&r);
+}
+END_TEST
+
+/* Chunks that empty while a mark is open go when it is closed, and what is freed between marks is used. */
+START_TEST(marks_and_frees_keep_what_lives)
+{
+    enum { LIVE = 500, ROUNDS = 100000 };
+    void *r = reap_from(_i), *objects[LIVE] = {NULL};
+    uint64_t chance = 1;
+    for (unsigned i = 0, n = shorter(ROUNDS, ROUNDS / 8); i < n; i++) {
+        reap_mark mark;
+        unsigned k = random_below(&chance, LIVE), size = 16 + random_below(&chance, 300);
+        if (random_below(&chance, 2)) reapFree(&r, objects[k]), objects[k] = NULL;
+        reapMark(&r, &mark);
+        void *scratch = memset(reapMalloc(&r, size), 1, size);
+        reapFree(&r, objects[k]);
+        objects[k] = scratch;
+        if (random_below(&chance, 4) == 0) reapRewind(&r, &mark), objects[k] = NULL;
+        reapUnmark(&r, &mark);
+        if (random_below(&chance, 4) == 0) reapFree(&r, objects[k]), objects[k] = reapMalloc(&r, size);
+    }
+    assert_valid(r);
+    ck_assert_uint_le(stats_of(r).chunk_bytes, sizeof reap_buffer);
+    for (int k = 0; k < LIVE; k++) reapFree(&r, objects[k]);
+    if (reap_mode != MODE_PARTS) ck_assert_uint_le(stats_of(r).chunks, 2); /* one has the hole */
+    reapDestroy(&r);
+}
+END_TEST
+
+/* --- a parser with a mark for each value ----------------------------------------------------- */
+
+struct value {
+    size_t count; /* of an array's elements, or a string's bytes */
+    void *data;
+    double number;
+};
+
+enum { UNMARKED, NESTED, ATTEMPTS };
+static int marks;
+
+static struct value *parse(void **r, const char **text);
+
+/* Reads a number into memory of its own first, as parsers do; NULL: there is none. */
+static struct value *number(void **r, const char **text)
+{
+    size_t length = strspn(*text, "0123456789.");
+    char *copy = reapStrndup(r, *text, 16), *end;
+    struct value *value = reapCalloc(r, 1, sizeof *value);
+    value->number = strtod(copy, &end);
+    reapFree(r, copy);
+    if (length == 0) return NULL;
+    *text += length;
+    return value;
+}
+
+static struct value *string(void **r, const char **text)
+{
+    struct value *value = reapCalloc(r, 1, sizeof *value);
+    value->count = strcspn(*text + 1, "\"");
+    value->data = reapStrndup(r, *text + 1, value->count);
+    *text += value->count + 2;
+    return value;
+}
+
+/* An array grows by a third when it is full, and its old place is a gap. */
+static struct value *array(void **r, const char **text)
+{
+    struct value *value = reapCalloc(r, 1, sizeof *value);
+    size_t room = 0;
+    for (++*text; **text != ']'; *text += **text == ',') {
+        if (value->count == room) {
+            room += room / 3 + 2;
+            value->data = reapRealloc(r, value->data, room * sizeof(struct value *));
+        }
+        struct value *element = parse(r, text);
+        ((struct value **)value->data)[value->count++] = element;
+    }
+    ++*text;
+    return value;
+}
+
+static struct value *parse(void **r, const char **text)
+{
+    reap_mark mark;
+    if (marks != UNMARKED) reapMark(r, &mark);
+    struct value *value = number(r, text);
+    if (!value && marks != UNMARKED) reapRewind(r, &mark);
+    if (marks == ATTEMPTS) reapUnmark(r, &mark);
+    if (!value) value = **text == '[' ? array(r, text) : string(r, text);
+    if (marks == NESTED) reapUnmark(r, &mark);
+    return value;
+}
+
+static size_t write_text(char *text, int depth, uint64_t *chance)
+{
+    size_t length = (size_t)sprintf(text, "[");
+    for (unsigned i = 0, n = 2 + random_below(chance, 12); i < n; i++) {
+        if (i) text[length++] = ',';
+        if (depth > 0)
+            length += write_text(text + length, depth - 1, chance);
+        else if (i % 2)
+            length += (size_t)sprintf(text + length, "%u.25", random_below(chance, 10000));
+        else
+            length += (size_t)sprintf(text + length, "\"%.*s\"", 1 + (int)random_below(chance, 30),
+                                      "a string of thirty-two characters");
+    }
+    return length + (size_t)sprintf(text + length, "]");
+}
+
+static size_t bytes_parsed(const char *text, int with)
+{
+    void *r = reap_from(FROM_MODE);
+    marks = with;
+    struct value *value = parse(&r, &text);
+    ck_assert_int_eq(*text, 0);
+    ck_assert_uint_ge(value->count, 2);
+    size_t bytes = stats_of(r).peak_chunk_bytes;
+    reapDestroy(&r);
+    return bytes;
+}
+
+START_TEST(a_parser_may_mark_each_value)
+{
+    static char text[8 * 1024 * 1024];
+    uint64_t chance = 3;
+    size_t length = write_text(text, (int)shorter(5, 4), &chance), plain = bytes_parsed(text, UNMARKED);
+    ck_assert_uint_lt(length, sizeof text);
+    ck_assert_uint_le(bytes_parsed(text, NESTED), plain * 4);
+    ck_assert_uint_le(bytes_parsed(text, ATTEMPTS), plain * 4);
+}
+END_TEST
+
 /* A chunk that came with the mark and holds records stays, empty. */
 START_TEST(records_outlive_a_rewind)
 {
@@ -306,6 +473,10 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, what_marks_held_back_is_used_again);
     tcase_add_test(tests, marks_and_limits);
     tcase_add_test(tests, records_outlive_a_rewind);
+    tcase_add_loop_test(tests, a_mark_costs_no_chunk, 0, mode == MODE_ORDINARY ? FROMS : FROM_SOURCE);
+    tcase_add_loop_test(tests, marks_and_frees_keep_what_lives, 0,
+                        mode == MODE_ORDINARY ? FROM_BUFFER : FROM_SOURCE);
+    tcase_add_test(tests, a_parser_may_mark_each_value);
     if (mode == MODE_PARTS) return;
     tcase_add_test(tests, objects_come_from_the_bump_pointer_only);
     tcase_add_test(tests, older_objects_stay_freed);

@@ -195,6 +195,39 @@ START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
 }
 END_TEST
 
+/* Objects come and go at random, one in so many of them large; then all go, in order, backwards or at random.
+ * What is left is the first chunk, whatever sweeps have put onto lists before. */
+START_TEST(nothing_live_is_a_first_chunk)
+{
+    enum { N = 3000 };
+    static void *objects[N];
+    static const unsigned rare[] = {50, 10, 500, 3000};
+    const unsigned large = rare[_i % 4];
+    uint64_t chance = (uint64_t)_i * 77 + 1;
+    needs(!is_slowed(), "a tool watches");
+    for (unsigned order = 0; order < 3; order++) {
+        void *r = reap_from(_i / 4);
+        for (unsigned i = 0, steps = shorter(600000, 150000); i < steps; i++) {
+            unsigned k = random_below(&chance, N);
+            unsigned size = random_below(&chance, random_below(&chance, large) ? 1000 : 100000);
+            reapFree(&r, objects[k]);
+            objects[k] = objects[k] ? NULL : reapMalloc(&r, size);
+        }
+        assert_valid(r);
+        for (unsigned left = N; left > 0; left--) {
+            unsigned k = order == 0 ? N - left : order == 1 ? left - 1 : random_below(&chance, left);
+            reapFree(&r, objects[k]);
+            objects[k] = order == 2 ? objects[left - 1] : NULL;
+            if (order == 2) objects[left - 1] = NULL;
+        }
+        ck_assert_uint_eq(stats_of(r).live_bytes, 0);
+        ck_assert_uint_le(stats_of(r).chunks, reap_mode == MODE_PARTS ? 4 : 1);
+        if (_i / 4 == FROM_BUFFER) ck_assert_ptr_nonnull(reapMalloc(&r, sizeof reap_buffer / 10 * 9));
+        reapDestroy(&r);
+    }
+}
+END_TEST
+
 /* One object that comes and goes where a chunk begins must not cost a chunk each time. */
 START_TEST(a_border_between_chunks_does_not_thrash)
 {
@@ -234,7 +267,7 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->end -= 16, r->end += 16);
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
-    BREAKS(r->own->room++, r->own->room--);
+    BREAKS(r->own->budget.room++, r->own->budget.room--);
     BREAKS(r->tables = &reap_no_tables, r->tables = reap_instrumented ? &reap_no_tables : r->own);
     BREAKS(block->next = NULL, block->next = objects[6]);
     BREAKS(bitmap_set(first->lives, gap), bitmap_clear(first->lives, gap));
@@ -314,7 +347,7 @@ START_TEST(chunks_are_no_multiple_of_what_lives)
     static const struct {
         unsigned slots, size, average, most;
     } loads[] = {
-        {2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}, {10000, 0, 210, 250}};
+        {2000, 5000, 185, 230}, {20000, 2000, 165, 180}, {100, 300000, 140, 160}, {10000, 0, 210, 270}};
     bool in_parts = reap_mode == MODE_PARTS; /* see check_parts */
     unsigned average, most;
     needs(!is_slowed(), "a tool watches");
@@ -391,6 +424,8 @@ static void add(TCase *tests, enum reap_mode mode)
 {
     tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
     tcase_add_test(tests, freed_memory_is_used_again);
+    tcase_add_loop_test(tests, nothing_live_is_a_first_chunk, 0,
+                        4 * (mode == MODE_ORDINARY ? FROMS : FROM_SOURCE));
     tcase_add_test(tests, empty_chunks_go_back);
     if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_has_tables_when_it_frees);
     if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_frees_without_memory);
