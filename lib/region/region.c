@@ -169,6 +169,8 @@ bool reap_region_destroy(struct reap *reap, bool may_stay)
         reap_region_restart(reap, first->size);
         reap->mark_at = NULL;
         reap->born = reap->flags = 0;
+    } else if (UNLIKELY(reap_instrumented)) {
+        sanitizer_pool_end(reap);
     }
     atomic_store_explicit(&reap->child_votes, votes, memory_order_relaxed);
     reap_region_put_to_rest(reap);

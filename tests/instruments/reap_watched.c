@@ -90,8 +90,62 @@ static void a_shared_one(void)
     reapDestroy(&shared);
 }
 
+/* Thousands of reaps of each kind, as a server has them, come and go where others were. */
+enum { ROOT, CHILD, SHARED, SHARED_CHILD, IN_BUFFER, SOURCED, LIMITED, MARKED, KINDS };
+enum { EACH = 3000 };
+
+static void *take(size_t size, void *arg) { return (void)arg, aligned_alloc(4096, size); }
+static void give(void *chunk, size_t size, void *arg) { (void)size, (void)arg, free(chunk); }
+
+static void *reap_of_kind(int kind)
+{
+    static char buffer[8192];
+    void *made;
+    struct reap_options options = {.size = sizeof options};
+    if (kind == ROOT || kind == CHILD || kind == MARKED) {
+        reapCreate(&made, kind == ROOT ? NULL : &reap);
+        return made;
+    }
+    if (kind == SHARED || kind == SHARED_CHILD) options.flags = REAP_SHARED;
+    if (kind == IN_BUFFER) options.buffer = buffer, options.buffer_size = sizeof buffer;
+    if (kind == SOURCED) options.source.take = take, options.source.give = give;
+    if (kind == LIMITED) options.limit = 100000;
+    return reapCreateWith(&made, kind == SHARED || kind == LIMITED ? NULL : &reap, &options) ? NULL : made;
+}
+
+/* Reap number i of its kind: some stay empty, some have objects, chunks, frees, children, a name, clears. */
+static void use(void *one, int kind, int i)
+{
+    size_t size = i % 4 * 50u;
+    reap_mark mark;
+    if (kind == MARKED) reapMark(&one, &mark);
+    char *object = size ? memset(reapMalloc(&one, size), 1, size) : NULL, *other = NULL;
+    if (i % 7 == 0) other = memset(reapMalloc(&one, 3000), 1, 3000);
+    if (i % 3 == 0) reapFree(&one, object);
+    if (i % 5 == 0) reapFreeAll(&one), object = reapStrdup(&one, "again"), other = NULL;
+    if (i % 11 == 0) reapSetName(&one, "one of many");
+    if (i % 13 == 0) reapFree(&one, reapMalloc(&one, kind == IN_BUFFER ? 100 : 50000));
+    if (i % 17 == 0) reapCreate(&(void *){NULL}, &one);
+    if (kind == MARKED && i % 5 != 0) reapRewind(&one, &mark), object = other = NULL;
+    if (other) sink = other[2999];
+    if (object && i % 5 == 0) sink = object[5];
+}
+
+static void many_of_each_kind(void)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int i = 0; i < EACH; i++) {
+            void *one = reap_of_kind(kind);
+            if (!one) abort();
+            use(one, kind, i);
+            reapDestroy(&one);
+        }
+    }
+}
+
 static void nothing_wrong(void)
 {
+    many_of_each_kind();
     a_shared_one();
     a_large_one_that_becomes_small();
     asked_by_two_threads();
