@@ -36,7 +36,7 @@ struct growth {
 struct shared {
     pthread_mutex_t looking, lock;
     apr_time_t began;
-    uint64_t excesses;
+    uint64_t counts[COUNTERS];
     apr_time_t taken; /* the snapshot; 0: none yet */
     apr_interval_time_t life;
     size_t lengths[DOCUMENTS];
@@ -210,14 +210,14 @@ void board_release(struct board_slot *slot)
 
 /* --- counters ------------------------------------------------------------------------------------ */
 
-void board_count_excess(void)
+void board_count(enum board_counter which)
 {
-    if (board) __atomic_fetch_add(&board->shared->excesses, 1, __ATOMIC_RELAXED);
+    if (board) __atomic_fetch_add(&board->shared->counts[which], 1, __ATOMIC_RELAXED);
 }
 
-uint64_t board_excesses(void)
+uint64_t board_counted(enum board_counter which)
 {
-    return board ? __atomic_load_n(&board->shared->excesses, __ATOMIC_RELAXED) : 0;
+    return board ? __atomic_load_n(&board->shared->counts[which], __ATOMIC_RELAXED) : 0;
 }
 
 uint64_t board_recent_excesses(double *seconds)
@@ -227,7 +227,7 @@ uint64_t board_recent_excesses(double *seconds)
     const struct shared *shared = board->shared;
     const struct board_point none = {.time = shared->began}, *oldest = &none;
     if (shared->n_points > BOARD_POINTS) oldest = &shared->points[shared->n_points % BOARD_POINTS];
-    uint64_t recent = board_excesses() - oldest->excesses;
+    uint64_t recent = board_counted(COUNT_EXCESSES) - oldest->excesses;
     *seconds = (double)(apr_time_now() - oldest->time) / 1e6;
     release();
     return recent;
@@ -289,7 +289,7 @@ void board_add_point(const struct board_point *point)
     if (!shared->n_points || point->time - last->time >= 5 * APR_USEC_PER_SEC || point->time < last->time) {
         struct board_point *noted = &shared->points[shared->n_points++ % BOARD_POINTS];
         *noted = *point;
-        noted->excesses = board_excesses();
+        noted->excesses = board_counted(COUNT_EXCESSES);
     }
     release();
 }

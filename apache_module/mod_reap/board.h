@@ -59,9 +59,12 @@ struct board_slot *board_own_slot(void);
 size_t board_slots(struct board_slot **slots);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
-void board_count_excess(void);
-uint64_t board_excesses(void);
-/* Those of the curve's time, and how many seconds that are. */
+/* Since the start: requests beyond a limit; children that ReapLimitHard ended; directives with a limit that
+ * were read at run time. No call allocates. */
+enum board_counter { COUNT_EXCESSES, COUNT_HARD, COUNT_READ_LATE, COUNTERS };
+void board_count(enum board_counter which);
+uint64_t board_counted(enum board_counter which);
+/* Excesses of the curve's time, and how many seconds that are. */
 uint64_t board_recent_excesses(double *seconds);
 
 /* Whether somebody has looked within the last minute. */

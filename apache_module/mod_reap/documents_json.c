@@ -74,8 +74,9 @@ static void add_totals(struct text *text, const struct look *look)
     uint64_t recent = board_recent_excesses(&seconds);
     text_printf(text, ",\"rss\":%lld,", (long long)look->rss);
     add_number(text, "pss", look->is_pss_known ? look->pss : -1);
-    text_printf(text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f}",
-                (size_t)board_excesses(), (size_t)recent, seconds);
+    text_printf(
+        text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu}",
+        (size_t)board_counted(COUNT_EXCESSES), (size_t)recent, seconds, (size_t)board_counted(COUNT_HARD));
 }
 
 static void add_tags(struct text *text, const struct pool_tags *tags)

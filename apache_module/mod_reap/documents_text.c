@@ -37,7 +37,8 @@ void write_brief(struct text *text, const struct look *look)
     add(text, "ReapProcesses", look->n);
     add(text, "ReapRSS", (uint64_t)look->rss);
     if (look->is_pss_known) add(text, "ReapPSS", (uint64_t)look->pss);
-    add(text, "ReapOverLimit", board_excesses());
+    add(text, "ReapOverLimit", board_counted(COUNT_EXCESSES));
+    add(text, "ReapOverHard", board_counted(COUNT_HARD));
 }
 
 void write_auto(struct text *text, server_rec *server, const struct look *look)
@@ -141,7 +142,9 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
                (uint64_t)look->pss);
     metric(text, "reap_requests", "gauge", "Requests that are served now.", look->requests);
     metric(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.",
-           board_excesses());
+           board_counted(COUNT_EXCESSES));
+    metric(text, "reap_over_hard_total", "counter", "Processes that ReapLimitHard ended since the start.",
+           board_counted(COUNT_HARD));
     tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
     tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
     tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));

@@ -6,9 +6,11 @@
 #include "live.h"
 #include "pools.h"
 #include "settings.h"
+#include "status.h"
 
 #include <httpd.h>
 
+#include <ap_expr.h>
 #include <apr_buckets.h>
 #include <apr_portable.h>
 #include <apr_strings.h>
@@ -36,20 +38,31 @@ static conn_rec *client_connection(const request_rec *r)
     return r->connection->master ? r->connection->master : r->connection;
 }
 
+/* Before the fixups have said which handler it is, the section says it. */
+static const char *handler_of(request_rec *r)
+{
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+    const char *error = NULL;
+    if (r->handler || !core->expr_handler) return r->handler ? r->handler : core->handler;
+    const char *handler = ap_expr_str_exec(r, core->expr_handler, &error);
+    return error ? NULL : handler;
+}
+
+/* reap-status shows who is beyond a limit, and answers whatever the limit. */
+static bool is_exempt(request_rec *r) { return status_is_handler(handler_of(r)); }
+
 /* in_hand: bytes outside of pools, in the brigade that passes. */
 static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
-    apr_int64_t limit = settings_of_request(r).limit;
-    if (limit) {
-        size_t bytes = live_look(live) + in_hand;
-        if (bytes > (size_t)limit) return (struct excess){"ReapLimitRequest", bytes, (size_t)limit};
+    struct excess excess = {"ReapLimitRequest", 0, (size_t)settings_of_request(r).limit};
+    if (excess.limit) excess.bytes = live_look(live) + in_hand;
+    if (excess.bytes <= excess.limit) {
+        excess =
+            (struct excess){"ReapLimitConnection", 0, (size_t)settings_of_server(r->server).connection_limit};
+        if (excess.limit) excess.bytes = library_held(client_connection(r)->pool) + in_hand;
     }
-    limit = settings_of_server(r->server).connection_limit;
-    if (limit) {
-        size_t bytes = library_held(client_connection(r)->pool) + in_hand;
-        if (bytes > (size_t)limit) return (struct excess){"ReapLimitConnection", bytes, (size_t)limit};
-    }
-    return (struct excess){.name = NULL};
+    if (excess.bytes <= excess.limit || is_exempt(r)) excess.name = NULL;
+    return excess;
 }
 
 static bool has_limits(const request_rec *r)
@@ -76,7 +89,7 @@ static void tell(request_rec *r, struct live *live, const struct excess *excess,
     void **reap =
         apr_pool_reap(excess->name[sizeof "ReapLimit" - 1] == 'C' ? client_connection(r)->pool : live->pool);
     struct text tags = pools_largest_tags(reap, 5);
-    board_count_excess();
+    board_count(COUNT_EXCESSES);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "%s %s holds %" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
                   " (%s); largest pools: %s",
@@ -247,16 +260,28 @@ static void insert_filters(request_rec *r)
 
 /* --- phases -------------------------------------------------------------------------------------- */
 
+/* The allocation fails when this returns. Any thread with a pool below the request's may be the one. */
+static void note_refusal(void **reap, size_t size, void *arg)
+{
+    struct live *live = arg;
+    (void)reap;
+    __atomic_store_n(&live->refused, size, __ATOMIC_RELAXED);
+}
+
 /* The hard limit of the section that the request is in by now. It is the library's: the allocation that
  * exceeds it fails, and httpd ends the child. */
 static void set_hard_limit(request_rec *r)
 {
-    if (!apr_pool_reap || !reapSetLimit || r->main) return;
-    size_t limit = (size_t)settings_of_request(r).hard;
-    struct reap_stats stats;
-    reapStats(apr_pool_reap(r->pool), &stats);
-    if (stats.limit != limit && reapSetLimit(apr_pool_reap(r->pool), limit) != 0)
+    struct live *live = live_of(r);
+    if (library_lacks() || !live || r->main) return;
+    size_t limit = is_exempt(r) ? 0 : (size_t)settings_of_request(r).hard;
+    if (live->hard == limit) return;
+    if (reapSetLimit(apr_pool_reap(r->pool), limit) != 0) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "holds more than ReapLimitHard already");
+        return;
+    }
+    if (limit) reapOnLimit(apr_pool_reap(r->pool), note_refusal, live);
+    live->hard = limit;
 }
 
 /* A subrequest is its main request's affair; that one meets the filters. */
@@ -267,6 +292,18 @@ static int check_in_phase(request_rec *r)
     live_enter(live);
     if (!has_limits(r) || !end_beyond_limit(r, live, 0, HTTP_INTERNAL_SERVER_ERROR)) return DECLINED;
     return AP_FILTER_ERROR; /* the answer is out */
+}
+
+/* Before a request is ended by its server's limit, its location has its word: it may have another one, or be
+ * reap-status. httpd walks anew when the path has been translated. */
+static int check_after_header(request_rec *r)
+{
+    ap_conf_vector_t *of_server = r->per_dir_config;
+    struct live *live = live_of(r);
+    if (live && !r->main && r->uri && has_limits(r) && look(r, live, 0).name) ap_location_walk(r);
+    int result = check_in_phase(r);
+    r->per_dir_config = of_server;
+    return result;
 }
 
 static int fixups(request_rec *r)
@@ -285,10 +322,16 @@ static int abort_request(int status)
 {
     const struct live *live = live_entered();
     live_enter(NULL);
-    if (live)
+    if (live && live->refused) {
+        board_count(COUNT_HARD);
+        ap_log_error(APLOG_MARK, APLOG_CRIT, 0, live->top->server,
+                     "%s %s from %s wants %" APR_SIZE_T_FMT " bytes more, over ReapLimitHard %" APR_SIZE_T_FMT
+                     "; this child ends",
+                     live->method, live->uri, live->client, live->refused, live->hard);
+    } else if (live) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, APR_ENOMEM, live->top->server,
-                     "no memory (or ReapLimitHard) for %s %s from %s; this child ends", live->method,
-                     live->uri, live->client);
+                     "no memory for %s %s from %s; this child ends", live->method, live->uri, live->client);
+    }
     return abort_before ? abort_before(status) : status;
 }
 
@@ -306,7 +349,7 @@ void limit_register(void)
     ap_register_output_filter("REAP_LIMIT", output_filter, NULL, AP_FTYPE_RESOURCE - 1);
     ap_register_input_filter("REAP_LIMIT_IN", input_filter, NULL, AP_FTYPE_RESOURCE - 1);
     ap_hook_insert_filter(insert_filters, NULL, NULL, APR_HOOK_LAST);
-    ap_hook_post_read_request(check_in_phase, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_post_read_request(check_after_header, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_header_parser(check_in_phase, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_fixups(fixups, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_handler(check_in_phase, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -218,7 +218,11 @@ void live_free_copies(struct live_copy *copies, size_t n)
 
 /* --- this thread's ------------------------------------------------------------------------------- */
 
-void live_enter(struct live *live) { entered = live; }
+void live_enter(struct live *live)
+{
+    entered = live;
+    if (live) __atomic_store_n(&live->refused, 0, __ATOMIC_RELAXED);
+}
 
 /* A request may end in another thread than the one that entered it. */
 const struct live *live_entered(void)

@@ -91,9 +91,11 @@ static int refuse_if_off(request_rec *r)
     return HTTP_NOT_FOUND;
 }
 
+bool status_is_handler(const char *name) { return name && strcmp(name, "reap-status") == 0; }
+
 int status_handler(request_rec *r)
 {
-    if (!r->handler || strcmp(r->handler, "reap-status") != 0) return DECLINED;
+    if (!status_is_handler(r->handler)) return DECLINED;
     ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1); /* HEAD has the number of GET */
     if (r->method_number == M_OPTIONS) return DECLINED;
     if (r->method_number != M_GET) return HTTP_METHOD_NOT_ALLOWED;

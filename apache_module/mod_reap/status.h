@@ -5,6 +5,10 @@
 
 #include <httpd.h>
 
+#include <stdbool.h>
+
+bool status_is_handler(const char *name);
+
 /* ?json, ?auto and ?prometheus give the data; anything else gives the page, which asks for ?json. */
 int status_handler(request_rec *r);
 

@@ -180,13 +180,14 @@ run_connection() {
 
 run_hard() {
     mode="$1, hard limit"
-    reap_prepare "$tmp/$1-hard" "$1" 'ReapLimitRequest 4M' '<LocationMatch "^/runaway/hard|^/double">' 'ReapLimitHard 8M' '</LocationMatch>'
+    reap_prepare "$tmp/$1-hard" "$1" 'ReapStatus On' 'ReapLimitRequest 4M' '<LocationMatch "^/runaway/hard|^/double">' 'ReapLimitHard 8M' '</LocationMatch>'
     httpd_start "$dir" "$reaps"
     ask '/runaway/hard?quiet=100'
     expect 500 "$status" 'between soft and hard' # 6.5 MB
     ask '/runaway/hard?quiet=1000000'
     broken
-    expect 1 "$(logged 'no memory \(or ReapLimitHard\) for GET /runaway/hard\?quiet=1000000 from 127.0.0.1; this child ends' 1)" 'the line'
+    hard='wants [0-9]+ bytes more, over ReapLimitHard 8388608; this child ends'
+    expect 1 "$(logged "GET /runaway/hard\?quiet=1000000 from 127.0.0.1 $hard" 1)" 'the line'
     echo '<!--#set var="x" value="0123456789abcdef" -->' >"$dir/htdocs/double.shtml"
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22; do
         # shellcheck disable=SC2016  # mod_include's
@@ -194,10 +195,52 @@ run_hard() {
     done >>"$dir/htdocs/double.shtml"
     ask /double.shtml --retry 5 --retry-connrefused
     broken
-    expect 1 "$(logged 'no memory \(or ReapLimitHard\) for GET /double.shtml from 127.0.0.1; this child ends' 1)" 'the line'
+    expect 1 "$(logged "GET /double.shtml from 127.0.0.1 $hard" 1)" 'the line'
     ask /page.txt --retry 5 --retry-connrefused
     expect 200 "$status"
+    fresh_look
+    expect 2 "$(sed -n 's/^ReapOverHard: //p' "$tmp/auto")" 'children that the hard limit ended'
+    expect 1 "$(sed -n 's/^ReapOverLimit: //p' "$tmp/auto")" 'requests beyond the soft limit'
     httpd_stop
+}
+
+# No memory, and no hard limit that refused any: half a gigabyte of addresses, and the request wants 1.3.
+run_out() {
+    mode="$1, no memory"
+    reap_prepare "$tmp/$1-out" "$1" 'ReapStatus On' 'ReapLimitHard 2G' 'ThreadStackSize 262144'
+    ulimit -S -v 500000
+    httpd_start "$dir" "$reaps"
+    ulimit -S -v unlimited
+    ask '/runaway?quiet=20000'
+    broken
+    expect 1 "$(logged 'no memory for GET /runaway\?quiet=20000 from 127.0.0.1; this child ends' 1)" 'the line'
+    ask /page.txt --retry 5 --retry-connrefused
+    fresh_look
+    expect 0 "$(sed -n 's/^ReapOverHard: //p' "$tmp/auto")" 'children that the hard limit ended'
+    httpd_stop
+}
+
+# --- the page itself -------------------------------------------------------------------------------------
+# An administrator who denies everything by mistake finds out there.
+
+run_page() {
+    mode="$1, the page under a limit"
+    for limit in ReapLimitRequest ReapLimitConnection; do
+        reap_prepare "$tmp/$1-$limit" "$1" 'ReapStatus On' "$limit 100" '<Location /runaway/allowed>' 'ReapLimitRequest none' '</Location>'
+        httpd_start "$dir" "$reaps"
+        for form in '' '?json' '?auto' '?prometheus'; do
+            ask "/reap-status$form"
+            expect 200 "$status" "$limit of 100 bytes, reap-status$form"
+        done
+        for path in /page.txt /reap-status/../page.txt '/runaway?send=1'; do
+            ask "$path" --path-as-is
+            expect 500 "$status" "$limit of 100 bytes, $path"
+        done
+        ask '/runaway/allowed?send=1'
+        [ "$limit" != ReapLimitRequest ] || expect 200 "$status" 'a section without a limit'
+        httpd_stop
+        httpd_log_is_clean "$dir" || complain "the error log"
+    done
 }
 
 for mpm in ${1:-event worker prefork}; do
@@ -207,6 +250,8 @@ for mpm in ${1:-event worker prefork}; do
     done
     run_connection "$mpm"
     run_hard "$mpm"
+    run_out "$mpm"
+    run_page "$mpm"
     echo "$mpm: done"
 done
 [ "$failures" = 0 ] || fail "$failures failures"
