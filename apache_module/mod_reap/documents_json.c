@@ -56,11 +56,17 @@ static void add_settings(struct text *text)
     text_printf(text, ",\"settings\":{\"limit_request\":%lld,\"limit_connection\":%lld,\"action\":\"%s\"",
                 (long long)settings.limit, (long long)settings_of_server(ap_server_conf).connection_limit,
                 settings_action_name(settings.action));
-    text_printf(text, ",\"limits_set\":%zu,\"limits\":[", n);
+    text_printf(text, ",\"limits_read_late\":%zu,\"limits_set\":%zu,\"limits\":[",
+                (size_t)board_counted(COUNT_READ_LATE), n);
     for (size_t i = 0; i < n && i < LIMITS; i++) {
+        const server_rec *server = limits[i].server;
         text_printf(text, "%s{\"directive\":\"%s\",\"bytes\":%lld,\"where\":", i ? "," : "",
                     limits[i].directive, (long long)limits[i].bytes);
         text_json(text, limits[i].where);
+        text_puts(text, ",\"host\":");
+        text_json(text, server->is_virtual ? server->server_hostname : NULL);
+        text_puts(text, ",\"at\":");
+        text_json(text, limits[i].at);
         text_puts(text, "}");
     }
     text_puts(text, "]}");

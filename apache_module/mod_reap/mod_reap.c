@@ -48,13 +48,6 @@ static bool collects; /* some server has ReapStatus */
 
 /* --- start --------------------------------------------------------------------------------------- */
 
-static int pre_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary)
-{
-    (void)pool, (void)log, (void)temporary;
-    settings_reset();
-    return OK;
-}
-
 static int check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
 {
     (void)pool, (void)log;
@@ -126,9 +119,10 @@ static int pre_connection(conn_rec *c, void *socket)
     return OK;
 }
 
-static int post_read_request(request_rec *r)
+/* After the header was read; and before the fixups, if the first limit of all was read with this request. */
+static int follow(request_rec *r)
 {
-    if (!follows() || r->main || r->prev) return DECLINED;
+    if (!follows() || r->main || r->prev || live_of(r)) return DECLINED;
     struct live *live = live_begin_request(r, settings_of_server(r->server).collects);
     live_enter(live);
     if (live) limit_begin(r);
@@ -186,14 +180,14 @@ static int monitor(apr_pool_t *pool, server_rec *server)
 static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
-    ap_hook_pre_config(pre_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_FIRST);
     /* After modules that find out who the client is. */
-    ap_hook_post_read_request(post_read_request, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_post_read_request(follow, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_fixups(follow, NULL, NULL, APR_HOOK_LAST);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_FIRST);
     limit_register();
     ap_hook_handler(status_handler, NULL, NULL, APR_HOOK_MIDDLE);

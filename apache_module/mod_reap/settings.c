@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "settings.h"
 
+#include "board.h"
+
 #include <httpd.h>
+
+#include <ap_mpm.h>
 
 #include <apr_lib.h>
 #include <apr_strings.h>
@@ -16,7 +20,8 @@ extern module AP_MODULE_DECLARE_DATA reap_module;
 
 enum { UNSET = -1 };
 
-static apr_array_header_t *limits; /* in the configuration that was read last; NULL: none */
+static apr_array_header_t *limits; /* of the configuration, in its pool; NULL: none */
+static bool read_late;             /* a limit was read at run time */
 
 /* --- merging ------------------------------------------------------------------------------------- */
 
@@ -24,7 +29,7 @@ void *settings_create_directory(apr_pool_t *pool, char *directory)
 {
     (void)directory;
     struct request_settings *settings = apr_palloc(pool, sizeof *settings);
-    *settings = (struct request_settings){UNSET, UNSET, UNSET, UNSET, UNSET};
+    *settings = (struct request_settings){UNSET, UNSET, UNSET, UNSET, UNSET, NULL, NULL};
     return settings;
 }
 
@@ -35,7 +40,9 @@ void *settings_merge_directory(apr_pool_t *pool, void *base_settings, void *own_
     const struct request_settings *base = base_settings, *own = own_settings;
     struct request_settings *merged = apr_palloc(pool, sizeof *merged);
     MERGE(limit);
+    merged->limit_at = own->limit != UNSET ? own->limit_at : base->limit_at;
     MERGE(hard);
+    merged->hard_at = own->hard != UNSET ? own->hard_at : base->hard_at;
     MERGE(action);
     MERGE(status);
     MERGE(reports);
@@ -95,15 +102,13 @@ bool settings_any_collects(const server_rec *server)
     return server;
 }
 
-bool settings_any_limits(void) { return limits; }
+bool settings_any_limits(void) { return limits || __atomic_load_n(&read_late, __ATOMIC_RELAXED); }
 
 const struct limit_set *settings_limits(size_t *n)
 {
     *n = limits ? (size_t)limits->nelts : 0;
     return limits ? (const struct limit_set *)(const void *)limits->elts : NULL;
 }
-
-void settings_reset(void) { limits = NULL; }
 
 /* --- what a request may meet --------------------------------------------------------------------- */
 
@@ -126,6 +131,14 @@ static bool holds(const core_dir_config *outer, const core_dir_config *inner)
 static bool check_sections(apr_pool_t *pool, const server_rec *server, void *settings,
                            const apr_array_header_t *sections);
 
+static const char *name_of(apr_pool_t *pool, const server_rec *server, const core_dir_config *section)
+{
+    if (!server->is_virtual) return section->d ? section->d : "the server";
+    const char *host = server->server_hostname;
+    return apr_pstrcat(pool, section->d ? section->d : "", section->d ? " of " : "", "virtual host ",
+                       host ? host : "without a name", NULL);
+}
+
 static bool check_section(apr_pool_t *pool, const server_rec *server, void *merged,
                           const core_dir_config *section)
 {
@@ -133,8 +146,9 @@ static bool check_section(apr_pool_t *pool, const server_rec *server, void *merg
     if (settings->hard > 0 && settings->limit > 0 && settings->hard <= settings->limit) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
                      "ReapLimitHard must be above ReapLimitRequest: %" APR_INT64_T_FMT
-                     " is not above %" APR_INT64_T_FMT " in %s",
-                     settings->hard, settings->limit, section->d ? section->d : "the server");
+                     " (%s) is not above %" APR_INT64_T_FMT " (%s) in %s",
+                     settings->hard, settings->hard_at, settings->limit, settings->limit_at,
+                     name_of(pool, server, section));
         return false;
     }
     return check_sections(pool, server, merged, section->sec_file) &&
@@ -177,6 +191,9 @@ static const char *const action_names[] = {"deny", "close", "log"};
 
 const char *settings_action_name(int action) { return action_names[action]; }
 
+/* Servers run, perhaps in threads: what is read now is a request's, and must not change what all share. */
+static bool at_run_time(void) { return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_RUN_MPM; }
+
 static const char *complain(cmd_parms *cmd, const char *argument, const char *wanted)
 {
     return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
@@ -199,56 +216,88 @@ static bool parse_size(const char *argument, apr_int64_t *bytes)
 }
 
 /* The sections around a directive, the outermost first. */
-static const char *where_is(const cmd_parms *cmd)
+static const char *where_is(const ap_directive_t *directive, apr_pool_t *pool)
 {
     const char *where = "";
-    for (const ap_directive_t *section = cmd->directive->parent; section; section = section->parent)
-        where =
-            apr_pstrcat(cmd->pool, section->directive, " ", section->args, *where ? " " : "", where, NULL);
+    for (const ap_directive_t *section = directive->parent; section; section = section->parent)
+        where = apr_pstrcat(pool, section->directive, " ", section->args, *where ? " " : "", where, NULL);
     return where;
 }
 
-static void note_limit(cmd_parms *cmd, apr_int64_t bytes)
+static apr_status_t forget_limits(void *data)
 {
-    if (!limits) limits = apr_array_make(cmd->pool, 4, sizeof(struct limit_set));
-    if (limits)
-        *(struct limit_set *)apr_array_push(limits) =
-            (struct limit_set){cmd->cmd->name, bytes, where_is(cmd)};
+    (void)data;
+    limits = NULL;
+    return APR_SUCCESS;
 }
 
-static const char *set_size(cmd_parms *cmd, apr_int64_t *bytes, const char *argument)
+/* The list and its strings go with the configuration's own pool, whichever one the directive is read with.
+ * Returns where the directive stands. */
+static const char *note_limit(const cmd_parms *cmd, apr_int64_t bytes)
 {
+    apr_pool_t *pool = cmd->server->process->pconf;
+    const ap_directive_t *directive = cmd->directive;
+    if (!limits) {
+        limits = apr_array_make(pool, 4, sizeof(struct limit_set));
+        apr_pool_cleanup_register(pool, NULL, forget_limits, apr_pool_cleanup_null);
+    }
+    const char *at = apr_psprintf(pool, "%s:%d", directive->filename, directive->line_num);
+    *(struct limit_set *)apr_array_push(limits) =
+        (struct limit_set){cmd->cmd->name, bytes, where_is(directive, pool), at, cmd->server};
+    return at;
+}
+
+static void note_late_limit(void)
+{
+    __atomic_store_n(&read_late, true, __ATOMIC_RELAXED);
+    board_count(COUNT_READ_LATE);
+}
+
+/* at: where the directive stands, or NULL. */
+static const char *set_size(cmd_parms *cmd, apr_int64_t *bytes, const char **at, const char *argument)
+{
+    *at = NULL;
     if (strcasecmp(argument, "none") == 0)
         *bytes = 0;
     else if (!parse_size(argument, bytes))
         return complain(cmd, argument, "a size: bytes above 0, or with K, M or G, as in 64M; or none");
-    if (*bytes > 0) note_limit(cmd, *bytes);
+    if (*bytes > 0 && at_run_time())
+        note_late_limit();
+    else if (*bytes > 0)
+        *at = note_limit(cmd, *bytes);
     return NULL;
 }
 
 static const char *set_limit(cmd_parms *cmd, void *own, const char *argument)
 {
     struct request_settings *settings = own;
-    return set_size(cmd, &settings->limit, argument);
+    return set_size(cmd, &settings->limit, &settings->limit_at, argument);
 }
 
 static const char *set_hard(cmd_parms *cmd, void *own, const char *argument)
 {
     struct request_settings *settings = own;
-    return set_size(cmd, &settings->hard, argument);
+    return set_size(cmd, &settings->hard, &settings->hard_at, argument);
+}
+
+static const char *refuse_late(const cmd_parms *cmd)
+{
+    return apr_psprintf(cmd->pool, "%s: belongs to a server, and is not read at run time", cmd->cmd->name);
 }
 
 static const char *set_connection_limit(cmd_parms *cmd, void *own, const char *argument)
 {
     (void)own;
     struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
-    return set_size(cmd, &settings->connection_limit, argument);
+    const char *at;
+    return at_run_time() ? refuse_late(cmd) : set_size(cmd, &settings->connection_limit, &at, argument);
 }
 
 static const char *set_collects(cmd_parms *cmd, void *own, int flag)
 {
     (void)own;
     struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
+    if (at_run_time()) return refuse_late(cmd);
     settings->collects = flag;
     return NULL;
 }
@@ -280,10 +329,13 @@ static const char *set_reports(cmd_parms *cmd, void *own, const char *first, con
             settings->reports |= REPORT_LIMIT;
         else if (strcasecmp(names[i], "exit") == 0)
             settings->reports |= REPORT_EXIT;
-        else if (strcasecmp(names[i], "off") != 0 || second)
+        else if (strcasecmp(names[i], "off") != 0)
             return complain(cmd, names[i], "off, or limit, exit or both");
+        else if (second)
+            return apr_psprintf(cmd->pool, "%s: off stands alone, not beside '%s'", cmd->cmd->name,
+                                names[!i]);
     }
-    if ((settings->reports & REPORT_EXIT) && (cmd->path || cmd->server->is_virtual))
+    if ((settings->reports & REPORT_EXIT) && (cmd->path || cmd->server->is_virtual || at_run_time()))
         return apr_psprintf(cmd->pool, "%s: exit is for the main server: a process ends, no virtual host",
                             cmd->cmd->name);
     return NULL;

@@ -16,11 +16,12 @@ enum action { ACTION_DENY, ACTION_CLOSE, ACTION_LOG }; /* the first is the defau
 enum { REPORT_LIMIT = 1, REPORT_EXIT = 2 };
 
 struct request_settings {
-    apr_int64_t limit; /* bytes; 0: none */
-    apr_int64_t hard;  /* bytes; 0: none */
-    int action;        /* an enum action */
-    int status;        /* of a denial; 0: 413 or 500 */
-    int reports;       /* REPORT_... */
+    apr_int64_t limit;              /* bytes; 0: none */
+    apr_int64_t hard;               /* bytes; 0: none */
+    int action;                     /* an enum action */
+    int status;                     /* of a denial; 0: 413 or 500 */
+    int reports;                    /* REPORT_... */
+    const char *limit_at, *hard_at; /* "file:line" of the directives; NULL: none, or read at run time */
 };
 
 struct server_settings {
@@ -39,15 +40,18 @@ struct request_settings settings_of_request(const request_rec *r);
 struct request_settings settings_of_main_server(const server_rec *server);
 struct server_settings settings_of_server(const server_rec *server);
 
-/* Whether any server collects; any has a limit. */
+/* Whether any server collects; any limit was read, in the configuration or since. */
 bool settings_any_collects(const server_rec *main_server);
 bool settings_any_limits(void);
 
-/* The limits of the configuration, in its order: in the main server, in virtual hosts and in sections. */
+/* The limits of the configuration that the server started with, in its order: in the main server, in virtual
+ * hosts and in sections. A directive that is read later (.htaccess, $r->add_config) belongs to its request,
+ * and goes with its pool: it is counted on the board alone. */
 struct limit_set {
     const char *directive;
     apr_int64_t bytes;
-    const char *where; /* "<VirtualHost *:80> <Location /x>"; "": for the whole server */
+    const char *where, *at; /* "<VirtualHost *:80> <Location /x>", "": for the whole server; "file:line" */
+    const server_rec *server;
 };
 const struct limit_set *settings_limits(size_t *n);
 
@@ -55,9 +59,6 @@ const struct limit_set *settings_limits(size_t *n);
  * sections within it, by path or nested. Logs where not. What only a request brings together is not seen: a
  * directory and a location, or two patterns. */
 bool settings_check(apr_pool_t *pool, const server_rec *main_server);
-
-/* Forgets that there were limits: before a configuration is read. */
-void settings_reset(void);
 
 const char *settings_action_name(int action);
 

@@ -10,7 +10,7 @@ chmod 755 "$tmp"
 
 # --- directives ----------------------------------------------------------------------------------------
 
-# What httpd is to say of each line that it refuses, after a colon and a blank.
+# What httpd is to say of each line that it refuses, after a colon and a blank. CONF is the name of the file.
 refused() {
     cat <<'END'
 ReapStatus maybe: ReapStatus must be On or Off
@@ -43,19 +43,20 @@ ReapLimitConnection 0: ReapLimitConnection: '0' is not a size
 ReapLimitConnection -1: ReapLimitConnection: '-1' is not a size
 ReapLimitConnection junk: ReapLimitConnection: 'junk' is not a size
 <Location /x>|ReapLimitConnection 1M|</Location>: ReapLimitConnection not allowed in
-ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard must be above ReapLimitRequest: 8388608 is not above 8388608 in the server
-ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitHard must be above ReapLimitRequest: 4194304 is not above 8388608 in the server
-ReapLimitRequest 2M|<Location /x>|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x
-<Directory /x>|ReapLimitHard 1M|</Directory>|ReapLimitRequest 2M: 1048576 is not above 2097152 in /x
-ReapLimitHard 1M|<LocationMatch "^/x">|ReapLimitRequest 2M|</LocationMatch>: 1048576 is not above 2097152 in ^/x
-<Location /x>|ReapLimitRequest 2M|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x
-<Location /x>|ReapLimitRequest 2M|</Location>|<Location /x/y>|ReapLimitHard 1M|</Location>: 1048576 is not above 2097152 in /x/y
-<Directory /x/y>|ReapLimitHard 1M|</Directory>|<Directory /x>|ReapLimitRequest 2M|</Directory>: 1048576 is not above 2097152 in /x/y
-<Directory />|ReapLimitRequest 2M|</Directory>|<DirectoryMatch "^/x">|ReapLimitHard 1M|</DirectoryMatch>: 1048576 is not above 2097152 in ^/x
-<Directory /x>|ReapLimitRequest 2M|<Files "a*">|ReapLimitHard 1M|</Files>|</Directory>: 1048576 is not above 2097152 in a*
-<Files a>|ReapLimitRequest 2M|<If "true">|ReapLimitHard 1M|</If>|</Files>: 1048576 is not above 2097152 in *If
-ReapLimitRequest 2M|<VirtualHost *:1>|ReapLimitHard 1M|</VirtualHost>: 1048576 is not above 2097152 in the server
-ReapLimitHard 1M|<VirtualHost *:1>|<Location /x>|ReapLimitRequest 2M|</Location>|</VirtualHost>: 1048576 is not above 2097152 in /x
+ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard must be above ReapLimitRequest: 8388608 (CONF:2) is not above 8388608 (CONF:1) in the server
+ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitHard must be above ReapLimitRequest: 4194304 (CONF:1) is not above 8388608 (CONF:2) in the server
+ReapLimitRequest 2M|<Location /x>|ReapLimitHard 1M|</Location>: 1048576 (CONF:3) is not above 2097152 (CONF:1) in /x
+<Directory /x>|ReapLimitHard 1M|</Directory>|ReapLimitRequest 2M: 1048576 (CONF:2) is not above 2097152 (CONF:4) in /x
+ReapLimitHard 1M|<LocationMatch "^/x">|ReapLimitRequest 2M|</LocationMatch>: 1048576 (CONF:1) is not above 2097152 (CONF:3) in ^/x
+<Location /x>|ReapLimitRequest 2M|ReapLimitHard 1M|</Location>: 1048576 (CONF:3) is not above 2097152 (CONF:2) in /x
+<Location /x>|ReapLimitRequest 2M|</Location>|<Location /x/y>|ReapLimitHard 1M|</Location>: 1048576 (CONF:5) is not above 2097152 (CONF:2) in /x/y
+<Directory /x/y>|ReapLimitHard 1M|</Directory>|<Directory /x>|ReapLimitRequest 2M|</Directory>: 1048576 (CONF:2) is not above 2097152 (CONF:5) in /x/y
+<Directory />|ReapLimitRequest 2M|</Directory>|<DirectoryMatch "^/x">|ReapLimitHard 1M|</DirectoryMatch>: 1048576 (CONF:5) is not above 2097152 (CONF:2) in ^/x
+<Directory /x>|ReapLimitRequest 2M|<Files "a*">|ReapLimitHard 1M|</Files>|</Directory>: 1048576 (CONF:4) is not above 2097152 (CONF:2) in a*
+<Files a>|ReapLimitRequest 2M|<If "true">|ReapLimitHard 1M|</If>|</Files>: 1048576 (CONF:4) is not above 2097152 (CONF:2) in *If
+ReapLimitRequest 2M|<VirtualHost *:1>|ServerName a.shop|ReapLimitHard 1M|</VirtualHost>: 1048576 (CONF:4) is not above 2097152 (CONF:1) in virtual host a.shop
+ReapLimitHard 1M|<VirtualHost *:1>|<Location /x>|ReapLimitRequest 2M|</Location>|ServerName b.shop|</VirtualHost>: 1048576 (CONF:1) is not above 2097152 (CONF:4) in /x of virtual host b.shop
+ReapLimitRequest 2M|<VirtualHost 127.0.0.1:1>|ReapLimitHard 1M|</VirtualHost>: 1048576 (CONF:3) is not above 2097152 (CONF:1) in virtual host
 ReapLimitAction: ReapLimitAction takes 1-2 arguments
 ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
 ReapLimitAction deny 200: ReapLimitAction: '200' is not a status to deny with
@@ -67,8 +68,11 @@ ReapLimitAction close 503: ReapLimitAction: a status goes with deny, not with cl
 ReapLimitAction deny 500 503: ReapLimitAction takes 1-2 arguments
 ReapReport: ReapReport takes 1-2 arguments
 ReapReport all: ReapReport: 'all' is not off, or limit, exit or both
-ReapReport limit off: ReapReport: 'off' is not off, or limit, exit or both
-ReapReport off limit: ReapReport: 'off' is not off, or limit, exit or both
+ReapReport limit off: ReapReport: off stands alone, not beside 'limit'
+ReapReport off limit: ReapReport: off stands alone, not beside 'limit'
+ReapReport off exit: ReapReport: off stands alone, not beside 'exit'
+ReapReport off off: ReapReport: off stands alone, not beside 'off'
+ReapReport all off: ReapReport: 'all' is not off, or limit, exit or both
 ReapReport limit exit off: ReapReport takes 1-2 arguments
 <Location /x>|ReapReport exit|</Location>: ReapReport: exit is for the main server
 <VirtualHost *:1>|ReapReport exit|</VirtualHost>: ReapReport: exit is for the main server
@@ -114,7 +118,8 @@ END
 }
 
 configtest() {
-    { cat "$dir/httpd.conf"; printf '%s\n' "$1" | tr '|' '\n'; } >"$dir/test.conf"
+    { cat "$dir/httpd.conf"; echo "Include $dir/lines.conf"; } >"$dir/test.conf"
+    printf '%s\n' "$1" | tr '|' '\n' >"$dir/lines.conf"
     "$APACHE2" -t -f "$dir/test.conf" >"$tmp/complaint" 2>&1
 }
 
@@ -127,7 +132,7 @@ check_directives() {
         said=${line#*: }
         line=${line%%: *}
         ! configtest "$line" || complain "'$line' was taken"
-        grep -qF -- "$said" "$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
+        sed "s,$dir/lines.conf,CONF,g" "$tmp/complaint" | grep -qF -- "$said" || complain "'$line': $(cat "$tmp/complaint")"
         # httpd's own line names the place; ours is the one after it
         [ "$(grep -vc '^AH' "$tmp/complaint")" -le 2 ] || complain "'$line': more than a line: $(cat "$tmp/complaint")"
     done <<END

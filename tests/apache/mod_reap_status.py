@@ -96,7 +96,7 @@ def check_document(text):
 
 def check_auto(text):
     lines = dict(line.split(": ", 1) for line in text.splitlines())
-    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ServerUptimeSeconds"):
+    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ReapOverHard", "ServerUptimeSeconds"):
         must(re.fullmatch("[0-9]+", lines.get(key, "")), key, lines.get(key))
     tags = [int(value.split()[0]) for key, value in lines.items() if key.startswith("ReapTag ")]
     must(sum(tags) == int(lines["ReapPoolBytes"]), "bytes of tags")
@@ -238,9 +238,12 @@ def check_live(url, site):
 
 def check_limits(url):
     limits = fresh(url)["settings"]
-    must(limits["limit_request"] == 0 and limits["limits_set"] == 2, limits)
-    must([(limit["directive"], limit["bytes"]) for limit in limits["limits"]] ==
-         [("ReapLimitRequest", 1 << 20), ("ReapLimitConnection", 900 << 20)], limits)
+    must(limits["limit_request"] == 0 and limits["limits_set"] == 4 and limits["limits_read_late"] == 0, limits)
+    must([(limit["directive"], limit["bytes"] >> 20, limit["host"]) for limit in limits["limits"]] ==
+         [("ReapLimitRequest", 1, None), ("ReapLimitConnection", 900, "off"), ("ReapLimitRequest", 800, "shop.example"),
+          ("ReapLimitRequest", 700, "shop.example")], limits)
+    lines = [int(re.fullmatch("/.*/httpd.conf:([0-9]+)", limit["at"])[1]) for limit in limits["limits"]]
+    must(lines == sorted(lines) and len(set(lines)) == 4, "lines", limits)
     must(limits["limits"][0]["where"] == "<Location /runaway/limited>" and
          re.fullmatch("<VirtualHost 127.0.0.1:[0-9]*>", limits["limits"][1]["where"]), limits)
     before = fresh(url)["totals"]["over_limit"]

@@ -116,7 +116,9 @@ run() {
     mpm=$1 mode="$1, preloaded"
     reap_prepare "$tmp/$mpm" "$mpm" 'ReapStatus On' 'ReapReport exit' 'MaxConnectionsPerChild 0' \
         '<Location /runaway/limited>' 'ReapLimitRequest 1M' '</Location>' \
-        "<VirtualHost 127.0.0.1:$httpd_back>" 'ServerName off' 'ReapStatus Off' 'ReapLimitConnection 900M' '</VirtualHost>'
+        "<VirtualHost 127.0.0.1:$httpd_back>" 'ServerName off' 'ReapStatus Off' 'ReapLimitConnection 900M' '</VirtualHost>' \
+        "<VirtualHost 127.0.0.1:$httpd_back>" 'ServerName shop.example' 'ReapLimitRequest 800M' '</VirtualHost>' \
+        "<VirtualHost 127.0.0.1:$httpd_back>" 'ReapLimitRequest 700M' 'ServerName shop.example' '</VirtualHost>'
     sed -i "s/^<VirtualHost 127.0.0.1:0>/<VirtualHost 127.0.0.1:$httpd_back>/" "$dir/httpd.conf"
     httpd_start "$dir" "$reaps"
     check_forms

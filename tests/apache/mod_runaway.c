@@ -19,6 +19,8 @@
  * A URI that begins with /early takes the query's number of pieces before there is a handler.
  * A request with the header Take: N takes N pieces in the place of its handler, which comes next. The output
  * filter RUNAWAY takes a piece for each brigade.
+ * A request with the header Configure: NAME reads the directives of this file of the site before its fixups,
+ * as mod_perl's add_config does; what is wrong with them goes to the error log, and the status is 500.
  */
 #include <httpd.h>
 
@@ -28,6 +30,7 @@
 #include <apr_time.h>
 #include <http_config.h>
 #include <http_core.h>
+#include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
@@ -39,6 +42,7 @@
 
 enum { PIECE = 64 << 10, SMALL = 1000 };
 
+APLOG_USE_MODULE(runaway);
 extern module AP_MODULE_DECLARE_DATA runaway_module __attribute__((visibility("default")));
 
 static void take(apr_pool_t *pool, size_t size) { memset(apr_palloc(pool, size), 1, size); }
@@ -286,6 +290,29 @@ static int take_first(request_rec *r)
     return DECLINED;
 }
 
+static int configure(request_rec *r)
+{
+    const char *name = apr_table_get(r->headers_in, "Configure"), *wrong;
+    ap_directive_t *tree = NULL;
+    ap_conf_vector_t *own = ap_create_per_dir_config(r->pool);
+    cmd_parms parms = {.pool = r->pool, .temp_pool = r->pool, .server = r->server};
+    if (!name || !ap_is_initial_req(r)) return DECLINED;
+    name = apr_pstrcat(r->pool, ap_document_root(r), "/", name, NULL);
+    parms.override = RSRC_CONF | ACCESS_CONF | OR_ALL;
+    parms.override_opts = OPT_ALL;
+    parms.limited = -1;
+    if (ap_pcfg_openfile(&parms.config_file, r->pool, name) != APR_SUCCESS) return HTTP_NOT_FOUND;
+    wrong = ap_build_config(&parms, r->pool, r->pool, &tree);
+    ap_cfg_closefile(parms.config_file);
+    if (!wrong) wrong = ap_walk_config(tree, &parms, own);
+    if (wrong) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "configured: %s", wrong);
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    r->per_dir_config = ap_merge_per_dir_configs(r->pool, r->per_dir_config, own);
+    return DECLINED;
+}
+
 static apr_status_t take_for_brigade(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
     take(f->r->pool, PIECE);
@@ -298,6 +325,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_register_output_filter("RUNAWAY", take_for_brigade, NULL, AP_FTYPE_RESOURCE);
     ap_hook_handler(take_first, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_header_parser(before_handler, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_fixups(configure, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(handler, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
