@@ -193,6 +193,8 @@ def check_looks(browser, server, pictures):
             expect(tag["tag"] in text(browser, "#tags") and human(tag["bytes"]) in text(browser, "#tags"), name + ": tag " + tag["tag"])
         for row in made["requests"]:
             expect(row["uri"] in text(browser, "#requests") and human(row["peak"]) in text(browser, "#requests"), name + ": request")
+        for each in made["processes"]:
+            expect(human(each["rss"] - each["pools"]["bytes"]) in text(browser, "#processes"), name + ": what is in no pool")
         expect("mod_ssl" not in text(browser, "#processes"), name + ": a process begins closed")
         browser.js("document.querySelector('#processes .toggle').click()")
         held = made["processes"][3]["backend"]
@@ -336,12 +338,16 @@ def check_limits(browser, server):
     browser.look(1280, 900, "light")
     server.show(browser, "sections")
     tile = text(browser, "#tile-over")
-    expect("no limit" not in tile and "5 limits in sections or virtual hosts" in tile, "sections: " + tile)
+    expect("no limit" not in tile and "6 limits in sections or virtual hosts" in tile, "sections: " + tile)
+    expect("12 since the start; children ended by ReapLimitHard: 1; " in tile, "sections: " + tile)
     expect(text(browser, "#tile-over .figure") == "0" and "12 since the start" in tile, "sections: " + tile)
     expect(browser.js("return !document.getElementById('tile-over').className"), "sections: no alarm")
     expect("Location" not in text(browser, "#requests"), "sections: the list begins closed")
     browser.click(".limits .toggle")
-    for line in ("ReapLimitRequest 4 MiB in <Location /runaway>", "ReapLimitConnection 9 MiB in <VirtualHost *:80>", "and 3 more"):
+    for line in ("ReapLimitRequest 4 MiB in <Location /runaway> (/etc/apache2/apache2.conf:12)",
+                 "ReapLimitConnection 9 MiB in <VirtualHost *:80> of shop.example (/etc/apache2/apache2.conf:40)",
+                 "ReapLimitConnection 8 MiB in <VirtualHost *:80> of <b>shop.example (/etc/apache2/apache2.conf:60)", "and 3 more",
+                 "1,200 read at run time, each for its request"):
         expect(line in text(browser, "#requests"), "sections: '%s' in the list" % line)
     look_over(browser, server, "sections")
     server.show(browser, "empty")

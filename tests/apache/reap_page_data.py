@@ -71,18 +71,18 @@ def backend(rng, held):
 
 def process(rng, pid, connections, scale=1.0, state="answers"):
     rows = Tree(rng).build(connections, scale)
-    rss = sum(r["bytes"] for r in rows) + 9 * MIB
+    rss = sum(r["bytes"] for r in rows) + 9 * MIB + pid % 4 * 777 * KIB + 555 * KIB
     return {"pid": pid, "generation": 2, "state": state, "rss": rss, "pss": int(rss * .62), "uptime": 3_612,
             "backend": backend(rng, rss - 6 * MIB), "pools": summed(rows), "tree": rows[:2000],
             "omitted": {key: summed(rows[2000:])[key] for key in ("pools", "bytes")}}
 
 
-def limit(directive, size, where=""):
-    return {"directive": directive, "bytes": size, "where": where}
+def limit(directive, size, where="", host=None, line=12):
+    return {"directive": directive, "bytes": size, "where": where, "host": host, "at": "/etc/apache2/apache2.conf:%d" % line}
 
 
 def settings(request_limit=0, limits=(), more=0):
-    return {"limit_request": request_limit, "limit_connection": 0, "action": "log", "limits_set": len(limits) + more,
+    return {"limit_request": request_limit, "limit_connection": 0, "action": "log", "limits_set": len(limits) + more, "limits_read_late": 0,
             "limits": list(limits)}
 
 
@@ -91,7 +91,7 @@ def document(n, processes, requests):
     tags = [{"tag": tag, **summed([r for r in rows if r["tag"] == tag])} for tag in {r["tag"] for r in rows}]
     tags.sort(key=lambda t: -t["bytes"])
     totals = {**summed(rows), "rss": sum(p["rss"] or 0 for p in processes), "pss": sum(p["pss"] or 0 for p in processes), "over_limit": 12,
-              "over_limit_recent": 3, "recent_seconds": 600}
+              "over_limit_recent": 3, "recent_seconds": 600, "over_hard": 0}
     growers = [{"tag": t["tag"], "bytes": t["bytes"], "change": int(t["bytes"] * .11 / (i + 1)), "seconds": 5} for i, t in enumerate(tags[:5])]
     now = START + 5 * n
     wave = random.Random(7)
@@ -114,8 +114,10 @@ def sections(n):
     """Limits in sections alone, which nobody has met lately."""
     made = normal(n)
     made["settings"] = settings(0, [limit("ReapLimitRequest", 4 * MIB, "<Location /runaway>"),
-                                    limit("ReapLimitConnection", 9 * MIB, '<VirtualHost *:80>')], 3)
-    made["totals"]["over_limit_recent"] = 0
+                                    limit("ReapLimitConnection", 9 * MIB, '<VirtualHost *:80>', "shop.example", 40),
+                                    limit("ReapLimitConnection", 8 * MIB, '<VirtualHost *:80>', "<b>shop.example", 60)], 3)
+    made["settings"]["limits_read_late"] = 1200
+    made["totals"].update(over_limit_recent=0, over_hard=1)
     return made
 
 
