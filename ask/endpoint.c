@@ -15,8 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FIRST_FD = 100 }; /* above those that programs close by habit */
-
 static_assert(ENDPOINT_NAME == sizeof((struct sockaddr_un){0}.sun_path), "an address fits");
 
 static struct {
@@ -46,27 +44,7 @@ static int bind_to(int fd, const char *address)
     return bind(fd, (struct sockaddr *)&to, size) == 0 ? 0 : errno;
 }
 
-/* As close, which is a cancellation point; and errno stays. */
-static void close_quietly(int fd)
-{
-    int saved = errno;
-    syscall(SYS_close, fd);
-    errno = saved;
-}
-
 static int new_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
-
-/* Takes a descriptor over, under a higher number if there is one. */
-static void adopt(struct endpoint *endpoint, int fd)
-{
-    struct stat is;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
-    if (high >= 0) close_quietly(fd);
-    endpoint->fd = high >= 0 ? high : fd;
-    fstat(endpoint->fd, &is);
-    endpoint->device = is.st_dev;
-    endpoint->inode = is.st_ino;
-}
 
 /* --- listening ------------------------------------------------------------------------------- */
 
@@ -83,7 +61,7 @@ static bool is_stale(const char *address)
     socklen_t size = make_address(&to, address);
     int fd = new_socket();
     bool refused = fd >= 0 && connect(fd, (struct sockaddr *)&to, size) != 0 && errno == ECONNREFUSED;
-    if (fd >= 0) close_quietly(fd);
+    if (fd >= 0) own_file_close_number(fd);
     return refused;
 }
 
@@ -123,16 +101,16 @@ static int listen_at_name(int fd, const char *address, int waiting)
     return error != 0 ? error : listen(fd, waiting) == 0 ? 0 : errno;
 }
 
-int endpoint_listen(struct endpoint *endpoint, const char *address, int waiting)
+int endpoint_listen(struct own_file *endpoint, const char *address, int waiting)
 {
     int saved = errno, fd = new_socket();
     int error = fd < 0                 ? errno
                 : is_abstract(address) ? listen_at_name(fd, address, waiting)
                                        : listen_at_path(fd, address, waiting);
     if (error == 0)
-        adopt(endpoint, fd);
+        error = own_file_adopt(endpoint, fd) ? 0 : errno;
     else if (fd >= 0)
-        close_quietly(fd);
+        own_file_close_number(fd);
     errno = saved;
     return error;
 }
@@ -146,54 +124,37 @@ void endpoint_unlink(const char *address)
 
 /* --- clients --------------------------------------------------------------------------------- */
 
-bool endpoint_is_open(const struct endpoint *endpoint)
+int endpoint_accept(const struct own_file *endpoint, struct own_file *client)
 {
-    struct stat is;
-    return endpoint->fd >= 0 && fstat(endpoint->fd, &is) == 0 && is.st_dev == endpoint->device &&
-           is.st_ino == endpoint->inode;
-}
-
-int endpoint_accept(const struct endpoint *endpoint, struct endpoint *client)
-{
-    if (!endpoint_is_open(endpoint)) return EBADF;
+    if (!own_file_is_open(endpoint)) return EBADF;
     int fd = accept4(endpoint->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return errno;
-    adopt(client, fd);
-    return 0;
+    return own_file_adopt(client, fd) ? 0 : errno;
 }
 
-bool endpoint_is_trusted(const struct endpoint *client)
+bool endpoint_is_trusted(const struct own_file *client)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (!endpoint_is_open(client)) return false;
+    if (!own_file_is_open(client)) return false;
     if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
     return user_is_trusted(peer.uid);
 }
 
-ssize_t endpoint_read(const struct endpoint *endpoint, void *bytes, size_t size)
+ssize_t endpoint_read(const struct own_file *endpoint, void *bytes, size_t size)
 {
-    errno = EBADF;
-    return endpoint_is_open(endpoint) ? recv(endpoint->fd, bytes, size, MSG_DONTWAIT) : -1;
+    return own_file_is_open(endpoint) ? recv(endpoint->fd, bytes, size, MSG_DONTWAIT) : -1;
 }
 
-ssize_t endpoint_write(const struct endpoint *endpoint, const void *bytes, size_t size)
+ssize_t endpoint_write(const struct own_file *endpoint, const void *bytes, size_t size)
 {
-    errno = EBADF;
-    return endpoint_is_open(endpoint) ? send(endpoint->fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
+    return own_file_is_open(endpoint) ? send(endpoint->fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
 }
 
 /* A socket that is closed with bytes in it unread gives the other end an error instead of the end. */
-void endpoint_hang_up(struct endpoint *endpoint)
+void endpoint_hang_up(struct own_file *endpoint)
 {
     char rest[4096];
     for (unsigned i = 0; i < 16 && endpoint_read(endpoint, rest, sizeof rest) > 0; i++) continue;
-    if (endpoint_is_open(endpoint)) shutdown(endpoint->fd, SHUT_RDWR);
-    endpoint_close(endpoint);
-}
-
-void endpoint_close(struct endpoint *endpoint)
-{
-    if (endpoint_is_open(endpoint)) close_quietly(endpoint->fd);
-    endpoint->fd = -1;
+    if (own_file_is_open(endpoint)) shutdown(endpoint->fd, SHUT_RDWR);
+    own_file_close(endpoint);
 }

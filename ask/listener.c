@@ -46,7 +46,7 @@ enum {
 };
 
 struct client {
-    struct endpoint endpoint;
+    struct own_file endpoint;
     bool answers;
     uint64_t deadline, end; /* in ms: of the next progress, of all */
     size_t length, sent;
@@ -56,13 +56,13 @@ struct client {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of the address and what follows */
 static char given[ENDPOINT_NAME];                         /* with %p, as the user gave it; "": none */
 static char address[ENDPOINT_NAME];
-static struct endpoint listener = NO_ENDPOINT;
+static struct own_file listener = NO_OWN_FILE;
 static bool runs;      /* this process has the thread */
 static bool by_option; /* the user wants to ask each process, also one that is idle */
 static pid_t owner;    /* of the address */
 
 /* The thread's own; and a forked child's, which forgets them. */
-static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_ENDPOINT}};
+static struct client clients[CLIENTS] = {[0 ... CLIENTS - 1] = {.endpoint = NO_OWN_FILE}};
 static char questions[CLIENTS][QUESTION]; /* apart: every forked child writes to the clients' pages */
 static uint64_t start_ms, pause_until;
 
@@ -247,7 +247,7 @@ static void serve(const struct pollfd ready[CLIENTS + 1])
 static void reopen(void)
 {
     pthread_mutex_lock(&mutex);
-    if (!endpoint_is_open(&listener)) {
+    if (!own_file_is_open(&listener)) {
         listener.fd = -1;
         open_listener();
     }
@@ -284,7 +284,7 @@ static int start(void)
     if (error == 0) {
         runs = true;
     } else {
-        endpoint_close(&listener);
+        own_file_close(&listener);
         reapSetClock(0);
     }
     return error;
@@ -318,9 +318,9 @@ static void in_forked_child(void)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&mutex, &fresh, sizeof mutex);
-    endpoint_close(&listener);
+    own_file_close(&listener);
     for (struct client *client = clients; client < clients + CLIENTS; client++) {
-        endpoint_close(&client->endpoint);
+        own_file_close(&client->endpoint);
         client->text = (struct text){.bytes = NULL};
     }
     runs = false;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
+#include "common/standard_error.h"
+
 #include "reap.h"
 
 #include <errno.h>
@@ -48,6 +50,7 @@ const char *process_option(size_t *size)
 static void write_line(char *line, size_t size)
 {
     int saved = errno;
+    if (!standard_error_is_there()) return;
     size_t n = strnlen(line, size - 1);
     line[n] = '\n';
     syscall(SYS_write, STDERR_FILENO, line, n + 1);

@@ -9,15 +9,14 @@
  *
  * Threads: one at a time does any of this. A forked child goes on with what its parent had.
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/standard_error.h"
 #define REAP_OPTIONAL
 #include "profile_own.h"
 #include "profile_patch.h"
@@ -43,7 +42,7 @@ static int64_t ns_since(const struct timespec *start, clockid_t clock)
 
 /* --- on and off ------------------------------------------------------------------------------ */
 
-/* fork takes all locks of the profile: libunwind's and the table's are held by one thread at a time. What
+/* fork takes all locks of the profile. What
  * other handlers allocate and free meanwhile, as libreap-ask's in the child, must not want them. */
 static __thread bool busy_before_fork;
 static void before_fork(void)
@@ -63,25 +62,12 @@ static void after_fork(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* What finds a thread's stack. libunwind remembers how: it takes 0.13 us for 25 frames, where libc's
- * backtrace takes 3.2. It is loaded here, with names of its own: it defines C++'s unwinding too, which is not
- * the program's. */
-static int (*find_walk(void))(void **, int)
-{
-    void *frames[4], *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL), *found;
-    int (*walk)(void **, int) = backtrace;
-    found = library ? dlsym(library, "unw_backtrace") : NULL;
-    if (found) memcpy(&walk, &found, sizeof walk);
-    walk(frames, 4); /* the first call allocates */
-    return walk;
-}
-
 /* NULL, or what is wrong. */
 static const char *prepare(void)
 {
     static bool is_ready;
     if (is_ready) return NULL;
-    if (!profile_table_make(find_walk())) return "no memory for the profile";
+    if (!profile_table_make()) return "no memory for the profile";
     if (pthread_atfork(before_fork, after_fork, after_fork) != 0) return "no memory for the profile";
     is_ready = true;
     return NULL;
@@ -197,6 +183,7 @@ static void answer(FILE *out, const char *args, void *unused)
 
 static void say(const char *what, const char *why)
 {
+    if (!standard_error_is_there()) return;
     fprintf(stderr, "reap: REAP_PROFILE=%.200s: %s%s%s\n", file, what, *why ? ": " : "", why);
 }
 

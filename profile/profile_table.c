@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unwind.h>
 
 #include "profile_own.h"
 
@@ -30,7 +31,6 @@ struct table {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct table *table;
-static int (*walk)(void **frames, int most);
 static uint64_t numbers; /* given to samples so far, also to forgotten ones */
 static bool runs;
 uint32_t profile_pages[PROFILE_PAGES];
@@ -38,9 +38,8 @@ uint32_t profile_pages[PROFILE_PAGES];
 void profile_table_lock(void) { pthread_mutex_lock(&mutex); }
 void profile_table_unlock(void) { pthread_mutex_unlock(&mutex); }
 
-bool profile_table_make(int (*with)(void **frames, int most))
+bool profile_table_make(void)
 {
-    walk = with;
     if (table) return true;
     void *memory =
         mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -113,15 +112,22 @@ static uint32_t find_stack(void *const *frames, unsigned depth, unsigned name)
     return *head = i;
 }
 
-/* The stack of this thread, without the frames of this library. */
-static uint32_t this_stack(const char *name)
+struct walk {
+    void *frames[PROFILE_DEPTH];
+    unsigned depth;
+};
+
+/* The frames of this library are left out. */
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *to)
 {
-    void *frames[PROFILE_DEPTH + 16];
-    int n = walk(frames, PROFILE_DEPTH + 16), first = 0;
-    while (first < n && profile_is_own(frames[first])) first++;
-    int depth = n > first ? n - first : 0;
-    if (depth > PROFILE_DEPTH) depth = PROFILE_DEPTH;
-    return find_stack(frames + first, (unsigned)depth, find_name(name));
+    struct walk *walk = to;
+    uintptr_t at = _Unwind_GetIP(context);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of code
+    void *frame = (void *)at;
+    if (walk->depth == 0 && profile_is_own(frame)) return _URC_NO_REASON;
+    if (at == 0 || walk->depth == PROFILE_DEPTH) return _URC_END_OF_STACK;
+    walk->frames[walk->depth++] = frame;
+    return _URC_NO_REASON;
 }
 
 static void count(struct profile_sum *to, const struct profile_sum *sum, double sign)
@@ -172,12 +178,13 @@ static uint32_t take_sample(void)
 }
 
 /* A sample that is still there at this address was freed by a call that the profile did not see. */
-static uint64_t add(const struct profile_object *object)
+static uint64_t add(const struct profile_object *object, const struct walk *walk)
 {
     uint32_t *old = find_sample(object->address);
     if (*old) unlink_sample(old);
     table->figures.samples++;
-    uint32_t stack = this_stack(object->name), i = stack ? take_sample() : 0;
+    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name));
+    uint32_t i = stack ? take_sample() : 0;
     if (!i) {
         table->figures.lost++;
         return 0;
@@ -198,8 +205,10 @@ static uint64_t add(const struct profile_object *object)
 
 uint64_t profile_table_add(const struct profile_object *object)
 {
+    struct walk walk = {.depth = 0};
+    _Unwind_Backtrace(step, &walk);
     profile_table_lock();
-    uint64_t number = runs ? add(object) : 0;
+    uint64_t number = runs ? add(object, &walk) : 0;
     profile_table_unlock();
     return number;
 }

@@ -61,8 +61,8 @@ struct profile_object {
     const char *name; /* of its reap; NULL: it is malloc's */
 };
 
-/* Sets how stacks are found. False: no memory. */
-bool profile_table_make(int (*walk)(void **frames, int most));
+/* False: no memory. */
+bool profile_table_make(void);
 
 /* Forgets everything, and takes samples from now on; and takes none any more, with all sums as they are. */
 void profile_table_start(void);

@@ -16,10 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/own_file.h"
+#include "common/standard_error.h"
 #include "stacks.h"
 #include "varint.h"
 
-enum { EVENT_MOST = 64, TRIES = 1000, NAME = PATH_MAX + 32, HIGH_FD = 300 };
+enum { EVENT_MOST = 64, TRIES = 1000, NAME = PATH_MAX + 32 };
 
 /* What the kernel empties in a forked child. */
 static struct guard {
@@ -36,7 +38,7 @@ static struct slot {
 bool recorder_on = true;
 static uint32_t generation; /* the last one */
 static char path[NAME];     /* of the trace */
-static int file = -1, live_file = -1;
+static struct own_file file = NO_OWN_FILE, live_file = NO_OWN_FILE;
 static char *live;
 static unsigned depth;
 static off_t written;
@@ -61,7 +63,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(text + 12, sizeof text - 13, format, args);
     va_end(args);
-    if (n < 0) return;
+    if (n < 0 || !standard_error_is_there()) return;
     size_t size = strlen(text);
     text[size++] = '\n';
     if (syscall(SYS_write, STDERR_FILENO, text, size) < 0) return;
@@ -78,14 +80,20 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* Numbers that programs do not close by habit. */
-static int open_high(const char *name, int flags)
+enum { AGAIN = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, FILE_AGAIN = O_RDWR | O_APPEND | AGAIN };
+
+static int open_one(const char *name, int flags)
 {
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    int high = fd < 0 ? -1 : (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
-    if (high < 0) return fd;
-    syscall(SYS_close, fd);
-    return high;
+    return (int)syscall(SYS_openat, AT_FDCWD, name, flags | AGAIN, 0600);
+}
+
+/* Reads the start of a file of the kernel's. Returns the number of bytes; -1: none. */
+static long read_start(const char *name, char *bytes, size_t size)
+{
+    int fd = open_one(name, O_RDONLY);
+    long n = fd < 0 ? -1 : syscall(SYS_read, fd, bytes, size);
+    if (fd >= 0) own_file_close_number(fd);
+    return n;
 }
 
 static void lock(void)
@@ -106,17 +114,16 @@ static void stop(void)
 static void end_by_fault(const char *what)
 {
     if (recorder_on) say("%s: %s, so the trace ends here", path, what);
-    if (file >= 0 && written > 0 && ftruncate(file, written) != 0)
+    if (written > 0 && own_file_is_open(&file) && ftruncate(file.fd, written) != 0)
         say("%s: its last block is not whole", path);
     stop();
 }
 
-/* Somebody may have closed the file, and opened another one under its number. */
 static bool write_file(const char *bytes, size_t size)
 {
-    off_t end = lseek(file, 0, SEEK_END);
+    off_t end = own_file_is_there(&file, path, FILE_AGAIN) ? lseek(file.fd, 0, SEEK_END) : -1;
     bool is_ours = end == written;
-    if (is_ours && write_all(file, bytes, size)) {
+    if (is_ours && write_all(file.fd, bytes, size)) {
         written += (off_t)size;
         return true;
     }
@@ -186,7 +193,7 @@ static int open_new(void)
     for (int i = 0; i < TRIES && fd < 0; i++) {
         if (i == 1) snprintf(path + n, sizeof path - n, ".%d", (int)getpid());
         if (i > 1) snprintf(path + n, sizeof path - n, ".%d.%d", (int)getpid(), i);
-        fd = open_high(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND);
+        fd = open_one(path, FILE_AGAIN | O_CREAT | O_EXCL);
         if (fd < 0 && errno != EEXIST) break;
     }
     return fd;
@@ -195,9 +202,7 @@ static int open_new(void)
 static bool write_head(void)
 {
     static char bytes[sizeof(struct trace_head) + TRACE_ARGUMENTS];
-    int from = open_high("/proc/self/cmdline", O_RDONLY);
-    long n = from < 0 ? 0 : syscall(SYS_read, from, bytes + sizeof(struct trace_head), TRACE_ARGUMENTS);
-    if (from >= 0) syscall(SYS_close, from);
+    long n = read_start("/proc/self/cmdline", bytes + sizeof(struct trace_head), TRACE_ARGUMENTS);
     if (n < 0) n = 0;
     struct trace_head head = {.magic = TRACE_MAGIC,
                               .version = TRACE_VERSION,
@@ -211,14 +216,23 @@ static bool write_head(void)
     return write_file(bytes, sizeof head + (size_t)n);
 }
 
+/* Beside `path`. */
+static const char *live_name(void)
+{
+    static char name[NAME + 8];
+    snprintf(name, sizeof name, "%s.live", path);
+    return name;
+}
+
 /* Gives a slot its memory. A file has it before it is touched: a full disk is no SIGBUS. */
 static bool open_slot(struct slot *slot)
 {
     off_t at = (slot - slots) * (off_t)TRACE_SLOT;
-    long status = syscall(SYS_fallocate, live_file, 0, at, (off_t)TRACE_SLOT);
+    if (!own_file_is_there(&live_file, live_name(), O_RDWR | AGAIN)) return false;
+    long status = syscall(SYS_fallocate, live_file.fd, 0, at, (off_t)TRACE_SLOT);
     static const char nothing[TRACE_SLOT];
     if (status != 0 && errno == EOPNOTSUPP)
-        status = pwrite(live_file, nothing, TRACE_SLOT, at) == TRACE_SLOT ? 0 : -1;
+        status = pwrite(live_file.fd, nothing, TRACE_SLOT, at) == TRACE_SLOT ? 0 : -1;
     if (status != 0) return false;
     slot->live = (struct trace_slot *)(live + at);
     slot->live->magic = TRACE_LIVE_MAGIC;
@@ -227,12 +241,9 @@ static bool open_slot(struct slot *slot)
 
 static bool open_live(void)
 {
-    char name[NAME + 8];
-    snprintf(name, sizeof name, "%s.live", path);
-    live_file = open_high(name, O_RDWR | O_CREAT | O_EXCL);
-    if (live_file < 0) return false;
+    if (!own_file_adopt(&live_file, open_one(live_name(), O_RDWR | O_CREAT | O_EXCL))) return false;
     size_t size = (size_t)TRACE_SLOTS * TRACE_SLOT;
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, live_file, 0);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, live_file.fd, 0);
     if (at == MAP_FAILED) return false;
     live = at;
     madvise(at, size, MADV_DONTFORK);
@@ -255,9 +266,8 @@ static void forget(void)
 {
     for (int i = 0; i < TRACE_SLOTS; i++) slots[i] = (struct slot){0};
     stacks_clear();
-    if (file >= 0) syscall(SYS_close, file);
-    if (live_file >= 0) syscall(SYS_close, live_file);
-    file = live_file = -1;
+    own_file_close(&file);
+    own_file_close(&live_file);
 }
 
 static void give_up_slot(void *slot)
@@ -303,8 +313,7 @@ static bool start(void)
         recorder_on = false;
         return false;
     }
-    file = open_new();
-    if (file < 0 || !open_live()) {
+    if (!own_file_adopt(&file, open_new()) || !open_live()) {
         end_by_fault(strerrordesc_np(errno));
         return false;
     }
@@ -380,9 +389,7 @@ static void note_held(struct slot *slot)
 {
     char text[64];
     unsigned long long size, resident;
-    int from = open_high("/proc/self/statm", O_RDONLY);
-    long n = from < 0 ? -1 : syscall(SYS_read, from, text, sizeof text - 1);
-    if (from >= 0) syscall(SYS_close, from);
+    long n = read_start("/proc/self/statm", text, sizeof text - 1);
     if (n <= 0) return;
     text[n] = '\0';
     if (sscanf(text, "%llu %llu", &size, &resident) != 2) return;

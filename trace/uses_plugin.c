@@ -25,6 +25,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/own_file.h"
+#include "common/standard_error.h"
 #include "trace_format.h"
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -59,11 +61,12 @@ PUBLIC int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int ar
 /* --- lines ------------------------------------------------------------------------------------------ */
 
 enum { KNOWN = 1 << 16, ROOM = 1 << 16, LINE_MOST = 32, PAGE = 4096, GRAIN = 8, PATH_MOST = 4096 };
+enum { FILE_AGAIN = O_WRONLY | O_APPEND | O_CLOEXEC };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char path[PATH_MOST], text[ROOM];
 static size_t used;
-static int file = -1;
+static struct own_file file = NO_OWN_FILE;
 static struct known {
     uint64_t grain, mark;
 } known[KNOWN];
@@ -71,14 +74,16 @@ static uint64_t mark = 1; /* marks so far, and 1 */
 
 static void end_by_fault(void)
 {
-    fprintf(stderr, "reap-uses: %s: %s\n", path, strerror(errno));
+    if (standard_error_is_there()) fprintf(stderr, "reap-uses: %s: %s\n", path, strerror(errno));
     _exit(125);
 }
 
+/* The program's calls of close reach this process's descriptors. */
 static void write_out(void)
 {
+    if (!own_file_is_there(&file, path, FILE_AGAIN)) end_by_fault();
     for (size_t at = 0; at < used;) {
-        ssize_t n = write(file, text + at, used - at);
+        ssize_t n = write(file.fd, text + at, used - at);
         if (n < 0 && errno != EINTR) end_by_fault();
         if (n > 0) at += (size_t)n;
     }
@@ -211,8 +216,7 @@ static void take_block(uint64_t id, struct qemu_plugin_tb *block)
 
 static void open_file(void)
 {
-    file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) end_by_fault();
+    if (!own_file_adopt(&file, open(path, FILE_AGAIN | O_CREAT | O_TRUNC, 0600))) end_by_fault();
 }
 
 static void take_end(uint64_t id, void *arg)
@@ -229,7 +233,7 @@ static void in_child(void)
 {
     size_t n = strlen(path);
     used = 0;
-    close(file);
+    own_file_close(&file);
     snprintf(path + n, sizeof path - n, ".%d", (int)getpid());
     open_file();
     pthread_mutex_unlock(&lock);

@@ -5,6 +5,8 @@
 #include "base/probe.h"
 #include "base/sanitizer.h"
 #include "base/small_file.h"
+#include "common/own_file.h"
+#include "common/standard_error.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -102,7 +104,7 @@ const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what
     return text;
 }
 
-static int kept_stderr = -1;
+static struct own_file kept_stderr = NO_OWN_FILE;
 
 /* libc's, for C++. exit calls these functions of its thread before those of atexit. */
 int __cxa_thread_atexit_impl(void (*fn)(void *), void *arg, void *library) __attribute__((weak));
@@ -113,7 +115,7 @@ static bool is_main_thread(void) { return getpid() == gettid(); }
 static void keep_stderr(void *unused)
 {
     (void)unused;
-    if (is_main_thread()) kept_stderr = small_file_keep(STDERR_FILENO);
+    if (is_main_thread() && standard_error_is_there()) own_file_duplicate(&kept_stderr, STDERR_FILENO);
 }
 
 void report_keep_stderr(void)
@@ -124,8 +126,8 @@ void report_keep_stderr(void)
 
 static void write_all(const char *text, size_t size)
 {
-    if (small_file_write_all(STDERR_FILENO, text, size) || errno != EBADF || kept_stderr < 0) return;
-    small_file_write_all(kept_stderr, text, size);
+    int fd = standard_error_is_there() ? STDERR_FILENO : own_file_is_open(&kept_stderr) ? kept_stderr.fd : -1;
+    if (fd >= 0) small_file_write_all(fd, text, size);
 }
 
 void report_line(const char *format, ...)

@@ -39,5 +39,3 @@ size_t small_file_read(const char *path, char *text, size_t size)
     text[got] = '\0';
     return got;
 }
-
-int small_file_keep(int fd) { return (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 100); }

@@ -22,8 +22,4 @@ bool small_file_write_all(int fd, const char *bytes, size_t size);
  * bytes. It is 0, with errno, where the file cannot be read, and also where it is empty. */
 size_t small_file_read(const char *path, char *text, size_t size);
 
-/* Returns a duplicate of a descriptor. Its number is above those that programs close by habit, and programs
- * started by exec do not get it. -1 and errno when there is none. */
-int small_file_keep(int fd);
-
 #endif

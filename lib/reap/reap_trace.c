@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,12 +12,11 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/small_file.h"
+#include "common/own_file.h"
 #include "reap/reap_shared.h"
 
 bool reap_trace_on;
-static int file = -1;
-static dev_t device;
-static ino_t inode;
+static struct own_file file = NO_OWN_FILE;
 static uint64_t start_us;
 
 static uint64_t now_us(void)
@@ -28,19 +26,9 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int open_to_keep(const char *path, const char **why)
-{
-    int fd = named_file_open(path, why);
-    int high = fd < 0 ? -1 : small_file_keep(fd);
-    if (high < 0) return fd;
-    small_file_close(fd);
-    return high;
-}
-
 void reap_trace_start(void)
 {
     char path[PATH_MAX];
-    struct stat is;
     if (!options.trace) return;
     size_t size = strcspn(options.trace, ",");
     bool fits = size < sizeof path;
@@ -48,23 +36,14 @@ void reap_trace_start(void)
     memcpy(path, options.trace, size);
     path[size] = '\0';
     const char *why = strerrordesc_np(ENAMETOOLONG);
-    if (fits) file = open_to_keep(path, &why);
-    if (file < 0 || fstat(file, &is) != 0) {
+    int fd = fits ? named_file_open(path, &why) : -1;
+    if (fd >= 0 && !own_file_adopt(&file, fd)) why = strerrordesc_np(errno);
+    if (!own_file_is_open(&file)) {
         report_line("REAP_OPTIONS: trace=%.200s cannot be opened: %s", path, why);
         return;
     }
-    device = is.st_dev;
-    inode = is.st_ino;
     start_us = now_us();
     reap_trace_on = true;
-}
-
-/* Returns true if the trace is still open. The program may have closed it, and opened another file under its
- * number. */
-static bool is_open(void)
-{
-    struct stat is;
-    return fstat(file, &is) == 0 && is.st_dev == device && is.st_ino == inode;
 }
 
 /* Of threads that come here at once, one says so. */
@@ -83,9 +62,9 @@ static void line(const char *event, const struct reap *reap, const char *rest)
                              (unsigned long long)(now_us() - start_us), event,
                              reap_handle((struct reap *)(uintptr_t)reap), *name ? " " : "", name, rest);
     text[n++] = '\n';
-    if (!is_open())
+    if (!own_file_is_open(&file))
         end("the program has closed the file");
-    else if (!small_file_write_all(file, text, n))
+    else if (!small_file_write_all(file.fd, text, n))
         end(strerrordesc_np(errno));
     errno = saved;
 }

@@ -5,7 +5,7 @@
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 
-sources=$(find lib include ask trace apache_module tests bench doc -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
+sources=$(find lib include common ask trace profile apache_module tests bench doc -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
 scripts=$(find bootstrap tests bench apache_module -name '*.sh' -o -name bootstrap -o -name '*.lua' -o -name '*.py' 2>/dev/null)
 [ -n "$sources" ] || { echo "no sources in $srcdir"; exit 99; }
 bad=0

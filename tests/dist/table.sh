@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The table in tests/README.md: each module of lib/ and of ask/ is in it once, each test that it names is there and is run. A
+# The table in tests/README.md: each module of lib/, ask/ and common/ is in it once, each test that it names is there and is run. A
 # test's name is there once. What make check shortens is in check-long; a test is in make check or in check-system.
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
@@ -13,7 +13,7 @@ wrong() { echo "$1"; bad=1; }
 sed -n 's,^| `\([a-z]*/[a-z0-9_][a-z0-9_-]*\)` | \(.*\) |$,\1 \2,p' tests/README.md | tr -d '`,' >"$tmp/table"
 [ -s "$tmp/table" ] || { echo "tests/README.md has no table of modules"; exit 99; }
 cut -d' ' -f1 "$tmp/table" | sort >"$tmp/listed"
-ls lib/*/*.[ch] ask/*.[ch] | sed 's,^lib/,,; s,\.[ch]$,,' | sort -u >"$tmp/modules"
+ls lib/*/*.[ch] ask/*.[ch] common/*.[ch] | sed 's,^lib/,,; s,\.[ch]$,,' | sort -u >"$tmp/modules"
 diff "$tmp/modules" "$tmp/listed" | sed -n 's/^< /tests\/README.md lacks /p; s/^> /tests\/README.md has, once too often: /p' >"$tmp/diff"
 [ ! -s "$tmp/diff" ] || { cat "$tmp/diff"; bad=1; }
 

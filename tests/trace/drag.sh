@@ -45,6 +45,11 @@ else
         grep -q '^objects *[1-9]' "$tmp/text" || wrong "no mark of $trace is among its uses"
     done
     [ "$(cd "$tmp" && ls | grep -c '^fork\(\.[0-9]*\)*$')" = 2 ] || wrong "a forked child has no trace of its own"
+    # The program's calls reach the descriptors of the plugin.
+    export REAP_TRACE="$tmp/closes"
+    under_qemu "$tmp/cuses" closes || { wrong "a program that closes all files: status $?"; cat "$tmp/said"; }
+    "$analyse" --uses "$tmp/cuses" "$tmp/closes" >"$tmp/text" 2>"$tmp/remarks" || wrong "its trace is not read"
+    grep -q '^objects *24[0-9][0-9][0-9], ' "$tmp/text" || { wrong "not all of its objects are among its uses:"; head "$tmp/text" "$tmp/remarks"; }
     unset REAP_TRACE
     "$qemu" -plugin "$libs/libreap-uses.so,to=$tmp/none/x" "$traced" plain 2>"$tmp/said" && wrong "uses go nowhere"
     grep -q '^reap-uses: .*No such file' "$tmp/said" || { wrong "a directory that is not there is not told:"; cat "$tmp/said"; }

@@ -58,6 +58,15 @@ for mode in quick killed crash; do
     [ "$(wc -l <"$tmp/remarks")" = 1 ] && grep -q 'did not come to its end' "$tmp/remarks" || wrong "$mode is not told"
 done
 
+# A program that closes all files but its own three, and has its own under their numbers.
+record closes closes ',stacks=4'
+[ "$status" = 0 ] || wrong "closes: status $status"
+analysed "$tmp/closes" || wrong "the trace of a program that closes all files is not read"
+has "behind closefrom" 256 20000
+has "threads behind closefrom" 128 4010 20
+quiet closes
+[ ! -e "$tmp/closes.live" ] || wrong "closes leaves its .live"
+
 # A second run does not write to the first one's file.
 before=$(cksum "$tmp/quick")
 record quick plain

@@ -18,6 +18,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +122,18 @@ static void nested(void)
     reapDestroy(&reap);
 }
 
+/* The program's own files have the numbers that others had. */
+static void closes(void)
+{
+    struct stat is;
+    closefrom(3);
+    int mine = memfd_create("mine", 0);
+    for (int fd = 4; fd < 500; fd++) dup2(mine, fd);
+    for (int i = 0; i < 20000; i++) free(memset(malloc(222), 1, 222));
+    threads();
+    if (fstat(mine, &is) != 0 || is.st_size != 0) exit(3);
+}
+
 static int wait_there(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info, (void)size, (void)unused;
@@ -155,6 +169,7 @@ int main(int argc, char **argv)
     if (strchr("feqkcl", mode[0]) && strcmp(mode, "long") != 0) some(10, 111);
     if (strcmp(mode, "exec") == 0) return execl("/proc/self/exe", argv[0], "plain", (char *)NULL);
     if (strcmp(mode, "quick") == 0) _exit(0);
+    if (strcmp(mode, "closes") == 0) closes();
     if (strcmp(mode, "killed") == 0) raise(SIGKILL);
     if (strcmp(mode, "crash") == 0) raise(SIGSEGV);
     if (strcmp(mode, "linked") == 0) linked();
