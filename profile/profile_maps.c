@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -54,6 +55,8 @@ static void read_line(char *line)
     map->may_execute = line[3] == 'x';
     line += 6;
     map->offset = hex(&line);
+    char *device = strchr(line, ':'), *inode = device ? strchr(device, ' ') : NULL;
+    map->inode = inode ? strtoull(inode, NULL, 10) : 0;
     char *path = strchr(line, '/'), *kind = strchr(line, '[');
     map->path = path && path[-1] == ' ' && strchr(line, ':') < path ? path : kind ? kind : "";
     reading->count++;

@@ -12,7 +12,7 @@
 
 struct profile_map {
     uintptr_t begin, end;
-    uint64_t offset;
+    uint64_t offset, inode;
     bool may_write, may_execute;
     const char *path; /* in the file's text; "": none */
 };

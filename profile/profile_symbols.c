@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/elf_names.h"
+
 enum { MEMORY = 1 << 27, ROOM = 1 << 18 /* for places: a power of two */ };
 
 static struct {
@@ -59,16 +61,26 @@ static const char *text_of(const char *format, const char *file, uintptr_t numbe
     return copy ? memcpy(copy, text, (size_t)n + 1) : "?";
 }
 
-static void name_place(struct report_place *place)
+/* The function's name in its file, or what ld.so knows; NULL: none. */
+static const char *function_of(const void *address, const struct profile_map *map, const char *path)
 {
     Dl_info info;
+    const struct elf_names *names = *path ? elf_names_of(path) : NULL;
+    const char *name = NULL;
+    if (names && elf_names_inode(names) == map->inode)
+        name = elf_names_at(names, elf_names_address(names, (uintptr_t)address - map->begin + map->offset));
+    return name ? name : dladdr(address, &info) ? info.dli_sname : NULL;
+}
+
+static void name_place(struct report_place *place)
+{
     const struct profile_map *map = profile_map_of((void *)place->address);
-    bool is_known = dladdr((void *)place->address, &info) != 0;
-    place->is_known = is_known && info.dli_sname;
     const char *path = map && map->path[0] == '/' ? map->path : "", *slash = strrchr(path, '/');
+    const char *name = function_of((void *)place->address, map, path);
+    place->is_known = name;
     place->file = path;
-    if (place->is_known)
-        place->function = text_of("%.400s", info.dli_sname, 0);
+    if (name)
+        place->function = text_of("%.400s", name, 0);
     else if (slash)
         place->function = text_of("%.200s+0x%zx", slash + 1, place->address - map->begin + map->offset);
     else
@@ -92,6 +104,7 @@ const struct report *report_make(void)
     }
     profile_table_walk(copy_stack, NULL);
     for (uint32_t i = 0; i < own.report.n_places; i++) name_place(&own.report.places[i]);
+    elf_names_forget();
     return &own.report;
 }
 

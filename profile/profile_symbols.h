@@ -21,7 +21,7 @@ struct report_place {
     uintptr_t address;
     const char *function;
     const char *file; /* the object's */
-    bool is_known;    /* ld.so knows a function of this name there */
+    bool is_known;    /* it is a function's name */
 };
 
 struct report {

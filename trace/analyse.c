@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/elf_names.h"
 #include "show.h"
 #include "symbols.h"
 #include "uses.h"
@@ -81,6 +82,6 @@ int main(int argc, char **argv)
     figures_free(&figures);
     reader_close(reader);
     uses_free(uses);
-    symbols_forget();
+    elf_names_forget();
     return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }

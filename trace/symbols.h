@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols.h: names of functions, from the tables of symbols in programs and libraries. */
+/* symbols.h: the functions of a trace's frames, by elf_names.h. */
 #ifndef SYMBOLS_H
 #define SYMBOLS_H
 
 #include "reader.h"
 
 /* Writes a frame as "FUNCTION in MODULE", or as reader_frame has it if no name is known. A frame is a return
- * address, so that of the instruction before it is told. Keeps each file's table until symbols_forget. */
+ * address, so that of the instruction before it is told. Files' tables stay until elf_names_forget. */
 void symbols_frame(const struct reader *reader, uint64_t at, char *text, size_t size);
-void symbols_forget(void);
 
 #endif

@@ -17,8 +17,8 @@
 
 #include "reap.h"
 
-/* Functions that allocate have names for dladdr. */
-#define SITE __attribute__((noinline, visibility("default")))
+/* Functions that allocate. */
+#define SITE __attribute__((noinline))
 void *allocate(void *arg);
 void *share(void *arg);
 void use_module(const char *path);
