@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* analyse.c: reap-analyse, which reads a trace of libreap-trace. */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,22 @@ static bool show(const struct wanted *wanted, const struct shown *shown)
     return is_whole;
 }
 
+/* False: the trace and the uses are not of one run. */
+static bool are_of_one_run(const struct figures *figures, const char *path, const char *uses)
+{
+    uint64_t unseen = figures->n_unseen, seen = figures->n_events;
+    if (seen == 0 && unseen == 0) fprintf(stderr, "%s: has no events\n", path);
+    if (unseen == 0) return true;
+    if (seen == 0)
+        fprintf(stderr,
+                "reap-analyse: %s and %s are of different runs: no event of the trace is among the uses\n",
+                path, uses);
+    else
+        fprintf(stderr, "%s: ends before %" PRIu64 " of the %" PRIu64 " events of %s, which are left out\n",
+                uses, unseen, seen + unseen, path);
+    return seen > 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct figures figures;
@@ -76,7 +93,7 @@ int main(int argc, char **argv)
     struct reader *reader = reader_open(path, stderr);
     if (!reader) return EXIT_FAILURE;
     bool done = figures_read(&figures, reader, uses);
-    if (done && figures.n_events == 0) fprintf(stderr, "%s: has no events\n", path);
+    done = done && are_of_one_run(&figures, path, wanted.uses);
     struct shown shown = {&figures, reader, path, wanted.places};
     done = done && show(&wanted, &shown);
     figures_free(&figures);

@@ -124,6 +124,8 @@ static void read_uses(struct figures *figures, struct reader *reader, struct use
                  reader_next_of(reader, slot, &event))
             take(figures, &event);
     }
+    for (uint32_t slot = TRACE_THREADS; slot < TRACE_SLOTS; slot++)
+        while (reader_next_of(reader, slot, &event)) figures->n_unseen++;
 }
 
 bool figures_read(struct figures *figures, struct reader *reader, struct uses *uses)

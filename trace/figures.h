@@ -37,6 +37,7 @@ struct figures {
     struct lives lives;
     struct drag *drag; /* NULL: no last uses */
     uint64_t events[TRACE_KINDS], n_events;
+    uint64_t n_unseen; /* events after the last one that is among the uses */
     uint64_t start, end;
     uint64_t most_used, most_used_at, most_objects, held_first, held_most;
     uint64_t width; /* of a point, nanoseconds */

@@ -6,9 +6,9 @@
  *     -L 1ffeffe7e8,8      a load; S is a store, M both ('-' stands for a blank here)
  *
  * A program that libreap-trace records stores to a slot's `used` once for each event: these stores are marks,
- * between which the trace's events lie. Whoever knows where the slots were tells marks from the rest. Uses of
- * the same 8 bytes between two marks may be told once. A whole run is read first, to a file without a name,
- * for its trace is whole only then.
+ * between which the trace's events lie. Whoever knows where the slots were, which is another place in each
+ * run, tells marks from the rest. Uses of the same 8 bytes between two marks may be told once. A whole run is
+ * read first, to a file without a name, for its trace is whole only then.
  */
 #ifndef USES_H
 #define USES_H

@@ -50,6 +50,17 @@ else
     under_qemu "$tmp/cuses" closes || { wrong "a program that closes all files: status $?"; cat "$tmp/said"; }
     "$analyse" --uses "$tmp/cuses" "$tmp/closes" >"$tmp/text" 2>"$tmp/remarks" || wrong "its trace is not read"
     grep -q '^objects *24[0-9][0-9][0-9], ' "$tmp/text" || { wrong "not all of its objects are among its uses:"; head "$tmp/text" "$tmp/remarks"; }
+    # Uses of another run, also of the same program, are no uses of this one; a part of them is told.
+    export REAP_TRACE="$tmp/other"
+    under_qemu "$tmp/ouses" waste || wrong "QEMU does not run it again"
+    for mode in '' --json --page --early; do
+        "$analyse" $mode --uses "$tmp/ouses" "$tmp/q" >"$tmp/text" 2>"$tmp/remarks" && wrong "$mode: uses of another run are no error"
+        [ ! -s "$tmp/text" ] && [ "$(wc -l <"$tmp/remarks")" = 1 ] && grep -q 'are of different runs' "$tmp/remarks" ||
+            { wrong "$mode: uses of another run:"; cat "$tmp/text" "$tmp/remarks"; }
+    done
+    head -c "$(($(wc -c <"$tmp/quses") / 2))" "$tmp/quses" >"$tmp/half"
+    "$analyse" --uses "$tmp/half" "$tmp/q" >"$tmp/text" 2>"$tmp/remarks" || wrong "the first half of the uses is an error"
+    grep -q 'ends before [1-9][0-9]* of the 2[0-9]* events' "$tmp/remarks" || { wrong "half of the uses:"; cat "$tmp/remarks"; }
     unset REAP_TRACE
     "$qemu" -plugin "$libs/libreap-uses.so,to=$tmp/none/x" "$traced" plain 2>"$tmp/said" && wrong "uses go nowhere"
     grep -q '^reap-uses: .*No such file' "$tmp/said" || { wrong "a directory that is not there is not told:"; cat "$tmp/said"; }
