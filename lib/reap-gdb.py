@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdb commands for reaps, which need the library's debug information:
+"""gdb commands for reaps, which need the library's debug information, all but the last:
 
     reap [HANDLE]     the tree of a reap, or of every reap, as reapReport prints it
     reap-of POINTER   the reap that memory belongs to, and what the pointer is to it
     reap-heaps        superblocks and live bytes of each heap
+    reap-stepping [on | off]
+                      lets stepi and software watchpoints get through malloc in the next run, or no longer: no
+                      debug information is needed. A section of restartable code (heap_fast.h) begins anew at
+                      each signal, also at a step, so a process with sections never leaves one by steps
 
 and `print` of a struct reap says in a line what it holds. gdb loads this with the library where it trusts the
 directory (set auto-load safe-path); else: source /usr/local/share/reap/reap-gdb.py. Nothing is called in the
 program, so a core file will do.
 """
+import re
+
 import gdb
 
 UNIT = 16
@@ -373,6 +379,48 @@ class ReapHeapsCommand(gdb.Command):
             heap - none - 2) if heap > none else 'on the way'
 
 
+class ReapSteppingCommand(gdb.Command):
+    """reap-stepping [on | off]: whether stepi and software watchpoints get through malloc, in the next run."""
+
+    LOCKED = 'path=locked'
+
+    def __init__(self):
+        super().__init__('reap-stepping', gdb.COMMAND_RUNNING)
+
+    def invoke(self, text, from_tty):
+        options = self.options()
+        if text == 'on' and self.LOCKED not in options:
+            self.set([option for option in options if not option.startswith('path=')] + [self.LOCKED])
+        elif text == 'off':
+            self.set([option for option in options if option != self.LOCKED])
+        elif text not in ('', 'on'):
+            raise gdb.GdbError('reap-stepping takes on, off, or nothing')
+        steps = self.LOCKED in self.options()
+        print('next run: %s' % ('malloc takes locks, and steps get through it (%s)' % self.LOCKED if steps else
+                                'malloc has sections, which steps do not leave: finish and breakpoints do'))
+        if gdb.selected_inferior().pid:
+            print('this process: %s' % self.path())
+
+    @staticmethod
+    def options():
+        """Of REAP_OPTIONS as the next run gets it."""
+        said = gdb.execute('show environment REAP_OPTIONS', to_string=True)
+        found = re.match('REAP_OPTIONS = (.*)', said)
+        return [option for option in (found.group(1).split(',') if found else []) if option]
+
+    @staticmethod
+    def set(options):
+        gdb.execute(('set environment REAP_OPTIONS ' if options else 'unset environment REAP_OPTIONS ') +
+                    ','.join(options))
+
+    @staticmethod
+    def path():
+        try:
+            return 'path ' + gdb.parse_and_eval('cpu')['path'].string()
+        except (gdb.error, gdb.MemoryError):
+            return 'not known (no debug information)'
+
+
 class ReapPrinter:
     """A struct reap in a line."""
 
@@ -391,4 +439,5 @@ def lookup(value):
 ReapCommand()
 ReapOfCommand()
 ReapHeapsCommand()
+ReapSteppingCommand()
 gdb.pretty_printers.append(lookup)

@@ -7,6 +7,7 @@
 
 void *connection, *object, *freed, *large;
 static char buffer[20000];
+volatile unsigned pairs; /* of malloc and free, for stepi */
 
 /* Where gdb stops. */
 __attribute__((noinline)) static void stop_here(void) { __asm__ volatile(""); }
@@ -50,5 +51,6 @@ int main(void)
     reapReport(NULL, stdout);
     fflush(stdout);
     stop_here();
+    for (; pairs < 100000; pairs++) hoard_free(hoard_malloc(64));
     return 0;
 }

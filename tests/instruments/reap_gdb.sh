@@ -42,6 +42,35 @@ for options in stats=0 bypass=1; do
     has '^heap [0-9]+: 1 superblocks of 22784 bytes, 68352 live'
 done
 [ $bad = 0 ] || cat "$tmp/log"
+
+# stepi: a section starts anew at each step, so a process with sections never gets through a malloc. reap-stepping
+# has the next run without them, and leaves other options as they are.
+gdb_runs() {
+    command=$1
+    shift
+    REAP_OPTIONS=leaks=0,path=auto DEBUGINFOD_URLS='' gdb -nx -batch -ex 'set startup-with-shell off' \
+        -ex "source $srcdir/lib/reap-gdb.py" -ex "$command" -ex 'show environment REAP_OPTIONS' -ex 'break stop_here' -ex run \
+        -ex 'reap-stepping' "$@" "$program" >"$tmp/log" 2>&1
+}
+says() { grep -qE "$1" "$tmp/log" || { wrong "stepping, $command: no '$1'"; cat "$tmp/log"; }; }
+gdb_runs 'reap-stepping on' -ex 'stepi 40000' -ex 'print pairs > 20' -ex 'reap-stepping off' -ex 'show environment REAP_OPTIONS'
+says '^next run: malloc takes locks'
+says '^REAP_OPTIONS = leaks=0,path=locked$'
+says '^this process: path locked$'
+says '^\$1 = 1$'
+says '^next run: malloc has sections'
+says '^REAP_OPTIONS = leaks=0$'
+gdb_runs 'reap-stepping'
+says '^REAP_OPTIONS = leaks=0,path=auto$'
+if grep -q '^this process: path rseq' "$tmp/log"; then
+    gdb_runs 'reap-stepping off' -ex 'stepi 2000' -ex 'print pairs'
+    says '^\$1 = 0$'
+else
+    echo "skipped: no restartable sequences here: a process that steps do not get through"
+fi
+gdb_runs 'reap-stepping odd'
+says '^reap-stepping takes on, off, or nothing'
+
 # Without debug information each command says so in one line.
 real=$program
 [ ! -x "${program%/*}/.libs/${program##*/}" ] || real=${program%/*}/.libs/${program##*/}
