@@ -4,9 +4,9 @@
 # call is weak with REAP_APR_OPTIONAL, and none without; a module that uses them all loads without the library.
 srcdir=${srcdir:-.}
 libs=$(cd "${top_builddir:-.}/.libs" && pwd)
-skip() { echo "skipped: $*"; exit 77; }
-[ -e "$libs/libreap-apr.so" ] || skip "libreap-apr was not built"
-flags=$(apr-1-config --includes --cppflags 2>/dev/null) || flags=$(pkg-config --cflags apr-1) || skip "no flags of APR"
+. "${srcdir:-.}/tests/support/needs.sh"
+need_file "$libs/libreap-apr.so" libreap-apr
+flags=$(apr-1-config --includes --cppflags 2>/dev/null) || flags=$(pkg-config --cflags apr-1) || { absent apr-1-config; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
@@ -83,12 +83,9 @@ tries() {
 }
 for level in -O0 -O2; do
     for dialect in gnu89 c99 c17; do tries "${CC:-cc}" $level -std=$dialect; done
-    if command -v "${CXX:-c++}" >/dev/null; then tries "${CXX:-c++}" $level -x c++; else echo "skipped: no C++"; fi
-    if command -v clang >/dev/null; then
-        tries clang $level
-        tries clang++ $level -x c++
-    else
-        echo "skipped: no clang"
-    fi
+    lacks "${CXX:-c++}" || tries "${CXX:-c++}" $level -x c++
+    lacks clang && continue
+    tries clang $level
+    tries clang++ $level -x c++
 done
 exit $bad

@@ -5,7 +5,7 @@
 srcdir=${srcdir:-.}
 . "$srcdir/tests/support/httpd_lib.sh"
 
-[ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
+need_file "$httpd_libs/libreap-apr.so" libreap-apr
 httpd_directory
 program=${top_builddir:-.}/tests/apache/apr_pfree
 on_reaps() { LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs "$program" "$@"; }

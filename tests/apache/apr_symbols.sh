@@ -8,7 +8,7 @@ srcdir=${srcdir:-.}
 LC_ALL=C
 export LC_ALL
 
-[ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
+need_file "$httpd_libs/libreap-apr.so" libreap-apr
 httpd_directory
 lib=$httpd_libs/libreap-apr.so
 names='^apr_(pool_|allocator_|palloc|pcalloc|psprintf|pvsprintf)'
@@ -36,7 +36,7 @@ echo "$(wc -l <"$tmp/wanted") names of libapr, and 3 of ours"
 
 # --- what binds to it --------------------------------------------------------------------------
 
-[ -x "$APACHE2" ] || { echo "skipped: no apache2: what binds to libreap-apr in it"; exit 0; }
+! lacks_file "$APACHE2" apache2 "what binds to libreap-apr in it" || exit 0
 httpd_prepare "$tmp" event
 LD_PRELOAD=$lib LD_LIBRARY_PATH=$httpd_libs LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT=$tmp/bindings \
     "$APACHE2" -t -f "$tmp/httpd.conf" 2>"$tmp/said" || { cat "$tmp/said"; fail "apache2 -t"; }

@@ -4,6 +4,6 @@
 srcdir=${srcdir:-.}
 . "$srcdir/tests/support/httpd_lib.sh"
 
-[ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
+need_file "$httpd_libs/libreap-apr.so" libreap-apr
 LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 300 \
     "${top_builddir:-.}/tests/apache/apr_threads" || fail "status $?"

@@ -8,8 +8,8 @@ srcdir=${srcdir:-.}
 
 root=${DEPLOY_ROOT:-}
 [ -x "$root/usr/sbin/apache2ctl" ] && [ -e "$root/etc/apache2/envvars" ] ||
-    skip "no apache2ctl: Debian's package apache2 is not installed"
-command -v perl >/dev/null || skip "no perl, which a2enmod is written in"
+    { absent apache2ctl; exit 77; }
+need perl
 httpd_require
 httpd_directory
 chmod 755 "$tmp"
@@ -37,12 +37,12 @@ ServerName localhost
 LogLevel notice
 DocumentRoot $tmp/www
 CustomLog \${APACHE_LOG_DIR}/access.log combined
-CustomLog "|$(command -v rotatelogs || echo /usr/bin/rotatelogs) $tmp/log/piped.log 86400" common
+CustomLog "|$(command -v rotatelogs) $tmp/log/piped.log 86400" common
 <Directory $tmp/www>
 Require all granted
 </Directory>
 END
-    [ -x "$(command -v rotatelogs)" ] || [ -x /usr/bin/rotatelogs ] || sed -i '/piped/d' "$APACHE_CONFDIR/sites-enabled/site.conf"
+    ! lacks rotatelogs "piped logs" || sed -i '/piped/d' "$APACHE_CONFDIR/sites-enabled/site.conf"
     seq 1 2000 >"$tmp/www/page.txt"
     enable_modules mpm_event authz_core authz_host mime dir env alias status
 }
@@ -52,7 +52,7 @@ add_modules() {
     modules=
     for module in reap reap_lua; do
         built=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_$module.so
-        [ -e "$built" ] && [ -e "$srcdir/debian/$module.load" ] || { echo "skipped: mod_$module was not built: a2enmod $module"; continue; }
+        ! lacks_file "$built" "mod_$module" "a2enmod $module" || continue
         sed "s|/usr/lib/apache2/modules/mod_$module.so|$built|" "$srcdir/debian/$module.load" >"$APACHE_CONFDIR/mods-available/$module.load"
         cp "$srcdir/debian/$module.conf" "$APACHE_CONFDIR/mods-available/"
         enable_modules $module
@@ -150,7 +150,6 @@ rotate() {
 # The page: each process answers reap-ask, where its option is in envvars, too.
 check_asking() {
     ask=${top_builddir:-.}/ask/reap-ask
-    [ -x "$ask" ] || { echo "skipped: no reap-ask"; return; }
     for pid in $httpd_pid $(httpd_children); do
         LD_LIBRARY_PATH=$httpd_libs "$ask" "$pid" tags >"$tmp/said" 2>&1 && grep -q '[0-9]' "$tmp/said" ||
             { cat "$tmp/said"; fail "reap-ask $pid"; }

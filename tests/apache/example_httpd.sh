@@ -6,7 +6,7 @@ srcdir=${srcdir:-.}
 . "$srcdir/tests/support/httpd_lib.sh"
 
 httpd_require
-apxs=$(PATH=$PATH:/usr/sbin command -v apxs || PATH=$PATH:/usr/sbin command -v apxs2) || skip "no apxs"
+apxs=$(PATH=$PATH:/usr/sbin command -v apxs || PATH=$PATH:/usr/sbin command -v apxs2) || { absent apxs; exit 77; }
 httpd_directory
 reap_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap.so
 failures=0

@@ -22,7 +22,7 @@ beside=stock
 bound=256 # KiB; on stock pools h2 grows by some 1800, and by 7400 in four times the load; tls by 400 and 1600
 tool="$srcdir/tests/apache/growth.py"
 httpd_require
-command -v python3 >/dev/null || skip "no python3"
+need python3
 httpd_directory
 
 # case, amount, unit: two seconds or so each. "restart" comes apart.
@@ -109,7 +109,7 @@ make_certificate() {
     openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 9 -keyout "$tmp/key.pem" \
         -out "$tmp/certificate.pem" >"$tmp/openssl" 2>&1 && return
     modules=$(echo "$modules" | sed 's/ssl$//')
-    echo "skipped: no openssl to make a certificate: tls"
+    absent openssl "a certificate, for tls"
 }
 
 # The server behind the proxy is one of three neighbouring ports.
@@ -156,7 +156,7 @@ load_of() {
 
 possible() {
     case $1 in
-        h2) command -v h2load >/dev/null || { echo "skipped: no h2load (nghttp2-client): h2"; return 1; } ;;
+        h2) ! lacks h2load h2 ;;
         tls) [ -s "$tmp/certificate.pem" ] ;; # said before
     esac
 }

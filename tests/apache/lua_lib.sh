@@ -5,7 +5,7 @@
 . "$srcdir/tests/support/httpd_lib.sh"
 
 lua_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap_lua.so
-[ -e "$lua_module" ] || skip "mod_reap_lua was not built"
+need_file "$lua_module" mod_reap_lua
 httpd_require
 httpd_directory
 failures=0

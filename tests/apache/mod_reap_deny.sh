@@ -52,7 +52,7 @@ END
 
 # Scripts: each step has a piece of the request's pool, and a line.
 add_lua() {
-    [ -e "$httpd_modules/mod_lua.so" ] || { echo "skipped: no mod_lua: its scripts"; return; }
+    ! lacks_file "$httpd_modules/mod_lua.so" "Apache's modules" "mod_lua's scripts" || return
     printf 'LoadModule lua_module %s\nAddHandler lua-script .lua\n' "$httpd_modules/mod_lua.so" >>"$dir/httpd.conf"
     cat >"$dir/htdocs/script.lua" <<'END'
 function handle(r)
@@ -70,7 +70,7 @@ END
 
 add_reap_lua() {
     built=$reap_build/apache_module/.libs/mod_reap_lua.so
-    [ -e "$built" ] || { echo "skipped: mod_reap_lua was not built: its scripts"; return; }
+    ! lacks_file "$built" mod_reap_lua "its scripts" || return
     printf 'LoadModule reap_lua_module %s\nAddHandler reap-lua .rlua\n' "$built" >>"$dir/httpd.conf"
     cat >"$dir/htdocs/script.rlua" <<'END'
 local kept = {}
@@ -86,7 +86,7 @@ END
 # PHP is for processes without threads.
 add_php() {
     [ "$1" = prefork ] || return
-    [ -e "$php" ] || { echo "skipped: no libapache2-mod-php8.2: its scripts"; return; }
+    ! lacks_file "$php" mod_php8.2 "its scripts" || return
     printf 'LoadModule php_module %s\n<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n' "$php" >>"$dir/httpd.conf"
     cat >"$dir/htdocs/script.php" <<'END'
 <?php

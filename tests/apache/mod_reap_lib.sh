@@ -21,9 +21,9 @@ complain() {
 }
 
 reap_require() {
-    [ -e "$reap_module" ] || skip "mod_reap was not built"
-    [ -e "$runaway_module" ] || skip "mod_runaway was not built"
-    command -v python3 >/dev/null || skip "no python3"
+    need_file "$reap_module" mod_reap
+    need_file "$runaway_module" mod_runaway
+    need python3
     httpd_require
 }
 

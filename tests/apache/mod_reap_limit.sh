@@ -129,7 +129,7 @@ check_streams() {
 }
 
 check_http2() {
-    command -v h2load >/dev/null || { echo "skipped: no h2load: streams beside a runaway"; return; }
+    ! lacks h2load "streams beside a runaway" || return
     case $action in
         log) check_streams quiet=100 '200 2xx, 0 3xx, 0 4xx, 0 5xx' ;;
         deny) check_streams quiet=100 '180 2xx, 0 3xx, 0 4xx, 20 5xx' ;;

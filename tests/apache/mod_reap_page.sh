@@ -7,9 +7,7 @@ srcdir=${srcdir:-.}
 pictures=$reap_build/tests/apache/pictures-live
 
 reap_require
-for tool in chromium chromedriver; do
-    command -v $tool >/dev/null || skip "no $tool"
-done
+need chromium chromedriver
 httpd_directory
 chmod 755 "$tmp"
 rm -rf "$pictures"

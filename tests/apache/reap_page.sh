@@ -7,16 +7,14 @@ page=$srcdir/apache_module/mod_reap/reap-status.html
 pictures=${top_builddir:-.}/tests/apache/pictures
 
 fail() { echo "FAILED: $*"; exit 1; }
-skip() { echo "skipped: $*"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
 
-command -v tidy >/dev/null || skip "no tidy"
+need tidy
 said=$(tidy -e -q "$page" 2>&1)
 [ -z "$said" ] || fail "tidy says: $said"
 ! grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|https?://' "$page" | grep -v 'www.w3.org/2000/svg' ||
     fail "the page parses text as HTML, or names what is outside"
 
-for tool in python3 chromium chromedriver; do
-    command -v $tool >/dev/null || skip "no $tool"
-done
+need python3 chromium chromedriver
 rm -rf "$pictures"
 exec python3 -B "$srcdir/tests/apache/reap_page.py" "$page" "$pictures"

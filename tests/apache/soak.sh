@@ -16,7 +16,8 @@ requests=${REQUESTS:-200000}
 warm=${WARM:-10000}
 concurrency=${CONCURRENCY:-16}
 growth=${GROWTH:-5}
-ab=$(command -v ab) || skip "no ab"
+need ab
+ab=$(command -v ab)
 preload=${SOAK_PRELOAD:-$httpd_libs/libreap-apr.so}
 kind=reaps
 if [ "${1:-}" = --stock ]; then

@@ -25,7 +25,7 @@ if [ "${1:-}" = --stock ]; then
 fi
 mpm=${1:-event}
 httpd_require
-command -v python3 >/dev/null || skip "no python3"
+need python3
 httpd_directory
 
 # Paths, and how many of a hundred requests are for each.
@@ -43,7 +43,7 @@ prepare() {
             mix="$mix /t.lua=8"
         fi
     } >>"$tmp/httpd.conf"
-    [ -e "$lua" ] || echo "skipped: mod_reap_lua was not built: Lua"
+    lacks_file "$lua" mod_reap_lua Lua || :
 }
 
 # Children; KiB of all processes together, PSS; KiB of the main process, anonymous.

@@ -8,9 +8,8 @@
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
 recorded=$srcdir/tests/dist/abi
-for tool in abidw abidiff; do
-    command -v $tool >/dev/null || { echo "skipped: no $tool (Debian: abigail-tools)"; exit 77; }
-done
+. "${srcdir:-.}/tests/support/needs.sh"
+need abidw abidiff
 case $(uname -m) in x86_64) ;; *) echo "skipped: interfaces were recorded on x86-64"; exit 77 ;; esac
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -26,7 +25,7 @@ compare() { abidiff --no-added-syms "$1" "$2" >"$tmp/said" 2>&1; }
 
 for name in libreap libreap-ask libreap-apr; do
     library=$build/.libs/$name.so
-    [ -e "$library" ] || { echo "skipped: $name, which was not built"; continue; }
+    ! lacks_file "$library" "$name" || continue
     dump "$library" >"$tmp/$name.abi" 2>"$tmp/said" || { cat "$tmp/said"; exit 99; }
     grep -q '<function-decl' "$tmp/$name.abi" || { echo "skipped: $name, which has no debug information"; continue; }
     if [ "${1-}" = record ]; then

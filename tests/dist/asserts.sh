@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each test of a Check program asserts something (tests/tools/assertless.py); and one that does not is found.
 srcdir=${srcdir:-.}
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/unit"

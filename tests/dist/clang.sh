@@ -3,7 +3,8 @@
 # clang builds all libraries without a warning, and the line about a block that was written to after it was freed
 # names the block there, too.
 srcdir=$(cd "${srcdir:-.}" && pwd)
-command -v clang >/dev/null || { echo "skipped: no clang"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need clang
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT

@@ -3,10 +3,11 @@
 # The sources are as clang-format 14 (Debian 12's) writes them by .clang-format. What it must leave alone, tables of
 # constants, stands between `clang-format off` and `on`.
 srcdir=${srcdir:-.}
-command -v clang-format >/dev/null || { echo "no clang-format (Debian: clang-format)"; exit 77; }
-case $(clang-format --version) in *' version 14.'*) ;; *) echo "another version than 14: $(clang-format --version)"; exit 77 ;; esac
+. "${srcdir:-.}/tests/support/needs.sh"
+need clang-format
+case $(clang-format --version) in *' version 14.'*) ;; *) skip "another version than 14: $(clang-format --version)" ;; esac
 cd "$srcdir" || exit 99
-[ -f .clang-format ] || { echo "no .clang-format: not a checkout"; exit 77; }
+[ -f .clang-format ] || skip "no .clang-format: not a checkout"
 # Recorded calls, as long strings; and what is generated into the sources' directory, if it is the build's, too.
 sources=$(find lib include common apache_module ask profile trace tests bench \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) \
     ! -name 'trace_*.h' ! -path '*/mutants-*' ! -path '*/build*/*')

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
 # shared and static, in C and C++; and everything has gone where configure was told.
+. "${srcdir:-.}/tests/support/needs.sh"
 . "${srcdir:-.}/tests/support/install-lib.sh"
 
 variable() { sed -n "s/^$1=//p" "$top_builddir/lib/reap.pc"; }
@@ -54,7 +55,7 @@ if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print("python")' 2>&1
     gdb -nx -batch -ex 'show auto-load scripts-directory' -ex 'show data-directory' >"$tmp/log"
     grep -qF '$datadir/auto-load' "$tmp/log" || wrong "gdb does not look in its data directory: $(cat "$tmp/log")"
 else
-    echo "skipped: no gdb with Python: its commands"
+    absent "gdb with Python" "its commands"
 fi
 
 # The archives bring no names but the calls.
@@ -82,7 +83,7 @@ strict='-Wall -Wextra -pedantic -Werror'
     try all_static $CC -static $strict "$tmp/example.c" $(pkg-config --cflags reap) "$lib/libreap.a"
     # C++ wants the casts that C does not.
     sed 's/= reap\([MP]\)/= (char *) reap\1/' "$tmp/example.c" >"$tmp/example.cc"
-    [ -z "$CXX" ] || ! command -v ${CXX%% *} >/dev/null ||
+    lacks "${CXX:-c++}" "a program in C++" ||
         try cxx $CXX $strict "$tmp/example.cc" $(pkg-config --cflags --libs reap)
 }
 # A program that can be asked: with the shared libraries, with both archives.
@@ -121,7 +122,7 @@ try_asked() {
     try_asked asked_static $CC -static $strict "$tmp/asked.c" $(pkg-config --static --cflags --libs reap-ask)
 }
 # With APR: reap-apr's flags and libapr's own, which are not below our root.
-if [ -e "$lib/libreap-apr.so" ]; then
+if ! lacks_file "$lib/libreap-apr.so" libreap-apr; then
     cat >"$tmp/pools.c" <<'C'
 #include <apr_reap.h>
 #include <reap.h>
@@ -150,7 +151,7 @@ cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the e
 cc() { $CC $strict "$@"; }
 for example in http_server huge_pages phases sandbox; do
     [ $example != http_server ] || pkg-config --exists libmicrohttpd ||
-        { echo "skipped: no libmicrohttpd: http_server"; continue; }
+        { absent libmicrohttpd http_server; continue; }
     lines=$(sed -n 's/^ \*     \(.*\bcc .*\)/\1/p' "$tmp/examples/$example.c")
     (cd "$tmp/examples" && eval "$lines" && [ -x $example ]) >"$tmp/log" 2>&1 ||
         { wrong "$example: $lines"; cat "$tmp/log"; }
@@ -167,6 +168,6 @@ if echo '#include <memory_resource>' | ${CXX:-false} -std=c++17 -fsyntax-only -x
     # shellcheck disable=SC2046,SC2086
     try pmr $CXX -std=c++17 $strict "$tmp/pmr.cc" $(pkg-config --cflags --libs reap)
 else
-    echo "skipped: no C++17: reap.hpp"
+    absent "${CXX:-c++}" "reap.hpp, which wants C++17"
 fi
 exit $bad

@@ -3,6 +3,7 @@
 # CFLAGS with -flto: configure leaves it out in one line, libreap.a is machine code after make install, and a program
 # that is linked with -flto may have names of its own like those within. With clang as well, where it is.
 srcdir=$(cd "${srcdir:-.}" && pwd)
+. "${srcdir:-.}/tests/support/needs.sh"
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -51,10 +52,10 @@ tried=0
 for name in cc clang; do
     compiler=$name
     [ $name = clang ] || compiler=$CC
-    command -v ${compiler%% *} >/dev/null && can_link "$compiler" ||
-        { echo "skipped: $compiler does not link with -flto"; continue; }
+    ! lacks "$compiler" || continue
+    can_link "$compiler" || { echo "skipped: $compiler does not link with -flto here"; continue; }
     with $name "$compiler"
     tried=$((tried + 1))
 done
-[ $tried != 0 ] || { echo "skipped: no compiler links with -flto"; exit 77; }
+[ $tried != 0 ] || { echo "skipped: no compiler links with -flto here"; exit 77; }
 exit $bad

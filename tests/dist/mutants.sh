@@ -3,7 +3,8 @@
 # Each seeded fault of tests/mutants still applies, names a test that is there, and the header or page that it breaks.
 # `make mutants` shows that the tests see them.
 srcdir=${srcdir:-.}
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 lists=$(ls "$srcdir"/tests/mutants/*.txt) || exit 99
 # shellcheck disable=SC2086
 python3 -B "$srcdir/tests/tools/mutants.py" --list --source "$srcdir" $lists >mutants-list.$$

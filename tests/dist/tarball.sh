@@ -5,7 +5,7 @@ build=$(realpath "${top_builddir:-.}")
 tmp=$(mktemp -d) || exit 99
 name=tarball-test # apart from what make dist makes
 trap 'rm -rf "$tmp"; cd "$build" && { [ ! -d $name ] || chmod -R u+w $name; } && rm -rf $name $name.tar.gz' EXIT
-tar --version 2>/dev/null | grep -q GNU || { echo "skipped: no GNU tar"; exit 77; }
+tar --version 2>/dev/null | grep -q GNU || { echo "skipped: no GNU tar here"; exit 77; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 # pack FILE UMASK [VARIABLE=VALUE]

@@ -6,8 +6,9 @@ srcdir=$(cd "${srcdir:-.}" && pwd)
 alone='.ci/run .clang-format .editorconfig .gitignore m4/.gitignore'
 top='.clang-format .editorconfig .gitignore CONTRIBUTING.md LICENSE Makefile.am NEWS README.md SECURITY.md bootstrap configure.ac'
 
-command -v git >/dev/null || { echo "skipped: no git"; exit 77; }
-[ -e "$srcdir/.git" ] || { echo "skipped: not a clone of git's"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need git
+[ -e "$srcdir/.git" ] || skip "no clone of git's, but a tarball or a package's sources here"
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 words() { printf '%s\n' "$@" | sort -u; }

@@ -4,7 +4,8 @@
 # reaps under APR and yardsticks are no peers, and the memory of a pool. Three objects a pool, for that is quick.
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/bench"

@@ -4,7 +4,8 @@
 # sums are those of the first contestant, which is ours. A malloc that gives a few objects the same memory is told.
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/bench"

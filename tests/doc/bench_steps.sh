@@ -5,7 +5,8 @@
 # The inline reapMalloc does not reach it.
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 "$build/bench/steps_reap" >/dev/null
 status=$?
 [ $status != 77 ] || { echo "skipped: calls cannot be stepped through here"; exit 77; }

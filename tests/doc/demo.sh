@@ -7,12 +7,11 @@ srcdir=${srcdir:-.}
 . "$srcdir/tests/support/httpd_lib.sh"
 
 build=$(cd "${top_builddir:-.}" && pwd)
-[ -e "$build/apache_module/.libs/mod_reap_lua.so" ] || skip "mod_reap_lua was not built"
+need_file "$build/apache_module/.libs/mod_reap_lua.so" mod_reap_lua
 httpd_require
-[ -e "$build/apache_module/.libs/mod_reap.so" ] || skip "mod_reap was not built"
-command -v wrk >/dev/null || command -v ab >/dev/null || skip "neither wrk nor ab"
-command -v h2load >/dev/null || skip "no h2load"
-command -v perl >/dev/null || skip "no perl"
+need_file "$build/apache_module/.libs/mod_reap.so" mod_reap
+command -v wrk >/dev/null || command -v ab >/dev/null || { absent wrk; exit 77; }
+need h2load perl
 httpd_directory
 page=$tmp/page.html
 demo=$(cd "$srcdir" && pwd)/apache_module/demo/reap-demo
@@ -33,7 +32,7 @@ cells() { awk -F '  +' -v name="$1" '$2 == name { print $3, $4; exit }' "$tmp/ou
 check_page() {
     for words in "$@"; do grep -q "$words" "$page" || fail "the page does not say '$words'"; done
     ! grep -E '(src|href)=|@import|url\(' "$page" || fail "the page needs something from outside"
-    command -v tidy >/dev/null || { echo "skipped: no tidy: is the page valid?"; return; }
+    ! lacks tidy "is the page valid?" || return
     tidy -q -e "$page" >"$tmp/tidy" 2>&1 || { cat "$tmp/tidy"; fail "the page is not valid"; }
 }
 

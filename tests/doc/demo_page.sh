@@ -10,7 +10,8 @@ wrong() {
     echo "FAILED: $*"
     bad=1
 }
-command -v perl >/dev/null || { echo "skipped: no perl"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need perl
 
 figures() { # NAME START STEP AFTER: seconds, requests, KB; the connection ends with request 100000
     awk -v start="$2" -v step="$3" -v after="$4" 'BEGIN {
@@ -54,13 +55,13 @@ for words in 'begin at 6.8 MB, and reaps at 10.7 MB' 'has ended, stock pools hav
     'gaps: nobody had one'; do
     tr '\n' ' ' <"$page" | grep -q "$words" || wrong "the page does not say '$words'"
 done
-if command -v tidy >/dev/null; then
+if ! lacks tidy "is the page valid?"; then
     said=$(tidy -q -e "$page" 2>&1)
     [ -z "$said" ] || wrong "tidy says: $said"
 fi
 
 for tool in python3 chromium chromedriver; do
-    command -v $tool >/dev/null || { echo "skipped: no $tool: is anything cut off?"; exit $bad; }
+    ! lacks $tool "is anything cut off?" || exit $bad
 done
 python3 -B "$srcdir/tests/doc/demo_page.py" "$page" || bad=1
 exit $bad

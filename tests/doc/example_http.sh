@@ -3,8 +3,9 @@
 # doc/examples/http_server: right answers, both limits refuse and leave room for others, a client that goes
 # away leaves nothing, and after a stop in order nothing is held.
 server=${top_builddir:-.}/doc/examples/http_server
-[ -x "$server" ] || { echo "skipped: no libmicrohttpd when this was built"; exit 77; }
-command -v curl >/dev/null || { echo "skipped: no curl"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need_file "$server" http_server
+need curl
 tmp=$(mktemp -d) || exit 99
 pid=
 trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; touch "$tmp/go"; wait; rm -rf "$tmp"' EXIT

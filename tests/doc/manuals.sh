@@ -3,6 +3,7 @@
 # The man pages know every call of the headers, name no page that is missing, format without a warning, and their
 # examples run; so do README.md's.
 srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/needs.sh"
 libs=${top_builddir:-.}/.libs
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -78,21 +79,19 @@ same_names probes "$(section PROBES | sed -n 's/^\.BI \([a-z_]*\)(.*/\1/p' | sor
     "$(cat "$srcdir"/lib/*/*.c | sed -n 's/.*\bPROBE(\([a-z_]*\),.*/\1/p' | sort -u)"
 
 # groff's macros and its terminal device come with man-db's formatter, which may be absent.
-if command -v groff >/dev/null && groff -man -Tutf8 -z /dev/null 2>/dev/null; then
+if groff -man -Tutf8 -z /dev/null 2>/dev/null; then
     for page in "$srcdir"/doc/*.[137]; do
         case $(head -c 4 "$page") in .so*) continue ;; esac
         said=$(groff -man -Tutf8 -ww -z "$page" 2>&1)
         [ -z "$said" ] || wrong "$page: $said"
     done
 else
-    echo "skipped: no groff with macros: whether pages format"
+    absent "groff with macros" "whether pages format"
 fi
-if command -v mandoc >/dev/null; then
+if ! lacks mandoc "its warnings"; then
     for page in reap.7 $topics reap-ask.1; do
         mandoc -Tlint -W warning "$srcdir/doc/$page" || wrong "$page"
     done
-else
-    echo "skipped: no mandoc: its warnings"
 fi
 
 # built_as LANGUAGE COMPILER FLAGS...: the program in $tmp/example.LANGUAGE, as a user would build it
@@ -132,7 +131,7 @@ done
 sed -n '/^```c$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d' >"$tmp/example.c"
 run_example README.md built_as c "${CC:-cc}"
 says '^client 7$' 1
-if command -v "${CXX:-c++}" >/dev/null; then
+if ! lacks "${CXX:-c++}" "examples in C++"; then
     sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/reap.hpp.3" | example_of >"$tmp/example.cc"
     run_example reap.hpp.3 built_as cc "${CXX:-c++}" -std=c++17
     says '^client 7$' 1
@@ -144,7 +143,5 @@ if command -v "${CXX:-c++}" >/dev/null; then
         echo 'headers["Host"] = "example"; return session->name != "client 7" || headers.size() != 1; }'
     } >"$tmp/example.cc"
     run_example "README.md in C++" built_as cc "${CXX:-c++}" -std=c++17
-else
-    echo "skipped: no ${CXX:-c++}: examples in C++"
 fi
 exit $bad

@@ -3,7 +3,8 @@
 # The report (bench/report.py): its figures, results and page by made-up ones (report_parts.py); and a run of it on a
 # program that does nothing, with peers that crash and hang, which is killed, interrupted and goes on.
 srcdir=${srcdir:-.}
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 tmp=$(mktemp -d) || exit 99
 report=
 trap '[ -z "$report" ] || kill -9 "$report" 2>/dev/null; rm -rf "$tmp"' EXIT
@@ -12,7 +13,7 @@ wrong() { echo "$1"; bad=1; }
 
 # valid PAGE: HTML without an error or a warning; what has no tidy here is looked at elsewhere
 valid() {
-    command -v tidy >/dev/null || { echo "skipped: no tidy: $1 as HTML"; return; }
+    ! lacks tidy "$1 as HTML" || return
     tidy -q -e "$1" >"$tmp/tidy" 2>&1 || { cat "$tmp/tidy"; wrong "${1##*/} is not valid"; }
 }
 

@@ -3,9 +3,8 @@
 # The report's page in a browser, of results that were made up: nothing is wider than a telephone or a window, light and
 # dark, folded and unfolded; no picture's words leave the picture; nothing is asked of the network.
 srcdir=${srcdir:-.}
-for tool in python3 chromium chromedriver; do
-    command -v $tool >/dev/null || { echo "skipped: no $tool"; exit 77; }
-done
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3 chromium chromedriver
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/parts"

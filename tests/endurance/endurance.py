@@ -186,7 +186,7 @@ def value(chance, most):
 
 
 class Redis(Server):
-    name, needs = "redis", ("redis-check-rdb",)  # the server by another name
+    name, package, needs = "redis", "redis-tools", ("redis-check-rdb",)  # the server by another name
 
     def start(self):
         program = os.path.join(self.directory, "redis-server")
@@ -235,7 +235,7 @@ class Redis(Server):
 
 
 class Memcached(Server):
-    name, needs = "memcached", ("memcached",)
+    name, package, needs = "memcached", "memcached", ("memcached",)
 
     def start(self):
         user = ["-u", "nobody"] if os.getuid() == 0 else []
@@ -311,7 +311,7 @@ class Http(Server):
 
 
 class Nginx(Http):
-    name, needs = "nginx", ("nginx",)
+    name, package, needs = "nginx", "nginx", ("nginx",)
 
     def start(self):
         self.site()
@@ -336,7 +336,7 @@ server {{ listen 127.0.0.1:{self.port}; root {self.directory}/htdocs; autoindex 
 
 
 class Apache(Http):
-    name, needs = "apache", ("apache2",)
+    name, package, needs = "apache", "apache2-dev apache2-bin", ("apache2",)
     modules = os.environ.get("HTTPD_MODULES", "/usr/lib/apache2/modules")
 
     def start(self):
@@ -396,7 +396,7 @@ Require all granted
 
 
 class Postgres(Server):
-    name, account = "postgresql", "postgres"
+    name, package, account = "postgresql", "postgresql", "postgres"
     folder = next((os.path.join("/usr/lib/postgresql", version, "bin")
                    for version in sorted(os.listdir("/usr/lib/postgresql"), reverse=True)), "") \
         if os.path.isdir("/usr/lib/postgresql") else ""
@@ -575,7 +575,7 @@ def main():
         sys.exit(f"no {options.preload}")
     mallocs = {"stock": "", "reap": options.preload}
     if subprocess.run(["true"], env={"PATH": PATH, "LD_PRELOAD": MIMALLOC}, stderr=subprocess.PIPE, check=False).stderr:
-        print(f"left out: mimalloc, for there is no {MIMALLOC} (Debian: libmimalloc2.0)")
+        print(f"skipped: no {MIMALLOC} (Debian: libmimalloc2.0)")
     else:
         mallocs["mimalloc"] = MIMALLOC
     directory = tempfile.mkdtemp(prefix="soak-")
@@ -586,7 +586,7 @@ def main():
         if kind is Apache:
             missing += [path for path in (options.apr, options.module) if not os.path.exists(path)]
         if kind.name in wanted and missing:
-            print(f"left out: {kind.name}, for there is no {missing[0]}")
+            print(f"skipped: no {missing[0]} (Debian: {kind.package}): {kind.name}")
         elif kind.name in wanted:
             soaks.append(Soak(kind, mallocs, directory, options))
     if not soaks:

@@ -3,7 +3,8 @@
 # make soak for some seconds: no wrong answer. And a server that answers otherwise is told, and one that ends.
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 tmp=$(mktemp -d) || exit 99
 chmod 755 "$tmp" # root's servers run as other users
 trap 'rm -rf "$tmp"' EXIT
@@ -19,7 +20,7 @@ cat "$tmp/told"
 [ "$(wc -l <"$tmp/soak.csv")" -gt 3 ] || wrong "no figures"
 
 # The program's own answers, one byte changed; and a malloc that ends its process after a while.
-command -v memcached >/dev/null || { echo "skipped: no memcached, for the test of the test"; exit $bad; }
+! lacks memcached "the test of the test" || exit $bad
 cat >"$tmp/odd.c" <<'ODD'
 #define _GNU_SOURCE
 #include <dlfcn.h>

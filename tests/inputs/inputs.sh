@@ -3,6 +3,7 @@
 # Each harness on its corpus, and on changes by chance of each input. A trace is recorded here. And a harness that finds
 # something fails.
 srcdir=${srcdir:-.}
+. "$srcdir/tests/support/needs.sh"
 build=$(realpath "${top_builddir:-.}")
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
@@ -13,7 +14,7 @@ times=2000 slow=20
 
 # harness NAME TIMES FILE
 harness() {
-    [ -x "$build/tests/inputs/input_$1" ] || { echo "skipped: $1, which was not built"; return; }
+    ! lacks_file "$build/tests/inputs/input_$1" "input_$1" || return
     "$build/tests/inputs/input_$1" "$2" "$3" >"$tmp/said" 2>&1
     status=$?
     cat "$tmp/said"
@@ -22,7 +23,7 @@ harness() {
 harness options "$times" "$srcdir/tests/inputs/options.corpus"
 harness query "$times" "$srcdir/tests/inputs/query.corpus"
 harness ask "$slow" "$srcdir/tests/inputs/ask.corpus"
-if [ -x "$build/tests/inputs/input_trace" ]; then
+if ! lacks_file "$build/tests/inputs/input_trace" input_trace; then
     REAP_TRACE=$tmp/trace LD_PRELOAD=$build/.libs/libreap-trace.so "$build/tests/trace/traced" plain >/dev/null 2>&1
     if [ -s "$tmp/trace" ]; then
         head -c 1000000 "$tmp/trace" >"$tmp/trace.bin"

@@ -4,7 +4,8 @@
 # tracer (gdb) that stops at one finds there what the page says.
 srcdir=${srcdir:-.}
 builddir=${top_builddir:-.}
-grep -q '^#define REAP_PROBES 1' "$builddir/config.h" || { echo "skipped: configured without probes"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+grep -q '^#define REAP_PROBES 1' "$builddir/config.h" || { absent probes; exit 77; }
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
@@ -22,7 +23,7 @@ for lib in libreap libreap-malloc; do
 done
 
 # preload_misuse free_twice: the one misuse, seen from outside, and nothing on the fast path.
-if command -v gdb >/dev/null; then
+if ! lacks gdb "reap:misuse in gdb"; then
     gdb -q -nx -batch -ex "set environment LD_PRELOAD $(realpath "$builddir")/.libs/libreap-malloc.so" \
         -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
         -ex run -ex 'printf "seen %s: %s\n", $_probe_arg0, $_probe_arg2' -ex kill \
@@ -32,7 +33,5 @@ if command -v gdb >/dev/null; then
     else
         grep -q '^seen free: freed twice' "$tmp/gdb" || { wrong "gdb does not see reap:misuse"; tail "$tmp/gdb"; }
     fi
-else
-    echo "skipped: no gdb: reap:misuse in gdb"
 fi
 exit $bad

@@ -3,10 +3,11 @@
 # What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
 srcdir=${srcdir:-.}
 program=${top_builddir:-.}/tests/instruments/reap_gdb
-command -v gdb >/dev/null || { echo "skipped: no gdb"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need gdb
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { echo "skipped: gdb without Python"; exit 77; }
+gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { absent "gdb with Python"; exit 77; }
 
 # run OPTIONS: what the program and the commands print, in turn
 run() {
@@ -74,7 +75,7 @@ says '^reap-stepping takes on, off, or nothing'
 # Without debug information each command says so in one line.
 real=$program
 [ ! -x "${program%/*}/.libs/${program##*/}" ] || real=${program%/*}/.libs/${program##*/}
-if command -v objcopy >/dev/null && objcopy --strip-debug "$real" "$tmp/stripped"; then
+if ! lacks objcopy "a program without debug information" && objcopy --strip-debug "$real" "$tmp/stripped"; then
     for command in reap 'reap-of 1' reap-heaps; do
         DEBUGINFOD_URLS='' gdb -nx -batch -ex "source $srcdir/lib/reap-gdb.py" -ex "$command" "$tmp/stripped" >"$tmp/log" 2>&1
         grep -q '^the reap library has no debug information' "$tmp/log" || { wrong "$command without it"; cat "$tmp/log"; }

@@ -4,9 +4,9 @@
 # must be an error there, and what is no mistake must be none; and so where each is a block of malloc, or has
 # zones around it.
 program=${top_builddir:-.}/tests/instruments/reap_watched
-command -v valgrind >/dev/null || { echo "skipped: no valgrind"; exit 77; }
-grep -q '^#define REAP_VALGRIND 1' "${top_builddir:-.}/config.h" ||
-    { echo "skipped: the libraries were built without Valgrind's header"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need valgrind
+grep -q '^#define REAP_VALGRIND 1' "${top_builddir:-.}/config.h" || skip "built without Valgrind's header (Debian: valgrind)"
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0

@@ -5,7 +5,7 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 . "$support/httpd_lib.sh"
 need "${APACHE2:-apache2}" curl
-[ -e "$httpd_modules/mod_mpm_event.so" ] || skip "no modules in $httpd_modules"
+need_file "$httpd_modules/mod_mpm_event.so" "Apache's modules"
 
 # shellcheck disable=SC2034  # run by the trap of preload-lib; a server that stopped left no pid
 at_exit='for left in "$tmp"/*/httpd.pid; do [ ! -e "$left" ] || kill "$(cat "$left")"; done'

@@ -105,7 +105,7 @@ PYTHON
 says 1 "no such question as 'zork'" "$ask" "$pid" zork
 
 # A process that may have hardly any descriptors: the thread waits, and answers when there are more.
-if command -v prlimit >/dev/null; then
+if ! lacks prlimit "hardly any descriptors"; then
     ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
     soft=$(prlimit --pid "$pid" --nofile --output SOFT --noheadings)
     prlimit --pid "$pid" --nofile=4:

@@ -6,7 +6,7 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
 build=$(realpath "${top_builddir:-.}")
-[ -e "$build/.libs/libreap-profile.so" ] || { echo "skipped: no zlib"; exit 77; }
+need_file "$build/.libs/libreap-profile.so" libreap-profile
 ask=$build/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
 libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
 here=$(cd "${srcdir:-.}" && pwd)

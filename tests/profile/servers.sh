@@ -6,7 +6,7 @@
 srcdir=$(cd "${srcdir:-.}" && pwd)
 . "$srcdir/tests/apache/mod_reap_lib.sh"
 reap_require
-[ -e "$httpd_libs/libreap-profile.so" ] || skip "no zlib"
+need_file "$httpd_libs/libreap-profile.so" libreap-profile
 httpd_directory
 chmod 755 "$tmp"
 ask_process=$reap_build/ask/reap-ask
@@ -115,6 +115,6 @@ if [ -n "$bin" ] && { [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1; }; the
     compared malloc "$at/looks"
     picture "$tmp/postgres.svg" 'malloc: ' PostgresMain palloc
 else
-    echo "postgres: not here"
+    absent postgres "or no user of its own: PostgreSQL"
 fi
 [ $failures = 0 ]

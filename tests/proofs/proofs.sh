@@ -4,8 +4,8 @@
 # that a model names, it finds one.
 srcdir=${srcdir:-.}
 models=$(cd "$srcdir/tests/proofs" && pwd)
-command -v spin >/dev/null || { echo "skipped: no spin"; exit 77; }
-command -v "${CC:-cc}" >/dev/null || { echo "skipped: no C compiler"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need spin "${CC:-cc}"
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0

@@ -288,7 +288,7 @@ def main():
     for mode in modes:
         print(f"{mode.name}: " + (mode.absent or ", ".join(f"{counts[mode.name, word]} {word}" for word in WORDS)))
     for part in without:
-        print(f"left out: the part {part}, for its program was not built")
+        print(f"skipped: no program (Debian: {'g++' if part == 'new' else 'gcc'}): the part {part}")
     if options.expected and beside(kinds, modes[0], expectations(options.expected), have, options.only):
         sys.exit(1)
 

@@ -4,7 +4,8 @@
 # that tells less is seen, one that says a line each time is not ours, and a page without a peer says so.
 srcdir=${srcdir:-.}
 build=$(realpath "${top_builddir:-.}")
-command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need python3
 ulimit -c 0
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT

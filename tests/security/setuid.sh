@@ -4,8 +4,9 @@
 # for. The same program without the bit takes them.
 build=$(realpath "${top_builddir:-.}")
 program=$build/tests/security/misuses_reaps
-[ "$(id -u)" = 0 ] || { echo "skipped: only root can make such a program"; exit 77; }
-command -v setpriv >/dev/null || { echo "skipped: no setpriv"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+[ "$(id -u)" = 0 ] || skip "only root can make such a program"
+need setpriv
 ulimit -c 0
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT

@@ -18,14 +18,14 @@ httpd_modules=${HTTPD_MODULES:-/usr/lib/apache2/modules}
 httpd_libs=${REAP_LIBDIR:-${top_builddir:-.}/.libs}
 case $httpd_libs in /*) ;; *) httpd_libs=$PWD/$httpd_libs ;; esac
 
-skip() { echo "skipped: $*"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
 fail() { echo "FAILED: $*"; exit 1; }
 
 httpd_require() {
-    [ -x "$APACHE2" ] || skip "no apache2"
-    [ -e "$httpd_modules/mod_mpm_event.so" ] || skip "no modules in $httpd_modules"
-    [ -e "$httpd_libs/libreap-apr.so" ] || skip "libreap-apr was not built"
-    command -v curl >/dev/null || skip "no curl"
+    need_file "$APACHE2" apache2
+    need_file "$httpd_modules/mod_mpm_event.so" "Apache's modules"
+    need_file "$httpd_libs/libreap-apr.so" libreap-apr
+    need curl
 }
 
 httpd_end() {

@@ -11,6 +11,7 @@
 set -u
 LC_ALL=C
 export LC_ALL
+. "${srcdir:-.}/tests/support/needs.sh"
 # shellcheck disable=SC2034  # used by those who source this
 support=$(cd "${srcdir:-.}/tests/support" && pwd)
 preload=$(realpath "${REAP_PRELOAD:-${top_builddir:-.}/.libs/libreap-malloc.so}")
@@ -21,12 +22,6 @@ chmod 755 "$tmp"
 at_exit=:
 trap 'eval "$at_exit"; rm -rf "$tmp"' EXIT
 trap 'exit 99' HUP INT TERM
-
-need() {
-    for program; do
-        command -v "$program" >/dev/null || { echo "skipped: no $program"; exit 77; }
-    done
-}
 
 # The paths, each with the options that choose it.
 paths="default cpu locked"

@@ -25,7 +25,7 @@ drags() {
 
 qemu=$(command -v "qemu-$(uname -m)")
 if [ -z "$qemu" ] || ! "$qemu" -help | grep -q -- '^-plugin'; then
-    echo "skipped: QEMU: no qemu-$(uname -m) with plugins (Debian: qemu-user)"
+    absent "qemu-$(uname -m)" "or it has no plugins"
 else
     export REAP_TRACE="$tmp/q,stacks=6"
     under_qemu "$tmp/quses" waste || { wrong "QEMU does not run it:"; cat "$tmp/said"; }
@@ -70,13 +70,14 @@ fi
 
 # lackey's text takes a minute and more on a busy machine.
 if [ $ran -gt 0 ] && [ -n "${REAP_TEST_SHORT-}" ]; then
-    echo "skipped: lackey: QEMU has told the same"
-elif command -v valgrind >/dev/null && valgrind --tool=lackey --trace-mem=yes --log-file="$tmp/uses" --trace-children=yes \
+    echo "not by lackey: QEMU has told the same"
+elif lacks valgrind lackey; then :
+elif valgrind --tool=lackey --trace-mem=yes --log-file="$tmp/uses" --trace-children=yes \
     env REAP_TRACE="$tmp/t,stacks=6" LD_PRELOAD="$libs/libreap-trace.so" "$traced" waste 2>"$tmp/said"; then
     drags lackey "$tmp/uses" "$tmp/$(ls "$tmp" | grep '^t\(\.[0-9]*\)*$' | tail -n 1)" # env has one, too
 else
     cat "$tmp/said"
-    echo "skipped: lackey does not run it"
+    echo "skipped: lackey does not run it here"
 fi
 [ $ran -gt 0 ] || exit 77
 exit $bad

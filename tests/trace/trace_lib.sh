@@ -7,7 +7,8 @@ build=${top_builddir:-.}
 libs=$(cd "$build/.libs" && pwd)
 traced=$(realpath "$build/tests/trace/traced")
 analyse=$build/trace/reap-analyse
-[ -f "$libs/libreap-trace.so" ] || { echo "skipped: no libreap-trace"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+need_file "$libs/libreap-trace.so" libreap-trace
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0

@@ -4,7 +4,8 @@
 # program allocates is: malloc tells the two apart by its return address, which its slow paths need as well.
 srcdir=${srcdir:-.} build=${top_builddir:-.}
 core=$build/.libs/libcore.a
-[ -e "$core" ] || { echo "skipped: no $core"; exit 77; }
+. "${srcdir:-.}/tests/support/needs.sh"
+[ -e "$core" ] || skip "no $core"
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 bad=0
@@ -43,7 +44,7 @@ compiled() {
         "$srcdir/lib/libc/malloc.c" "$srcdir/lib/libc/libc_calls.c" "$core" -lpthread -o "$tmp/program"
 }
 for compiler in "${CC:-cc}" clang; do
-    command -v ${compiler%% *} >/dev/null || { echo "skipped: no $compiler"; continue; }
+    ! lacks "$compiler" || continue
     for level in -O0 -Og -O1 -Os -O2; do
         compiled "$compiler" $level || { echo "wrong: $compiler $level"; bad=1; continue; }
         "$tmp/program" || { echo "wrong: $compiler $level: status $?"; bad=1; }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reaps do what they do with each object apart from all others, in malloc's memory or with zones around it: the
 # tests that do not ask where objects lie say so.
+. "${srcdir:-.}/tests/support/needs.sh"
 tests=${top_builddir:-.}/tests
 bad=0
 wide=bypass=1,harden=1,redzone=4096
@@ -12,14 +13,14 @@ for options in bypass=1 redzone=48 harden=1 $wide; do
         case ${REAP_TEST_SHORT:+$options}/$test in
             $wide/*limit | $wide/*threads) continue ;;
         esac
-        [ -x "$tests/$test" ] || { echo "skipped: no Check: $options, $test"; continue; }
+        ! lacks_file "$tests/$test" "Check programs" "$options, $test" || continue
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
     done
 done
 # Children of forks look at objects that other threads were making. The other case of this program, a fork at each
 # instruction, sets options itself, these among them.
 for options in redzone=48 harden=1; do
-    [ -x "$tests/unit/reap/check_reap_fork" ] || { echo "skipped: no Check: $options, check_reap_fork"; continue; }
+    ! lacks_file "$tests/unit/reap/check_reap_fork" "Check programs" "$options, check_reap_fork" || continue
     CK_RUN_CASE=reap_fork REAP_OPTIONS=$options "$tests/unit/reap/check_reap_fork" || { echo "$options check_reap_fork: status $?"; bad=1; }
 done
 exit $bad
