@@ -21,7 +21,7 @@ h2_configuration() {
     printf '%s\n' 'Protocols h2c http/1.1' 'LogFormat 1 count' "CustomLog $dir/$1/count count"
 }
 
-# Leaves lines "seconds requests KB" in memory.NAME.
+# Leaves lines "seconds requests KB most" in memory.NAME.
 run_connection() {
     local name=$1 pools=$2 url
     progress "$h2_requests requests on one HTTP/2 connection, $pools"
@@ -118,5 +118,10 @@ wait_for_answers() {
 slowest() { awk '$3 == 200 { print $2 }' "$dir/latency.$1" | sort -n | tail -n 1; }
 answered() { awk '$3 == 200' "$dir/$1" | wc -l; } # latency.NAME or downloads.NAME
 broken() { awk '$3 != 200' "$dir/$1" | wc -l; }
-highest() { awk '$3 > most { most = $3 } END { print most }' "$dir/memory.$1"; }
+highest() { awk '$4 > most { most = $4 } END { print most }' "$dir/memory.$1"; }
+# The most that the pools of a request beyond the limit held, in KB, as its server's log has it.
+held_beyond() {
+    sed -n 's,.* holds \([0-9]*\) bytes\, over ReapLimitRequest .*,\1,p' "$dir/$1/error.log" |
+        awk '$1 > most { most = $1 } END { print int(most / 1024) }'
+}
 crashes() { grep -c 'exit signal' "$dir/$1/error.log"; }

@@ -14,7 +14,7 @@ thousands() {
 kilobytes() { echo "$(thousands "$1") KB"; }
 megabytes() { awk -v kb="$1" 'BEGIN { printf "%.1f MB", kb / 1024 }'; }
 
-row() { printf '  %-38s %16s %16s\n' "$@"; }
+row() { printf '  %-40s %15s %16s\n' "$@"; }
 
 # --- one connection ---------------------------------------------------------------------------------
 
@@ -64,6 +64,7 @@ show_runaway() {
     bold "A page that takes memory without end, at second $runaway_at, while others go on"
     row '' stock "limit of $request_limit MB"
     row 'memory (RSS) at its highest' "$(megabytes "$(highest $stock)")" "$(megabytes "$(highest $limit)")"
+    row 'of it in pools of the page when it ended' - "$(megabytes "$(held_beyond $limit)")"
     row 'children that died' "$(crashes $stock)" "$(crashes $limit)"
     row 'how it ended' "$(ends $stock)" "$(ends $limit)"
     row "requests of $clients other clients, failed" "$(of_all latency.$stock)" "$(of_all latency.$limit)"
@@ -185,6 +186,7 @@ write_facts() {
                 "ends.$name" "$(ends $name)" "requests.$name" "$(of_all latency.$name)" \
                 "downloads.$name" "$(of_all downloads.$name)" "slowest.$name" "$(slowest $name)"
         done
+        printf 'held.over-limit\t%s\n' "$(held_beyond over-limit)"
         for name in case-stock case-kept case-freed; do
             printf 'case\t%s\t%s\t%s\n' "${case_names[$name]}" "$(median <"$dir/growth.$name")" \
                 "$(($(median <"$dir/held.$name") / 1024))"

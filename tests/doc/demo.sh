@@ -63,6 +63,12 @@ check_quick() {
     [ "$(wc -l <"$tmp/progress")" -ge 13 ] || fail "no progress was shown"
     ratio=$(sed -n 's|.*with frees 1/\([0-9]*\) of.*|\1|p' "$tmp/out")
     [ "${ratio:-1000}" -ge 31 ] || fail "the growth with frees is 1/$ratio of that on stock pools, not 1/31"
+    # shellcheck disable=SC2046  # two figures with their unit
+    set -- $(cells 'memory (RSS) at its highest')
+    # shellcheck disable=SC2046  # "-", and one
+    set -- "$3" $(cells 'of it in pools of the page when it ended')
+    awk -v rss="$1" -v held="$3" 'BEGIN { exit !(held >= 16 && held < 20 && rss > held) }' ||
+        fail "a request beyond 16 MB held $3 MB in pools, and its server $1 MB"
     [ "$(cells 'children that died')" = "1 0" ] || fail "a request without end: '$(cells 'children that died')' children died"
     check_page 'Apache on stock pools' 'One connection' 'memory without end' 'And what it costs'
     [ "$(grep -c '<svg' "$page")" = 3 ] || fail "the page has $(grep -c '<svg' "$page") pictures, not 3"
