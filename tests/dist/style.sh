@@ -7,6 +7,7 @@ cd "$srcdir" || exit 99
 
 sources=$(find lib include common ask trace profile apache_module tests bench doc -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
 scripts=$(find bootstrap tests bench apache_module -name '*.sh' -o -name bootstrap -o -name '*.lua' -o -name '*.py' 2>/dev/null)
+makefiles=$(find Makefile.am lib include ask trace profile apache_module tests bench doc packaging -name '*.am')
 [ -n "$sources" ] || { echo "no sources in $srcdir"; exit 99; }
 bad=0
 # A word to look for, what it means, the files.
@@ -22,6 +23,9 @@ forbid() {
 {
     forbid '\b(TO''DO|FIX''ME|X''XX|HA''CK)\b' 'left open' $sources $scripts lib/README.md
     forbid '^.{111,}' 'more than 110 columns' $sources
+    # What bash sets by itself is no setting: a default for SECONDS is never taken where sh is bash.
+    forbid '\$\$?\{(SECONDS|RANDOM|SRANDOM|UID|EUID|PPID|LINENO|LINES|COLUMNS|GROUPS|HOSTNAME|REPLY|DIRSTACK|SHLVL|EPOCHSECONDS)[:}?+=-]' \
+        "bash's own variable" $(grep -L '^#!.*bash' $scripts) $makefiles
     forbid '[[:blank:]]+$' 'blanks at the end' $sources $scripts
     forbid '	' 'a tab' $sources
     wc -l $sources | awk '$2 != "total" && $1 > 400 { print "long: " $2 ", " $1 " lines" }'

@@ -618,6 +618,9 @@ def main():
             print(f"logs: {directory}")
         else:
             shutil.rmtree(directory, ignore_errors=True)
+    if not any(soak.rounds for soak in soaks):
+        print("no server had one round")
+        status = True
     table(soaks, mallocs)
     draw(soaks, mallocs, options.out)
     sys.exit(1 if status or grown(soaks, options.seconds) else 0)

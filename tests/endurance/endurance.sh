@@ -12,12 +12,23 @@ bad=0
 wrong() { echo "wrong: $*"; cat "$tmp/told"; bad=1; }
 soak() { TMPDIR=$tmp python3 -B "$srcdir/tests/endurance/endurance.py" --build "$build" --out "$tmp" --share 0.7 "$@" >"$tmp/told" 2>&1; }
 
+# Make has the default, for bash has a SECONDS of its own.
+for seconds in 600 3600; do
+    [ $seconds = 600 ] && given= || given=SECONDS=$seconds
+    env -u SECONDS -u MAKEFLAGS make -s -n -C "$build" soak $given SHELL=/bin/bash >"$tmp/told" 2>&1
+    grep -q -- "--seconds $seconds " "$tmp/told" || wrong "make soak $given does not take $seconds seconds"
+done
+
 soak --seconds 15
 status=$?
 [ $status != 77 ] || { cat "$tmp/told"; exit 77; }
 [ $status = 0 ] || wrong "servers under libreap-malloc"
 cat "$tmp/told"
 [ "$(wc -l <"$tmp/soak.csv")" -gt 3 ] || wrong "no figures"
+
+soak --seconds 0 && wrong "no round at all passes"
+grep -q '^no server had one round' "$tmp/told" || wrong "no round at all is not told"
+soak --seconds 1 --servers nobody && wrong "no server at all passes"
 
 # The program's own answers, one byte changed; and a malloc that ends its process after a while.
 ! lacks memcached "the test of the test" || exit $bad
@@ -49,5 +60,4 @@ soak --seconds 5 --servers memcached --preload "$tmp/odd.so" && wrong "another a
 grep -q 'memcached.*WRONG: reap: other answers than stock' "$tmp/told" || wrong "another answer is not told"
 soak --seconds 5 --servers memcached --preload "$tmp/ends.so" && wrong "a server that ended is not seen"
 grep -q 'memcached.*WRONG: reap: round' "$tmp/told" || wrong "a server that ended is not told"
-soak --seconds 1 --servers nobody && wrong "no server at all passes"
 exit $bad
