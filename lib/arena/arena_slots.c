@@ -2,10 +2,10 @@
 #include "arena/arena_table.h"
 #include "arena/huge_pages.h"
 #include "arena/reclaim.h"
+#include "base/kernel.h"
 #include "os/pages.h"
 
 #include <errno.h>
-#include <sched.h>
 
 SPARSE struct arena_guesses arena_guesses;
 
@@ -416,7 +416,7 @@ static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use
     if (run.first >= 0 || !arena_make_room((size_t)n * SUPERBLOCK)) return run;
     for (unsigned looks = 0; atomic_exchange(&arenas.creating, true); looks++) {
         if (looks == LOOKS) return create(least_for(n), n, use);
-        sched_yield();
+        KERNEL(SYS_sched_yield);
         run = claim(n, alignment, use);
         if (run.first >= 0) return run;
     }

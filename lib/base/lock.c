@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/lock.h"
 
-#include <errno.h>
+#include "base/kernel.h"
+
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* About the time of a short critical section. Longer spinning only takes processor time from the holder. */
 enum { SPINS = 100 };
@@ -23,7 +21,7 @@ void lock_configure(enum lock_kind kind, unsigned cpus)
 static void futex(_Atomic uint32_t *word, int what, uint32_t value)
 {
     int saved = errno;
-    syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+    KERNEL(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
     errno = saved;
 }
 
@@ -139,7 +137,7 @@ void lock_pause_or_yield(unsigned n)
     if (n < 64)
         lock_pause();
     else
-        sched_yield();
+        KERNEL(SYS_sched_yield);
 }
 
 bool lock_try_for_a_while(struct lock *lock)
@@ -161,7 +159,7 @@ void lock_wait(struct lock *lock)
     uint32_t state = LOCK_HELD;
     while (!spin(lock, state)) {
         if (lock_kind == LOCK_SPIN) {
-            sched_yield(); /* the holder may be waiting for this CPU */
+            KERNEL(SYS_sched_yield); /* the holder may be waiting for this CPU */
             continue;
         }
         state = LOCK_WANTED;

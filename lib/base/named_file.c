@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/named_file.h"
 
-#include "base/base.h"
+#include "base/kernel.h"
 #include "base/parse.h"
 #include "base/small_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { OVERFLOW_UID = 65534 };
@@ -71,7 +69,7 @@ int named_file_open(const char *path, const char **why)
     bool is_link = fd < 0 && errno == ELOOP, is_trusted = is_link && is_trusted_link(path);
     if (is_trusted) fd = small_file_open(path, FLAGS);
     if (fd >= 0 && is_for_text(fd, path)) {
-        syscall(SYS_fcntl, fd, F_SETFL, O_APPEND);
+        KERNEL(SYS_fcntl, fd, F_SETFL, O_APPEND);
         return fd;
     }
     *why = fd >= 0                  ? "it is neither a file nor a character device"

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/small_file.h"
 
-#include <errno.h>
+#include "base/kernel.h"
+
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 int small_file_open(const char *path, int flags)
 {
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0666);
+    return (int)KERNEL(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0666);
 }
 
 void small_file_close(int fd)
 {
     int saved = errno;
-    syscall(SYS_close, fd);
+    KERNEL(SYS_close, fd);
     errno = saved;
 }
 
 bool small_file_write_all(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t n = syscall(SYS_write, fd, bytes, size);
+        ssize_t n = KERNEL(SYS_write, fd, bytes, size);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
         bytes += n;
@@ -33,7 +33,7 @@ bool small_file_write_all(int fd, const char *bytes, size_t size)
 size_t small_file_read(const char *path, char *text, size_t size)
 {
     int fd = small_file_open(path, O_RDONLY);
-    ssize_t n = fd >= 0 ? syscall(SYS_read, fd, text, size - 1) : 0;
+    ssize_t n = fd >= 0 ? KERNEL(SYS_read, fd, text, size - 1) : 0;
     if (fd >= 0) small_file_close(fd);
     size_t got = n > 0 ? (size_t)n : 0;
     text[got] = '\0';

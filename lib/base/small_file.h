@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* small_file.h: files, by system calls only.
  *
- * These functions use neither stdio nor malloc, since they run while malloc starts. They do not use libc's
- * open, read, write and close either, which are cancellation points: a cancelled thread would end in them,
- * within malloc, with the locks that it holds. syscall() is not a cancellation point. Threads: any.
+ * These functions use neither stdio nor malloc, since they run while malloc starts. Threads: any.
  */
 #ifndef SMALL_FILE_H
 #define SMALL_FILE_H

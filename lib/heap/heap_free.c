@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_free.c: the slow path of free: blocks of other heaps, and the locked path. */
 #include "arena/false_sharing.h"
+#include "base/kernel.h"
 #include "base/probe.h"
 #include "heap/global_heap.h"
 #include "heap/heap_emptiness.h"
 #include "heap/heap_policy.h"
 #include "heap/heap_reclaim.h"
 #include "heap/heap_remote.h"
-
-#include <sched.h>
 
 /* On the locked path. The code compares ids, not heaps: this thread may have an id and no heap yet, and no
  * thread makes a heap under a lock. */
@@ -17,7 +16,7 @@ static void free_locked(struct superblock *sb, void *block)
     struct heap *heap;
     while ((heap = heap_lock_of(sb)) == NULL) {
         if (global_heap_free(sb, block)) return;
-        sched_yield(); /* it is in transit to a heap */
+        KERNEL(SYS_sched_yield); /* it is in transit to a heap */
     }
     bool due = superblock_free_unowned(sb, block);
     ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);

@@ -87,7 +87,15 @@ static unsigned claim(void)
     return COMMON;
 }
 
-static unsigned own(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : use(claim()); }
+/* A malloc of who stands between this and libc's mutexes comes from the common heap. */
+static unsigned own(void)
+{
+    if (heap_of_thread == 0) {
+        use(COMMON);
+        use(claim());
+    }
+    return heap_of_thread - 1u;
+}
 
 bool heap_policy_has_ended(unsigned id)
 {

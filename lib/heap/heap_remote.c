@@ -3,9 +3,9 @@
 
 #include "arena/arena.h"
 #include "arena/false_sharing.h"
+#include "base/kernel.h"
 #include "base/report.h"
 
-#include <sched.h>
 #include <string.h>
 
 /* --- queues of superblocks ----------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ void heap_deliver_all(void)
 {
     struct heap *heap;
     gate_enter(&heap_transit);
-    while (atomic_exchange(&taking, true)) sched_yield();
+    while (atomic_exchange(&taking, true)) KERNEL(SYS_sched_yield);
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         if (has_any(heap->id)) take_all(heap);
     }

@@ -2,6 +2,7 @@
 #include "hoard/hardened.h"
 
 #include "arena/large.h"
+#include "base/kernel.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "base/sanitizer.h"
@@ -55,7 +56,8 @@ static uint64_t secret;
 void hardened_start(void)
 {
     if (options.harden == 0 || sanitizer_running()) return;
-    if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret) secret = superblock_cookie;
+    if (KERNEL(SYS_getrandom, &secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
+        secret = superblock_cookie;
     superblock_clears = true;
     hardened_level = options.harden;
 }

@@ -2,6 +2,7 @@
 #include "hoard/init.h"
 
 #include "arena/arena.h"
+#include "base/kernel.h"
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/report.h"
@@ -14,12 +15,12 @@
 #include "hoard/redirect.h"
 #include "hoard/usage.h"
 #include "hoard/user_memory.h"
+#include "os/pages.h"
 #include "os/rseq.h"
 #include "os/topology.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/single_threaded.h>
 #include <unistd.h>
@@ -94,17 +95,19 @@ static void fork_child(void)
     purge_thread_fork_child();
 }
 
-/* It may run twice. */
+/* It may run twice. A malloc of a library that stands before libc comes here in the midst of it, and finds no
+ * size classes yet: then its object is a large one. */
 static void start_all(void)
 {
     options_read();
-    sizeclass_init();
+    pages_find_clock();
     superblock_init();
     rseq_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || heap_policy_needs_locks());
     topology_init(options.topology, options.heaps == HEAPS_CORE);
     heap_policy_init();
     lock_configure(options.lock, cpu.count);
     hardened_start();
+    sizeclass_init();
     if (!heap_path_is_locked() && hardened_level == 0) sizeclass_open_fast();
 }
 
@@ -155,14 +158,14 @@ static void start_here(void)
  * again in the same thread. */
 static COLD void start_or_wait(void)
 {
-    pid_t me = getpid(), other = 0;
+    pid_t me = (pid_t)KERNEL(SYS_getpid), other = 0;
     while (!atomic_load(&started)) {
         if (atomic_compare_exchange_strong(&starter, &other, me))
             start_here();
         else if (other == me && atomic_load(&starter_is) == &lock_depth)
             return;
         else if (other == me)
-            sched_yield();
+            KERNEL(SYS_sched_yield);
         if (other == me) other = 0;
     }
 }
@@ -184,9 +187,8 @@ void hoard_start_later(void (*fn)(void))
     if (fn != NULL) atomic_store(&purge_thread_is_due, true);
 }
 
-/* pthread_atfork may allocate. That call does not come here again, since purge_thread_is_due is false
- * meanwhile. */
-COLD void hoard_start_what_is_due(void)
+/* What allocates here does not come here again, since purge_thread_is_due is false meanwhile. */
+static void start_what_is_due(void)
 {
     if (!registered && atomic_exchange(&purge_thread_is_due, false)) {
         register_handlers();
@@ -198,4 +200,13 @@ COLD void hoard_start_what_is_due(void)
     void (*fn)(void) = atomic_exchange(&later, NULL);
     if (fn != NULL) fn();
     errno = saved;
+}
+
+/* The thread may be in a reap that is asking for memory. */
+COLD void hoard_start_what_is_due(void)
+{
+    bool nested = kernel_in_libc;
+    kernel_in_libc = true;
+    start_what_is_due();
+    kernel_in_libc = nested;
 }

@@ -60,6 +60,7 @@ void *hoard_malloc_slow(size_t size, const void *caller)
     if (UNLIKELY(hardened_level != 0)) return hardened(BLOCK_UNIT, size);
     if (size > CLASS_SIZE_MAX) return hoard_large(size, BLOCK_UNIT, false, NULL);
     unsigned class = sizeclass_of(size);
+    if (UNLIKELY(class == 0)) return hoard_large(size, BLOCK_UNIT, false, NULL); /* within the start */
     return redirect_reap != NULL ? hoard_block(class) : hoard_block_slow(class);
 }
 

@@ -3,6 +3,7 @@
 #include "hoard/redirect.h"
 
 #include "arena/sizeclass.h"
+#include "base/kernel.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -72,7 +73,10 @@ static int note_system(struct dl_phdr_info *info, size_t size, void *arg)
 static COLD bool ask(uintptr_t at)
 {
     struct dl_find_object found;
-    if (_dl_find_object((void *)at, &found) != 0) return false;
+    kernel_in_libc = true; /* it was not: redirect_is_programs */
+    bool is_known = _dl_find_object((void *)at, &found) == 0;
+    kernel_in_libc = false;
+    if (!is_known) return false;
     bool is_libcs = is_system(found.dlfo_link_map->l_name);
     add_text((struct text){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end, is_libcs});
     return is_libcs;
@@ -86,7 +90,10 @@ static bool in_system(uintptr_t at)
     return ask(at);
 }
 
-bool redirect_is_programs(const void *caller) { return caller != NULL && !in_system((uintptr_t)caller); }
+bool redirect_is_programs(const void *caller)
+{
+    return caller != NULL && !kernel_in_libc && !in_system((uintptr_t)caller);
+}
 
 /* --- start ----------------------------------------------------------------------------------- */
 

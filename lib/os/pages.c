@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/pages.h"
 
-#include <errno.h>
+#include "base/kernel.h"
+
+#include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
 
 static void *map(void *hint, size_t size)
 {
-    void *p = mmap(hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        LIBC(mmap, hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
@@ -57,7 +61,7 @@ static COLD char *take_stuck(size_t size, size_t alignment)
         char *place = start + before;
         stick(start, before, is_dirty);
         stick(place + size, all - before - size, is_dirty);
-        if (is_dirty && madvise(place, size, MADV_DONTNEED) != 0) memset(place, 0, size);
+        if (is_dirty && LIBC(madvise, place, size, MADV_DONTNEED) != 0) memset(place, 0, size);
         return place;
     }
     return NULL;
@@ -96,27 +100,27 @@ void *pages_map(size_t size, size_t alignment)
 void *pages_reserve(size_t size)
 {
     ASSERT(size != 0 && size % PAGE == 0);
-    void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = LIBC(mmap, NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
 bool pages_commit(void *start, size_t size)
 {
     uintptr_t from = (uintptr_t)start & -(uintptr_t)PAGE, end = align_up((uintptr_t)start + size, PAGE);
-    return mprotect((void *)from, end - from, PROT_READ | PROT_WRITE) == 0;
+    return LIBC(mprotect, (void *)from, end - from, PROT_READ | PROT_WRITE) == 0;
 }
 
 void pages_huge(void *start, size_t size, bool may)
 {
     int saved = errno; /* a kernel without huge pages sets EINVAL */
-    madvise(start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    LIBC(madvise, start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     errno = saved;
 }
 
 static uint64_t cpu_clock(void)
 {
     struct timespec now = {0, 0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    KERNEL(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -134,7 +138,7 @@ bool pages_try_unmap(void *start, size_t size)
 {
     ASSERT(start != NULL && (uintptr_t)start % PAGE == 0 && size % PAGE == 0);
     int saved = errno;
-    bool done = munmap(start, size) == 0;
+    bool done = LIBC(munmap, start, size) == 0;
     errno = saved;
     return done;
 }
@@ -142,14 +146,14 @@ bool pages_try_unmap(void *start, size_t size)
 void pages_unmap(void *start, size_t size)
 {
     int saved = errno;
-    if (!pages_try_unmap(start, size)) stick(start, size, madvise(start, size, MADV_DONTNEED) != 0);
+    if (!pages_try_unmap(start, size)) stick(start, size, LIBC(madvise, start, size, MADV_DONTNEED) != 0);
     errno = saved;
 }
 
 bool pages_purge(void *start, size_t size)
 {
     int saved = errno;
-    bool done = madvise(start, size, MADV_DONTNEED) == 0;
+    bool done = LIBC(madvise, start, size, MADV_DONTNEED) == 0;
     errno = saved;
     return done;
 }
@@ -157,7 +161,7 @@ bool pages_purge(void *start, size_t size)
 bool pages_protect(void *start, size_t size, bool may_touch)
 {
     int saved = errno;
-    bool done = mprotect(start, size, may_touch ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+    bool done = LIBC(mprotect, start, size, may_touch ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
     errno = saved;
     return done;
 }
@@ -165,7 +169,7 @@ bool pages_protect(void *start, size_t size, bool may_touch)
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 {
     ASSERT(start != place && (uintptr_t)place % PAGE == 0 && new_size % PAGE == 0);
-    if (mremap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
+    if (LIBC(mremap, start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place) return true;
     if (errno == EPERM || errno == ENOSYS)
         pages_unmap(place, new_size); /* from a sandbox: the kernel did nothing */
     return false;
@@ -175,14 +179,37 @@ bool pages_resize(void *start, size_t old_size, size_t new_size)
 {
     ASSERT((uintptr_t)start % PAGE == 0 && new_size % PAGE == 0);
     int saved = errno;
-    bool done = mremap(start, old_size, new_size, 0) != MAP_FAILED;
+    bool done = LIBC(mremap, start, old_size, new_size, 0) != MAP_FAILED;
     errno = saved;
     return done;
 }
 
+#ifdef __aarch64__
+#define VDSO_CLOCK "__kernel_clock_gettime"
+#else
+#define VDSO_CLOCK "__vdso_clock_gettime"
+#endif
+static int (*vdso_clock)(clockid_t, struct timespec *); /* NULL: the kernel maps none */
+
+void pages_find_clock(void)
+{
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    const ElfW(Ehdr) *file = (const void *)image;
+    const ElfW(Shdr) *sections = image != NULL ? (const void *)(image + file->e_shoff) : NULL;
+    for (unsigned i = 0; image != NULL && i < file->e_shnum; i++) {
+        if (sections[i].sh_type != SHT_DYNSYM) continue;
+        const char *names = image + sections[sections[i].sh_link].sh_offset;
+        const ElfW(Sym) *symbol = (const void *)(image + sections[i].sh_offset);
+        for (size_t n = sections[i].sh_size / sizeof *symbol; n > 0; n--, symbol++)
+            if (strcmp(names + symbol->st_name, VDSO_CLOCK) == 0)
+                vdso_clock = (int (*)(clockid_t, struct timespec *))(image + symbol->st_value);
+    }
+}
+
 uint64_t pages_clock(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    struct timespec now = {0, 0};
+    if (vdso_clock == NULL || vdso_clock(CLOCK_MONOTONIC_COARSE, &now) != 0)
+        KERNEL(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }

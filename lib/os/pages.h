@@ -54,7 +54,9 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 /* Resizes a mapping in place. false: the OS refused. */
 bool pages_resize(void *start, size_t old_size, size_t new_size);
 
-/* Returns milliseconds from an arbitrary start. Takes a few ns. */
+/* Returns milliseconds from an arbitrary start. Takes a few ns once pages_find_clock has found the kernel's
+ * own function: libc's may be another library's, which allocates, and threads with locks call this. */
+void pages_find_clock(void);
 uint64_t pages_clock(void);
 
 #endif

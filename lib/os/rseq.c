@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/rseq.h"
 
+#include "base/kernel.h"
 #include "base/parse.h"
 #include "base/report.h"
 #include "base/small_file.h"
 
-#include <errno.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct cpu cpu = {.count = 1, .path = "locked", .reason = "not started"};
@@ -19,7 +17,7 @@ const _Atomic uint32_t rseq_no_flag = 0;
 
 static bool is_registered; /* for membarrier; a forked child is registered too */
 
-static long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+static long membarrier(int command) { return KERNEL(SYS_membarrier, command, 0, 0); }
 
 /* Tries again for a while, since the kernel may lack memory for it for the moment. */
 static bool fence(void)
@@ -27,7 +25,7 @@ static bool fence(void)
     enum { PATIENCE = 1000 /* yields of the CPU */ };
     for (unsigned left = PATIENCE; membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0; left--) {
         if (left == 0 || (errno != ENOMEM && errno != EAGAIN && errno != EINTR)) return false;
-        sched_yield();
+        KERNEL(SYS_sched_yield);
     }
     return true;
 }
@@ -46,14 +44,15 @@ unsigned rseq_cpu_now(void)
 {
     const char *thread = __builtin_thread_pointer();
     if (cpu.now_at != 0) return __atomic_load_n((const uint32_t *)(thread + cpu.now_at), __ATOMIC_RELAXED);
-    int now = sched_getcpu();
-    return now >= 0 ? (unsigned)now : 0;
+    unsigned now = 0;
+    KERNEL(SYS_getcpu, &now, NULL);
+    return now;
 }
 
 static unsigned count_cpus(void)
 {
     unsigned char mask[1024]; /* 8192 CPUs; with more the call fails, and the guess is two */
-    long n = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    long n = KERNEL(SYS_sched_getaffinity, 0, sizeof mask, mask);
     if (n <= 0) return 2;
     unsigned count = 0;
     for (long i = 0; i < n; i++) count += (unsigned)__builtin_popcount(mask[i]);

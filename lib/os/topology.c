@@ -2,15 +2,13 @@
 #include "os/topology.h"
 
 #include "base/bitmap.h"
+#include "base/kernel.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "base/report.h"
 #include "base/small_file.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 unsigned topology_caches = 1;
 const char *topology_root = "/sys/devices/system/cpu";
@@ -126,7 +124,7 @@ static _Atomic bool caches_are_known; /* caches were given, or read already */
 static bool allowed_cpus(struct topology_cpus *cpus)
 {
     memset(cpus, 0, sizeof *cpus);
-    return syscall(SYS_sched_getaffinity, 0, sizeof *cpus, cpus) > 0;
+    return KERNEL(SYS_sched_getaffinity, 0, sizeof *cpus, cpus) > 0;
 }
 
 void topology_init(const char *given, bool want_cores)

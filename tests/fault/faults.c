@@ -4,10 +4,8 @@
 #include "base/lock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -186,54 +184,18 @@ static bool call_fails(long number, long first)
                      0);
     case SYS_futex: return fails(FAULT_FUTEX, 0);
     case SYS_sched_getaffinity: return fails(FAULT_AFFINITY, 0);
+    case SYS_getcpu: return fails(FAULT_GETCPU, 0);
+    case SYS_openat: return fails(FAULT_OPEN, 0);
+    case SYS_read: return fails(FAULT_READ, 0);
+    case SYS_write: return fails(FAULT_WRITE, 0);
+    case SYS_fcntl: return fails(FAULT_FCNTL, 0);
     default: return false;
     }
 }
 
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...)
+WRAP(long, kernel_call, long number, long a, long b, long c, long d, long e, long f)
 {
-    long a[6];
-    va_list args;
-    va_start(args, number);
-    for (unsigned i = 0; i < 6; i++) a[i] = va_arg(args, long);
-    va_end(args);
-    return call_fails(number, a[0]) ? -1 : __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-WRAP(int, sched_getcpu, void) { return fails(FAULT_GETCPU, 0) ? -1 : __real_sched_getcpu(); }
-
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...)
-{
-    va_list args;
-    va_start(args, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
-    va_end(args);
-    return fails(FAULT_OPEN, 0) ? -1 : __real_open(path, flags, mode);
-}
-
-WRAP(ssize_t, read, int fd, void *buffer, size_t size)
-{
-    return fails(FAULT_READ, 0) ? -1 : __real_read(fd, buffer, size);
-}
-
-WRAP(ssize_t, write, int fd, const void *buffer, size_t size)
-{
-    return fails(FAULT_WRITE, 0) ? -1 : __real_write(fd, buffer, size);
-}
-
-int __real_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...);
-int __wrap_fcntl(int fd, int command, ...)
-{
-    va_list args;
-    va_start(args, command);
-    long arg = va_arg(args, long);
-    va_end(args);
-    return fails(FAULT_FCNTL, 0) ? -1 : __real_fcntl(fd, command, arg);
+    return call_fails(number, a) ? -1 : __real_kernel_call(number, a, b, c, d, e, f);
 }
 
 /* These return the error, and leave errno alone. */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel.h: calls of the kernel and of libc on the way of malloc.
+ *
+ * A preloaded library may stand between this one and libc. A function of it may call malloc, as each does
+ * that finds libc's by dlsym. So a malloc calls the kernel by KERNEL, and nobody stands between. Only calls
+ * for memory, of which tools must know, go to libc, by LIBC, and by threads without locks.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include "base/base.h"
+
+#include <sys/syscall.h>
+
+/* As syscall(): KERNEL(number, up to six arguments) returns -1 and sets errno for an error. It is no
+ * cancellation point: a cancelled thread would end in it, within malloc, with the locks that it holds. */
+long kernel_call(long number, long a, long b, long c, long d, long e, long f);
+#define KERNEL(...) KERNEL_WITH(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define KERNEL_WITH(number, a, b, c, d, e, f, ...)                                                           \
+    kernel_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+/* True while this thread is in such a function of libc's: a malloc that comes meanwhile does not go to a
+ * reap, which may be in the midst of a change. */
+extern HIDDEN __thread bool kernel_in_libc __attribute__((tls_model("initial-exec")));
+
+/* LIBC(name, arguments): the function of libc's, or, for a malloc within another such call, the kernel's. */
+#define LIBC(name, ...)                                                                                      \
+    __extension__({                                                                                          \
+        bool nested_ = kernel_in_libc;                                                                       \
+        kernel_in_libc = true;                                                                               \
+        __typeof__(name(__VA_ARGS__)) result_ =                                                              \
+            nested_ ? (__typeof__(result_))KERNEL(SYS_##name, __VA_ARGS__) : name(__VA_ARGS__);              \
+        kernel_in_libc = nested_;                                                                            \
+        result_;                                                                                             \
+    })
+
+#endif
