@@ -3,8 +3,6 @@
 
 #include "base/base.h"
 
-#include <unwind.h>
-
 enum { GRAIN = 16 }; /* bytes; sizes are rounded up to a multiple of it */
 
 static size_t rounded(size_t size) { return size == 0 ? GRAIN : align_up(size, GRAIN); }
@@ -25,58 +23,6 @@ static void poison(void *at, size_t size)
 static void unpoison(void *at, size_t size)
 {
     if (has_asan()) __asan_unpoison_memory_region(at, size);
-}
-
-/* A frame as AddressSanitizer reads it: where the caller's is, at a higher address, and where that goes on.
- */
-struct frame {
-    const struct frame *outer;
-    uintptr_t at;
-};
-
-enum { DEPTH = 64 };
-struct frames {
-    struct frame all[DEPTH];
-    unsigned count;
-};
-
-_Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn, void *) __attribute__((weak));
-uintptr_t _Unwind_GetIP(struct _Unwind_Context *) __attribute__((weak));
-
-static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
-{
-    struct frames *frames = to;
-    struct frame *frame = &frames->all[frames->count++];
-    *frame = (struct frame){.outer = frame + 1, .at = _Unwind_GetIP(context)};
-    return frames->count == DEPTH - 1 ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
-/* Calls fn with these frames in the place of the caller's. */
-void *sanitizer_call_in(const struct frame *frames, void *arg, void *(*fn)(void *arg)) HIDDEN;
-#ifdef __x86_64__
-__asm__(".text\n.globl sanitizer_call_in\n.hidden sanitizer_call_in\n"
-        ".type sanitizer_call_in, @function\nsanitizer_call_in:\n"
-        ".cfi_startproc\npushq %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
-        "movq %rdi, %rbp\nmovq %rsi, %rdi\ncallq *%rdx\n"
-        "popq %rbp\n.cfi_restore %rbp\n.cfi_def_cfa_offset 8\nretq\n.cfi_endproc\n"
-        ".size sanitizer_call_in, . - sanitizer_call_in\n");
-#elif defined __aarch64__
-__asm__(
-    ".text\n.globl sanitizer_call_in\n.hidden sanitizer_call_in\n"
-    ".type sanitizer_call_in, %function\nsanitizer_call_in:\n"
-    ".cfi_startproc\nstp x29, x30, [sp, -16]!\n.cfi_def_cfa_offset 16\n"
-    ".cfi_offset x29, -16\n.cfi_offset x30, -8\n"
-    "mov x29, x0\nmov x0, x1\nblr x2\n"
-    "ldp x29, x30, [sp], 16\n.cfi_restore x29\n.cfi_restore x30\n.cfi_def_cfa_offset 0\nret\n.cfi_endproc\n"
-    ".size sanitizer_call_in, . - sanitizer_call_in\n");
-#endif
-
-void *sanitizer_call(void *(*fn)(void *arg), void *arg)
-{
-    if (!has_asan() || !_Unwind_Backtrace || !_Unwind_GetIP) return fn(arg);
-    struct frames frames = {.count = 0};
-    _Unwind_Backtrace(add_frame, &frames);
-    return sanitizer_call_in(frames.all, arg, fn);
 }
 
 /* --- Memcheck -------------------------------------------------------------------------------- */

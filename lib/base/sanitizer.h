@@ -45,11 +45,6 @@ void sanitizer_hide(void *at, size_t size);
 void sanitizer_show(void *at, size_t size);
 void sanitizer_use(void *at, size_t size);
 
-/* Calls fn, which calls the tool's malloc or free. AddressSanitizer finds their callers by frame pointers,
- * and this library has none: so here it gets those that the unwinder finds, the program's functions among
- * them. */
-void *sanitizer_call(void *(*fn)(void *arg), void *arg);
-
 /* Makes the tool write to standard error who allocated and freed the memory at an address. */
 void sanitizer_describe(const void *at);
 

@@ -59,35 +59,16 @@ static char *object_of(const struct apart *apart) { return (char *)apart->node.s
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-struct wanted {
-    size_t alignment, size;
-};
-
-static void *take_foreign(void *wanted_)
-{
-    const struct wanted *wanted = wanted_;
-    size_t size = wanted->size;
-    return wanted->alignment <= BLOCK_UNIT
-               ? malloc(size)
-               : aligned_alloc(wanted->alignment, align_up(size, wanted->alignment));
-}
-
-static void *give_foreign(void *block)
-{
-    free(block);
-    return NULL;
-}
-
 static void *take_block(size_t alignment, size_t size)
 {
-    struct wanted wanted = {alignment, size};
-    return foreign ? sanitizer_call(take_foreign, &wanted) : hoard_aligned(alignment, size, NULL);
+    if (!foreign) return hoard_aligned(alignment, size, NULL);
+    return alignment <= BLOCK_UNIT ? malloc(size) : aligned_alloc(alignment, align_up(size, alignment));
 }
 
 static void give_block(char *block)
 {
     if (foreign)
-        sanitizer_call(give_foreign, block);
+        free(block);
     else
         hoard_free_fast(block, "reapFree");
 }

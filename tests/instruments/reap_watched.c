@@ -312,36 +312,6 @@ static void freed_twice(void)
     reapFree(&reap, OPAQUE(object));
 }
 
-/* Objects from other calls: reads behind them. */
-#define PAST(call, make)                                                                                     \
-    static void past_##call(void)                                                                            \
-    {                                                                                                        \
-        volatile char *object = make;                                                                        \
-        sink = object[reapUsableSize((void *)object)];                                                       \
-    }
-PAST(calloc, reapCalloc(&reap, 10, 10))
-PAST(large_calloc, reapCalloc(&reap, 10, 10000))
-PAST(realloc, reapRealloc(&reap, reapMalloc(&reap, 10), 1000))
-PAST(strdup, reapStrdup(&reap, "a text"))
-PAST(printf, reapPrintf(&reap, "%d", 3))
-
-static char *build(void)
-{
-    reap_builder builder = {.data = NULL};
-    for (int i = 0; i < 50; i++) reapAppendf(&reap, &builder, "%d,", i);
-    return reapFinish(&reap, &builder);
-}
-PAST(built, build())
-
-static char *in_shared(void)
-{
-    void *shared;
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
-    reapCreateWith(&shared, &reap, &options);
-    return reapMalloc(&shared, 100);
-}
-PAST(shared, in_shared())
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -362,14 +332,7 @@ static const struct {
                 {"after_clear_large", after_clear_large},
                 {"after_destroy_large", after_destroy_large},
                 {"after_free_large", after_free_large},
-                {"after_clear_spare", after_clear_spare},
-                {"past_calloc", past_calloc},
-                {"past_large_calloc", past_large_calloc},
-                {"past_realloc", past_realloc},
-                {"past_strdup", past_strdup},
-                {"past_printf", past_printf},
-                {"past_built", past_built},
-                {"past_shared", past_shared}};
+                {"after_clear_spare", after_clear_spare}};
 
 static int make_mistake(const char *name)
 {
