@@ -30,7 +30,7 @@ closed() {
 row() {
     name=$1 libraries=
     for library in $2; do
-        [ -e "$libs/$library.so" ] || { echo "skipped: no $library: $name"; return; }
+        ! lacks_file "$libs/$library.so" "$library" "$name" || return 0
         libraries="$libraries${libraries:+:}$libs/$library.so"
     done
     shift 2
