@@ -3,14 +3,17 @@
  *
  * They find the new handler and std::bad_alloc through weak symbols, so C programs need not load libstdc++.
  * They are built with -fexceptions: an exception of a handler passes through.
+ *
+ * A program may replace some of the forms, and all others end in these ([new.delete]). The C++ library's
+ * arrays and nothrow forms call the others by their names, so there are none here. Those that are here for an
+ * array or with a size jump to what the name is in the process.
  */
+#include "hoard/hardened.h"
 #include "hoard/malloc_fast.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 
 typedef void (*new_handler)(void);
-typedef const struct nothrow *nothrow_t; /* a reference, to C */
 
 extern new_handler std_get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 extern void std_throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak, noreturn));
@@ -52,59 +55,47 @@ static ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
     return LIKELY(block != NULL) ? block : new_retry(size, alignment, caller);
 }
 
-/* An exception of the handler must become NULL, and C cannot catch it. libstdc++'s own nothrow forms can:
- * they call the throwing form, which is this library's, and return NULL for an exception. */
-static COLD void *new_nothrow_retry(size_t size, size_t alignment, nothrow_t nothrow)
-{
-    if (alignment != 0) {
-        void *(*aligned)(size_t, size_t, nothrow_t) = dlsym(RTLD_NEXT, "_ZnwmSt11align_val_tRKSt9nothrow_t");
-        return aligned != NULL ? aligned(size, alignment, nothrow) : NULL;
-    }
-    void *(*plain)(size_t, nothrow_t) = dlsym(RTLD_NEXT, "_ZnwmRKSt9nothrow_t");
-    return plain != NULL ? plain(size, nothrow) : NULL;
-}
+#define UNUSED __attribute__((unused))
+#define OWN(mangled) __attribute__((alias(#mangled), visibility("hidden")))
 
-static ALWAYS_INLINE void *new_nothrow(size_t size, size_t alignment, nothrow_t nothrow)
-{
-    void *block = new_block(size, alignment, __builtin_return_address(0));
-    return LIKELY(block != NULL) ? block : new_nothrow_retry(size, alignment, nothrow);
-}
+void *_Znwm(size_t size);
+void *_Znwm(size_t size) { return new_plain(size); }
 
-/* A definition's mangled name, its parameters, its body. */
-#define NEW(mangled, parameters, body)                                                                       \
-    void *mangled parameters;                                                                                \
-    void *mangled parameters { return body; }
+void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
+void *_ZnwmSt11align_val_t(size_t size, size_t alignment) { return new_aligned(size, alignment); }
+
+/* A delete without a size: its mangled name, its parameters, what it calls. own_ and the name is this
+ * definition; the name itself is the program's, where that has one. */
 #define DELETE(mangled, parameters, call)                                                                    \
-    void mangled parameters;                                                                                 \
-    void mangled parameters { hoard_free_fast(block, call); }
+    void mangled parameters __attribute__((noplt));                                                          \
+    void mangled parameters { call; }                                                                        \
+    OWN(mangled) void own##mangled parameters;
+
+DELETE(_ZdlPv, (void *block), hoard_free_fast(block, "delete"))
+DELETE(_ZdaPv, (void *block), _ZdlPv(block))
+DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment UNUSED), hoard_free_fast(block, "delete"))
+DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment), _ZdlPvSt11align_val_t(block, alignment))
+
+/* Where the program replaces an operator, the block may not be one of the hoard's. */
+static COLD void check_size(void *block, size_t size)
+{
+    if (_ZdlPv == own_ZdlPv && _ZdaPv == own_ZdaPv && _ZdlPvSt11align_val_t == own_ZdlPvSt11align_val_t &&
+        _ZdaPvSt11align_val_t == own_ZdaPvSt11align_val_t)
+        hardened_check_size(block, size, "delete");
+}
+
+/* A delete with a size: its mangled name, its parameters, the one without. */
 #define DELETE_SIZED(mangled, parameters, call)                                                              \
     void mangled parameters;                                                                                 \
-    void mangled parameters { hoard_free_sized_fast(block, size, call); }
+    void mangled parameters                                                                                  \
+    {                                                                                                        \
+        if (UNLIKELY(hardened_level != 0)) check_size(block, size);                                          \
+        call;                                                                                                \
+    }
 
-#define UNUSED __attribute__((unused))
-
-NEW(_Znwm, (size_t size), new_plain(size))
-NEW(_Znam, (size_t size), new_plain(size))
-NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
-NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), new_aligned(size, alignment))
-NEW(_ZnwmRKSt9nothrow_t, (size_t size, nothrow_t nothrow), new_nothrow(size, 0, nothrow))
-NEW(_ZnamRKSt9nothrow_t, (size_t size, nothrow_t nothrow), new_nothrow(size, 0, nothrow))
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, nothrow_t nothrow),
-    new_nothrow(size, alignment, nothrow))
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, nothrow_t nothrow),
-    new_nothrow(size, alignment, nothrow))
-
-DELETE(_ZdlPv, (void *block), "delete")
-DELETE(_ZdaPv, (void *block), "delete[]")
-DELETE_SIZED(_ZdlPvm, (void *block, size_t size), "delete")
-DELETE_SIZED(_ZdaPvm, (void *block, size_t size), "delete[]")
-DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment UNUSED), "delete")
-DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment UNUSED), "delete[]")
-DELETE_SIZED(_ZdlPvmSt11align_val_t, (void *block, size_t size, size_t alignment UNUSED), "delete")
-DELETE_SIZED(_ZdaPvmSt11align_val_t, (void *block, size_t size, size_t alignment UNUSED), "delete[]")
-DELETE(_ZdlPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete")
-DELETE(_ZdaPvRKSt9nothrow_t, (void *block, nothrow_t nothrow UNUSED), "delete[]")
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED),
-       "delete")
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t alignment UNUSED, nothrow_t nothrow UNUSED),
-       "delete[]")
+DELETE_SIZED(_ZdlPvm, (void *block, size_t size), _ZdlPv(block))
+DELETE_SIZED(_ZdaPvm, (void *block, size_t size), _ZdaPv(block))
+DELETE_SIZED(_ZdlPvmSt11align_val_t, (void *block, size_t size, size_t alignment),
+             _ZdlPvSt11align_val_t(block, alignment))
+DELETE_SIZED(_ZdaPvmSt11align_val_t, (void *block, size_t size, size_t alignment),
+             _ZdaPvSt11align_val_t(block, alignment))

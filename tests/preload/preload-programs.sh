@@ -36,5 +36,10 @@ for program in "$top_builddir"/tests/preload/preload_*; do
         fi
     done
 done
+# The sizes that harden looks at are of blocks of this library: not of a program's own delete.
+for program in "$top_builddir"/tests/preload/preload_new_*; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    LD_PRELOAD=$preload REAP_OPTIONS=harden=1 "$program" || { echo "harden=1: ${program##*/} ends with status $?" && bad=1; }
+done
 [ -n "${ran:-}" ] || { echo "no programs in $top_builddir/tests/preload"; exit 99; }
 exit $bad
