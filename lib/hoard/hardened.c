@@ -4,8 +4,10 @@
 #include "arena/large.h"
 #include "base/kernel.h"
 #include "base/options.h"
+#include "base/parse.h"
 #include "base/report.h"
 #include "base/sanitizer.h"
+#include "base/small_file.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/reap_hooks.h"
 #include "os/pages.h"
@@ -51,6 +53,18 @@ static SPARSE struct shard shards[SHARDS];
 
 unsigned hardened_level;
 static uint64_t secret;
+static _Atomic(ptrdiff_t) fences_left; /* harden=2: see fence */
+
+/* A fence makes two mappings, and the program has half of those that the kernel allows for itself. */
+static size_t fences_allowed(void)
+{
+    char text[32];
+    const char *at = text;
+    size_t mappings = 65530; /* the kernel's own number */
+    size_t size = small_file_read("/proc/sys/vm/max_map_count", text, sizeof text);
+    parse_number(&at, text + size, PTRDIFF_MAX, &mappings);
+    return mappings / 4;
+}
 
 /* Watched blocks have a tool's own checks, which are better. */
 void hardened_start(void)
@@ -60,6 +74,7 @@ void hardened_start(void)
         secret = superblock_cookie;
     superblock_clears = true;
     hardened_level = options.harden;
+    if (hardened_level > 1) fences_left = (ptrdiff_t)fences_allowed();
 }
 
 static ALWAYS_INLINE struct shard *my_shard(void) { return &shards[heap_path_id() % SHARDS]; }
@@ -169,18 +184,38 @@ static inline void give_block(char *block)
 
 /* --- large objects --------------------------------------------------------------------------- */
 
-enum { LARGE_DEAD = -1 }; /* in the descriptor's `pending`, which spans do not use; else the size and 1 */
+/* In the descriptor's `pending`, which spans do not use: dead, or the size and 1, and whether a fence is
+ * there. */
+enum { LARGE_DEAD = -1 };
+#define LARGE_FENCED ((uint64_t)1 << 63)
 
 static struct superblock *head_of(struct arena *arena, const void *object)
 {
     return arena->mapping != 0 ? &arena->slots[0] : arena_slot(arena, object);
 }
 
-/* harden=2: the pages behind a large object's last one. */
-static void fence(struct arena *arena, char *object, size_t size, bool may_touch)
+static bool protect_behind(struct arena *arena, char *object, size_t size, bool may_touch)
 {
     char *end = object + large_size(arena, object), *from = (char *)align_up((uintptr_t)object + size, PAGE);
-    if (hardened_level > 1 && from < end) pages_protect(from, (size_t)(end - from), may_touch);
+    return from < end && pages_protect(from, (size_t)(end - from), may_touch);
+}
+
+/* harden=2: nobody may touch the pages behind a large object's last one. false: there are as many fences as
+ * may be, or the OS refused. */
+static bool fence(struct arena *arena, char *object, size_t size)
+{
+    if (hardened_level < 2) return false;
+    if (atomic_fetch_sub(&fences_left, 1) > 0 && protect_behind(arena, object, size, false)) return true;
+    atomic_fetch_add(&fences_left, 1);
+    return false;
+}
+
+/* `state` is what the descriptor says. */
+static void unfence(uint64_t state, struct arena *arena, char *object, size_t size)
+{
+    if ((state & LARGE_FENCED) == 0) return;
+    protect_behind(arena, object, size, true);
+    atomic_fetch_add(&fences_left, 1);
 }
 
 /* The bytes of a large object that anybody may touch. */
@@ -194,8 +229,8 @@ static void set_large(struct arena *arena, char *object, size_t size)
     size_t left = large_room(arena, object, size) - size;
     uint64_t canary = canary_of(object);
     memcpy(object + size, &canary, left < CANARY ? left : CANARY);
-    fence(arena, object, size, false);
-    atomic_store_explicit(&head_of(arena, object)->pending, size + 1, memory_order_release);
+    uint64_t fenced = fence(arena, object, size) ? LARGE_FENCED : 0;
+    atomic_store_explicit(&head_of(arena, object)->pending, (size + 1) | fenced, memory_order_release);
 }
 
 static size_t large_with(size_t size) { return size + (hardened_level > 1 ? (size_t)PAGE : (size_t)CANARY); }
@@ -210,7 +245,7 @@ static bool large_is_whole(const char *object, size_t size, size_t room)
 /* The size of a live large object, whose descriptor says this. */
 static size_t large_size_in(uint64_t state, struct arena *arena, const char *object, const char *call)
 {
-    size_t size = state - 1;
+    size_t size = (state & ~LARGE_FENCED) - 1;
     if (state == (uint64_t)LARGE_DEAD) report_misuse(call, object, freed_twice);
     if (state == 0 || size > large_size(arena, object)) report_misuse(call, object, unknown);
     if (!large_is_whole(object, size, large_room(arena, object, size))) report_misuse(call, object, behind);
@@ -232,11 +267,13 @@ static void free_large(struct arena *arena, char *object, const char *call)
     struct shard *shard = my_shard();
     size_t bytes = large_size(arena, object);
     if (bytes <= SPAN_BYTES && pages_purge(object, bytes)) {
+        if ((state & LARGE_FENCED) != 0)
+            atomic_fetch_add(&fences_left, 1); /* all of it is alike from now on */
         if (hardened_level > 1) pages_protect(object, bytes, false);
         object = exchange(&shard->spans[next_turn(&shard->span_turn) % SPANS], object);
         if (object != NULL) give_span(object);
     } else {
-        fence(arena, object, size, true);
+        unfence(state, arena, object, size);
         large_free(arena, object);
     }
 }
@@ -246,16 +283,22 @@ static void *resize_large(struct arena *arena, char *object, size_t have, size_t
     char *moved = object;
     if (size <= GUARDED_LEAST || size > SIZE_LIMIT - SUPERBLOCK) return NULL;
     if (hardened_level > 1 && arena->mapping == 0) return NULL;
-    fence(arena, object, have, true);
+    unfence(atomic_load(&head_of(arena, object)->pending), arena, object, have);
     if (!large_resize(arena, object, large_with(size)))
         moved = arena->mapping != 0 ? large_move(arena, object, large_with(size)) : NULL;
     if (moved == NULL) {
-        fence(arena, object, have, false);
+        set_large(arena, object, have);
         return NULL;
     }
     if (size > have) memset(moved + have, 0, size - have < CANARY ? size - have : CANARY);
     set_large(pagemap_find(moved), moved, size);
     return moved;
+}
+
+static void give_big(struct shard *shard, char *block)
+{
+    atomic_fetch_sub(&shard->big_bytes, room_of(arena_head(pagemap_find(block), block)) + SEAL);
+    give_block(block);
 }
 
 /* Gives all waiting and fresh blocks of all threads back, since there is no memory. */
@@ -264,7 +307,8 @@ static COLD void give_waiting(void)
     for (struct shard *shard = shards; shard < shards + SHARDS; shard++) {
         for (place *at = shard->pool[0]; at < shard->spans; at++) {
             char *block = atomic_load_explicit(at, memory_order_relaxed) ? exchange(at, NULL) : NULL;
-            if (block != NULL) give_block(block);
+            if (block != NULL && at < shard->big) give_block(block);
+            if (block != NULL && at >= shard->big) give_big(shard, block);
         }
         for (unsigned i = 0; i < SPANS; i++) {
             char *object = exchange(&shard->spans[i], NULL);
@@ -370,9 +414,7 @@ static void wait_big(struct shard *shard, char *block, size_t bytes)
     for (unsigned i = 0; i < BIG && (block != NULL || shard->big_bytes > BIG_BYTES); i++) {
         char *old = exchange(&shard->big[next_turn(&shard->big_turn) % BIG], block);
         block = NULL;
-        if (old == NULL) continue;
-        atomic_fetch_sub(&shard->big_bytes, room_of(arena_head(pagemap_find(old), old)) + SEAL);
-        give_block(old);
+        if (old != NULL) give_big(shard, old);
     }
 }
 

@@ -264,6 +264,12 @@ static void threads(size_t size)
     for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
 }
 
+static void *first_nothing_alone(void *arg)
+{
+    free(malloc(1));
+    return arg;
+}
+
 static pthread_barrier_t together;
 
 static void *first_nothing(void *arg)
@@ -361,6 +367,61 @@ static void huge(size_t size)
     free(block);
 }
 
+/* Fences have half of the mappings of a process: with so many objects others can be made still. */
+static void many(size_t size)
+{
+    enum { N = 60000, OF = 20000 };
+    static char *at[N];
+    puts("(none)");
+    for (int i = 0; i < N; i++) {
+        must((at[i] = malloc(OF)) != NULL, "an object among many");
+        at[i][OF - 1] = 1;
+    }
+    pthread_t thread;
+    must(pthread_create(&thread, NULL, first_nothing_alone, NULL) == 0, "a thread");
+    pthread_join(thread, NULL);
+    must(malloc(size) != NULL, "a small block");
+    must((at[0] = realloc(at[0], 2 * OF)) != NULL && at[0][OF - 1] == 1, "it grows");
+    for (int i = 0; i < N; i++) free(at[i]);
+}
+
+/* Fences that were given back can be made anew. */
+static void touch_behind_late(size_t size)
+{
+    for (int i = 0; i < 20000; i++) free(realloc(get(size), size + 100000));
+    touch_behind(size);
+}
+
+/* The mallocs until a freed block serves again, 0: none of them did. */
+static int mallocs_until(size_t size)
+{
+    enum { MOST = 40 };
+    char *other[MOST], *block = get(size);
+    int n = 0, found = 0;
+    uintptr_t first = (uintptr_t)block;
+    free(block);
+    for (; n < MOST && found == 0; n++) {
+        other[n] = get(size);
+        if ((uintptr_t)other[n] == first) found = n + 1;
+        free(other[n]);
+    }
+    return found;
+}
+
+/* A malloc that fails does not shorten the wait of later blocks. */
+static void late_after_failure(size_t size)
+{
+    puts("(none)");
+    int before_it = mallocs_until(2000);
+    for (int round = 0; round < 30; round++) {
+        for (int i = 0; i < 16; i++) free(get(16000));
+        must(malloc((size_t)1 << 47) == NULL, "a malloc of more than there is");
+    }
+    int after = mallocs_until(2000);
+    must(size != 0 && (after == 0 || (before_it != 0 && after >= before_it)),
+         "blocks wait as long as before");
+}
+
 static void too_much(size_t size)
 {
     puts("(none)");
@@ -399,6 +460,9 @@ static const struct {
     {"read_none", 1, FAULT, 1, read_none},
     {"touch_behind", 2, FAULT, 4, touch_behind},
     {"touch_freed", 2, FAULT, 4, touch_freed},
+    {"touch_behind_late", 2, FAULT, 4, touch_behind_late},
+    {"many", 2, FINE, 1, many},
+    {"late_after_failure", 1, FINE, 1, late_after_failure},
     {"alone", 1, FINE, 1, alone},
     {"threads", 1, FINE, 1, threads},
     {"at_once", 1, FINE, 1, at_once},
