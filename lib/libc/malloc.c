@@ -116,7 +116,7 @@ int posix_memalign(void **block, size_t alignment, size_t size)
 void *memalign(size_t alignment, size_t size)
 {
     size_t power = BLOCK_UNIT;
-    while (power < alignment && power <= SIZE_LIMIT / 2) power *= 2;
+    while (power < alignment && power <= SIZE_MAX / 2) power *= 2;
     if (power >= alignment) return aligned(power, size, CALLER);
     errno = EINVAL;
     return NULL;

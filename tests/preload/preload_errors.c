@@ -70,6 +70,8 @@ static const struct row {
     {POSIX, (size_t)1 << 62, 64, NO_MEMORY_BY_RETURN},
     {POSIX, (size_t)1 << 63, 1, NO_MEMORY_BY_RETURN},
     {MEMALIGN, (size_t)1 << 62, 64, NO_MEMORY},
+    {MEMALIGN, (size_t)1 << 63, 64, NO_MEMORY},
+    {MEMALIGN, ((size_t)1 << 62) + 1, 64, NO_MEMORY},
     {MEMALIGN, ((size_t)1 << 63) + 1, 64, NO_SENSE}, /* rounds up, but not to this */
     {MEMALIGN, 0, 64, A_BLOCK},
     {MEMALIGN, 24, 64, A_BLOCK},
