@@ -49,12 +49,14 @@ foreach(part reap static malloc)
     target_link_libraries(by_${part} PRIVATE reap::${part})
 endforeach()
 add_executable(by_ask asked.c)
-target_link_libraries(by_ask PRIVATE reap::ask)
+target_link_libraries(by_ask PRIVATE reap::reap reap::ask)
+add_executable(by_ask_malloc asked.c)
+target_link_libraries(by_ask_malloc PRIVATE reap::malloc reap::ask)
 find_package(PkgConfig)
 if(TARGET reap::apr AND PKG_CONFIG_FOUND)
     pkg_check_modules(apr REQUIRED IMPORTED_TARGET apr-1)
     add_executable(by_apr pools.c)
-    target_link_libraries(by_apr PRIVATE reap::apr PkgConfig::apr)
+    target_link_libraries(by_apr PRIVATE reap::reap reap::apr PkgConfig::apr)
 endif()
 CMAKE
 
@@ -68,10 +70,11 @@ configured() {
 builds() {
     configured "$1" -Dreap_DIR="$2/cmake/reap" -DASK_VERSION="$version" "-DASK_PARTS=reap;static;malloc;ask" &&
         cmake --build "$tmp/$1" >>"$tmp/$1.log" 2>&1 || { wrong "$1 does not build"; tail -n 20 "$tmp/$1.log"; return; }
-    for part in reap static malloc ask apr; do
+    ! readelf -dW "$tmp/$1/by_ask_malloc" | grep 'NEEDED.*\[libreap\.so' || wrong "$1: reap::ask brings libreap beside libreap-malloc"
+    for part in reap static malloc ask ask_malloc apr; do
         [ $part = apr ] && lacks_file "$tmp/$1/by_apr" libreap-apr "$1" && continue
         [ -e "$tmp/$1/by_$part" ] || wrong "$1: no by_$part"
-        answer=$("$tmp/$1/by_$part")
+        answer=$(LD_LIBRARY_PATH=$2 "$tmp/$1/by_$part") # what reap::ask needs is no library of the program's
         [ "$answer" = "client 7" ] || wrong "$1: by_$part answers '$answer'"
     done
     if [ -e "$2/libreap-apr.so" ] && command -v pkg-config >/dev/null && [ ! -e "$tmp/$1/by_apr" ]; then

@@ -105,7 +105,8 @@ C
 try_asked() {
     name=$1
     shift
-    "$@" -o "$tmp/$name" >"$tmp/log" 2>&1 || { wrong "$name: $*"; cat "$tmp/log"; return; }
+    # libreap-ask needs libreap, which the linker finds where ld.so will.
+    LD_LIBRARY_PATH=$lib "$@" -o "$tmp/$name" >"$tmp/log" 2>&1 || { wrong "$name: $*"; cat "$tmp/log"; return; }
     mkfifo "$tmp/$name.in" "$tmp/$name.out"
     LD_LIBRARY_PATH=$lib "$tmp/$name" <"$tmp/$name.in" >"$tmp/$name.out" &
     exec 7>"$tmp/$name.in"
@@ -121,6 +122,13 @@ try_asked() {
     try_asked asked_malloc $CC $strict "$tmp/asked.c" $(pkg-config --cflags --libs reap-malloc reap-ask)
     try_asked asked_static $CC -static $strict "$tmp/asked.c" $(pkg-config --static --cflags --libs reap-ask)
 }
+# Each stands beside reap and beside reap-malloc, and brings neither: a program is linked to one of the two.
+alone() { case " $* " in *" -lreap "*) wrong "flags beside reap-malloc bring libreap, too: $*" ;; esac; }
+# shellcheck disable=SC2046
+alone $(pkg-config --libs reap-malloc reap-ask)
+# Packages of the system's are not below our root.
+system_pkg_config() { env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR pkg-config "$@"; }
+beside_ours() { echo "$PKG_CONFIG_LIBDIR:$(system_pkg_config --variable=pcfiledir "$1")"; }
 # With APR: reap-apr's flags and libapr's own, which are not below our root.
 if ! lacks_file "$lib/libreap-apr.so" libreap-apr; then
     cat >"$tmp/pools.c" <<'C'
@@ -138,20 +146,22 @@ int main(void)
     return 0;
 }
 C
-    system_pkg_config() { env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR pkg-config "$@"; }
-    flags=$(PKG_CONFIG_LIBDIR=$PKG_CONFIG_LIBDIR:$(system_pkg_config --variable=pcfiledir apr-1) \
-        pkg-config --cflags --libs reap-apr) || wrong "pkg-config does not know reap-apr"
+    flags=$(PKG_CONFIG_LIBDIR=$(beside_ours apr-1) pkg-config --cflags --libs reap-apr) || wrong "pkg-config does not know reap-apr"
     case $flags in *-lreap-apr*-lapr-1*) ;; *) wrong "reap-apr does not stand before libapr: $flags" ;; esac
+    # shellcheck disable=SC2086
+    alone -lreap-malloc $flags
     # shellcheck disable=SC2046,SC2086
-    try apr $CC -Wall -Werror "$tmp/pools.c" $flags $(system_pkg_config --cflags --libs apr-1)
+    try apr $CC -Wall -Werror "$tmp/pools.c" $flags $(pkg-config --libs reap) $(system_pkg_config --cflags --libs apr-1)
 fi
 # Each example compiles as its first comment says.
 cp -r "$tmp/root$prefix/share/doc/reap/examples" "$tmp/examples" || wrong "the examples are not installed"
 # shellcheck disable=SC2086
 cc() { $CC $strict "$@"; }
 for example in http_server huge_pages phases sandbox; do
-    [ $example != http_server ] || pkg-config --exists libmicrohttpd ||
-        { absent libmicrohttpd http_server; continue; }
+    if [ $example = http_server ]; then
+        system_pkg_config --exists libmicrohttpd || { absent libmicrohttpd http_server; continue; }
+        PKG_CONFIG_LIBDIR=$(beside_ours libmicrohttpd)
+    fi
     lines=$(sed -n 's/^ \*     \(.*\bcc .*\)/\1/p' "$tmp/examples/$example.c")
     (cd "$tmp/examples" && eval "$lines" && [ -x $example ]) >"$tmp/log" 2>&1 ||
         { wrong "$example: $lines"; cat "$tmp/log"; }
