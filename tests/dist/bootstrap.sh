@@ -13,7 +13,7 @@ wrong() { echo "wrong: $*"; sed 's/^/    /' "$tmp/said"; bad=1; }
 # --- a tree and a Debian --------------------------------------------------------------------------------
 tree=$tmp/tree
 mkdir -p "$tree/apache_module/demo" "$tmp/bin" "$tmp/debian" "$tmp/results"
-cp "$srcdir/bootstrap" "$tree/"
+cp "$srcdir/bootstrap" "$tree/" || exit 99
 : >"$tree/configure.ac" && : >"$tree/Makefile.am"
 printf '#!/bin/sh\necho "the demo ran"\n' >"$tree/apache_module/demo/reap-demo"
 # What is in absent/ is not installed; apt-get installs all, unless there is no network.
@@ -145,6 +145,11 @@ passes --check
 configured 2
 passes --check
 configured 2
+
+what="a package that came in the same run"
+: >"$tmp/absent/gdb"
+passes --check
+configured 3
 
 what="Check is not there, and apt-get does not bring it"
 for before in "" --demo; do

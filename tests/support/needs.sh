@@ -25,6 +25,8 @@ package_of() {
         apr-1-config | libreap-apr | apxs | mod_reap | mod_runaway | input_query) echo apache2-dev ;;
         libreap-trace | input_trace) echo liblz4-dev ;;
         chromedriver) echo chromium-driver ;;
+        dh) echo debhelper ;;
+        dpkg-buildpackage) echo dpkg-dev ;;
         gs) echo ghostscript ;;
         h2load) echo nghttp2-client ;;
         "gdb with Python") echo gdb ;;
