@@ -45,6 +45,13 @@ for page in $topics; do
     sed -n '/^\.SS Pages/,/^\.SS In a/p' "$srcdir/doc/reap.7" | grep -q "^\.BR ${page%.3} (3)" || wrong "reap.7 does not list $page"
 done
 
+# The page that one reads first leads to all programs, libraries and modules.
+for page in "$srcdir"/doc/*.[17]; do
+    name=$(basename "$page")
+    [ "$name" = reap.7 ] || sed -n '/^\.SH SEE ALSO/,$p' "$srcdir/doc/reap.7" | tr -d '\\' | grep -q "^\.BR ${name%.*} (${name##*.})" ||
+        wrong "reap.7 does not lead to $name"
+done
+
 # The pages of ours that a page names exist.
 for page in "$srcdir"/doc/*.[137]; do
     grep -oE '\b(reap|hoard|REAP_SHARED|mod_reap|libreap)[A-Za-z_.\-]* ?\([137]\)' "$page" | tr -d ' ()\\' | sort -u >"$tmp/named"
