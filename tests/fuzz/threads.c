@@ -98,7 +98,8 @@ static void ask_foreign(const struct object *object, unsigned times)
 static void find_foreign(const struct object *object, size_t at)
 {
     void *owner;
-    int result = reap_of(object->at + at % object->usable, &owner);
+    size_t inside = object->usable ? at % object->usable : 0; /* with harden a block of no byte has none */
+    int result = reap_of(object->at + inside, &owner);
     CHECK(owner == object->owner && result == (object->owner ? 0 : -1),
           "reapOf by another thread: another reap");
 }
