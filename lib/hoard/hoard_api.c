@@ -4,6 +4,7 @@
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/purge_thread.h"
+#include "hoard/reap_hooks.h"
 #include "hoard/usage.h"
 
 EXPORT void *hoard_malloc(size_t size) { return hoard_malloc_fast(size); }
@@ -39,6 +40,7 @@ EXPORT int hoard_trim(size_t keep)
     hoard_start();
     struct arena_held held = arena_held();
     if (held.now <= keep) return 0;
+    if (reap_hooks != NULL) reap_hooks->trim();
     heap_give_all();
     return arena_purge(0) != 0;
 }

@@ -18,6 +18,7 @@ struct reap_hooks {
     void *(*realloc_object)(void *chunk, void *object, size_t size, const char *call);
     size_t (*usable_size)(void *chunk, const void *object, const char *call);
     void *(*alloc)(void *reap, size_t alignment, size_t size); /* for the thread that has entered the reap */
+    void (*trim)(void);                                        /* gives back what is kept for reaps to come */
     void (*fork_prepare)(void);
     void (*fork_parent)(void);
     void (*fork_child)(void);

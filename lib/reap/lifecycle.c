@@ -65,35 +65,39 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return;
-    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(parent) : NULL);
+    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(&parent->below) : NULL);
     if (!reap) return;
     *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
     trace(reap);
 }
 
-/* Makes the cached child the newest one: if there is one, the library has started, and nothing is traced.
- * NULL: there is none of the right size, or the parent is locked. */
-static ALWAYS_INLINE struct reap *create_again(struct reap *parent, unsigned *flags)
+/* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
+ * started, and nothing is traced. NULL: there is none, or the list is locked. */
+static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct reap *parent, size_t size,
+                                               unsigned *flags)
 {
-    if (!reap_tree_try_lock(&parent->below)) return NULL;
-    struct reap *reap = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
-    bool fits = reap && reap_first_chunk(reap)->size == reap_child_size(parent);
+    if (!reap_tree_try_lock(list)) return NULL;
+    struct reap *reap = atomic_load_explicit(&list->cached, memory_order_relaxed);
+    bool fits = reap && reap_first_chunk(reap)->size == size;
     if (LIKELY(fits)) {
-        reap_tree_set_cached(parent, NULL);
+        reap_tree_set_cached(list, NULL);
         reap_region_enliven(reap)->parent = parent;
-        *flags = reap_tree_add_locked(&parent->below, reap);
+        *flags = reap_tree_add_locked(list, reap);
     }
-    reap_tree_unlock_below(&parent->below);
+    reap_tree_unlock_below(list);
     return LIKELY(fits) ? reap : NULL;
 }
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
     reap_check_place(handle, "reapCreate");
-    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    struct reap *parent = parent_handle ? *parent_handle : NULL, *reap = NULL;
     unsigned flags;
-    struct reap *reap = reap_is_plain(parent) ? create_again(parent, &flags) : NULL;
+    if (reap_is_plain(parent))
+        reap = create_again(&parent->below, parent, reap_child_size(parent), &flags);
+    else if (!parent && reap_kept_root)
+        reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
     if (UNLIKELY(!reap)) {
         create_slow(handle, parent_handle);
         return;
@@ -262,35 +266,49 @@ static void end_one(struct reap *reap, const char *call)
     reap_tree_remove(reap);
     if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->cached_child;
+    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->cached_child &&
+                    reap_tree_may_keep(parent);
     bool is_kept = reap_region_destroy(reap, may_stay);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
     if (is_kept) {
         reap_tree_lock(&parent->below);
-        is_kept = reap_tree_keep(parent, reap);
+        is_kept = reap_tree_keep(&parent->below, reap);
         reap_tree_unlock(&parent->below);
     }
     if (!is_kept) reap_chunk_give_back(first);
 }
 
-/* Does the same with a reap that only bumped in a small first chunk, under one lock. False: it is no such
- * reap, or its parent is locked, and nothing has changed. */
+/* Does the same with a reap that only bumped in its first chunk, of so many bytes, under one lock, and keeps
+ * it as the list's cached one. False: it is no such reap, or the list is locked, and nothing has changed. */
+static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size, void **handle)
+{
+    if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(list)) return false;
+    *handle = NULL;
+    reap_tree_unlink(list, reap);
+    reap_region_restart(reap, size);
+    reap_region_put_to_rest(reap);
+    bool is_kept = reap_tree_keep(list, reap);
+    reap_tree_unlock_below(list);
+    if (UNLIKELY(!is_kept)) reap_chunk_give_back(reap_first_chunk(reap));
+    return true;
+}
+
+/* The same with a small child, and with a root. No root's children tell how big another's begin. */
 static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
 {
     ASSERT_SOUND(reap);
     struct reap *parent = reap->parent;
     uintptr_t more = (uintptr_t)reap->children | (uintptr_t)reap->cleanups | reap->flags | reap->born;
     more |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
-    if (more != 0 || !parent || !reap_region_only_bumped(reap, REAP_SMALL_SIZE)) return false;
-    if (!reap_region_is_settled(reap, parent) || !reap_tree_try_lock(&parent->below)) return false;
-    *handle = NULL;
-    reap_tree_unlink(&parent->below, reap);
-    reap_region_restart(reap, REAP_SMALL_SIZE);
-    reap_region_put_to_rest(reap);
-    bool is_kept = reap_tree_keep(parent, reap);
-    reap_tree_unlock_below(&parent->below);
-    if (UNLIKELY(!is_kept)) reap_chunk_give_back(reap_first_chunk(reap));
-    return true;
+    if (more != 0) return false;
+    if (!parent) {
+        unsigned number = (unsigned)((uintptr_t)reap / SUPERBLOCK % ROOT_LISTS);
+        reap_kept_root = (uint8_t)(number + 1);
+        atomic_store_explicit(&reap->child_votes, 0, memory_order_relaxed);
+        return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);
+    }
+    if (!reap_region_is_settled(reap, parent) || !reap_tree_may_keep(parent)) return false;
+    return end_bumped(&parent->below, reap, REAP_SMALL_SIZE, handle);
 }
 
 /* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */

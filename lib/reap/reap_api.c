@@ -174,7 +174,7 @@ int reapOf(const void *pointer, void **handle)
 size_t reapTrim(void **handle, size_t keep)
 {
     HELD struct reap *reap = reap_hold(handle, "reapTrim");
-    struct reap *child = reap_tree_take_cached(reap);
+    struct reap *child = reap_tree_take_cached(&reap->below);
     size_t given = child ? reap_first_chunk(child)->size : 0;
     if (child) reap_chunk_give_back(reap_first_chunk(child));
     FOR_EACH_PART(part, reap)

@@ -12,8 +12,9 @@
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 
+static __thread unsigned shared_entered;   /* how often this thread has entered the shared reap */
 static __thread struct reap *shared_outer; /* the reap that was entered before the shared reap */
-static __thread size_t shared_entered;     /* how often this thread has entered the shared reap */
+__thread uint8_t reap_kept_root;           /* here, since a library's static TLS is counted in eight bytes */
 
 bool reap_is_entered(struct reap *reap)
 {

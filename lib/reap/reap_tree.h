@@ -6,7 +6,8 @@
  *
  * Each reap has a lock for its list of children, so that several threads may create and destroy children of
  * one parent. The roots are in lists too: in one of ROOT_LISTS, by the 64 KiB in which they lie, so that each
- * heap id's roots have lists of their own. Roots in user memory are in no list, because other processes may
+ * heap id's roots have lists of their own. A list keeps one dead root for the next, as a parent does a child
+ * (lifecycle.c). Roots in user memory are in no list, because other processes may
  * share that memory; user_memory.h finds them.
  *
  * A reap that is in a locked list stays there, and stays alive: it leaves the list before anything of it
@@ -37,6 +38,10 @@ struct root_list {
     _Alignas(64) struct reap_list list;
 };
 extern struct root_list reap_roots[ROOT_LISTS];
+
+/* The number of the list that has kept a dead root for this thread's next, plus 1; 0: none yet. */
+extern HIDDEN __thread uint8_t reap_kept_root __attribute__((tls_model("initial-exec")));
+static_assert(ROOT_LISTS <= UINT8_MAX, "a number of a list, plus 1, is a byte");
 
 extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
 
@@ -158,35 +163,44 @@ static inline void reap_tree_remove(struct reap *reap)
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
                     void *arg);
 
-/* Sets the cached child of a parent whose list is locked. A dead child is off the list by then, and one that
- * begins is not on it: so a fork at any time finds it in one place at most. */
-static ALWAYS_INLINE void reap_tree_set_cached(struct reap *parent, struct reap *child)
+/* Sets the cached reap of a locked list. A dead reap is off the list by then, and one that begins is not on
+ * it: so a fork at any time finds it in one place at most. */
+static ALWAYS_INLINE void reap_tree_set_cached(struct reap_list *list, struct reap *reap)
 {
-    ASSERT(!child || (child->tag == 0 && !reap_chunk_is_live(reap_first_chunk(child))));
+    ASSERT(!reap || (reap->tag == 0 && !reap_chunk_is_live(reap_first_chunk(reap))));
     atomic_signal_fence(memory_order_seq_cst);
-    atomic_store_explicit(&parent->cached_child, child, memory_order_relaxed);
+    atomic_store_explicit(&list->cached, reap, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Makes a dead child the cached one of a locked parent, if there is none, and the parent does not lie in user
- * memory: other processes may share that, but not the chunk. */
-static ALWAYS_INLINE bool reap_tree_keep(struct reap *parent, struct reap *child)
+/* Makes a dead reap the cached one of a locked list, if there is none. */
+static ALWAYS_INLINE bool reap_tree_keep(struct reap_list *list, struct reap *reap)
 {
-    if (parent->cached_child || UNLIKELY(reap_first_chunk(parent)->is_users)) return false;
-    reap_tree_set_cached(parent, child);
+    if (list->cached) return false;
+    reap_tree_set_cached(list, reap);
     return true;
 }
 
-/* Takes the cached child, of any size. NULL: there is none. */
-static inline struct reap *reap_tree_take_cached(struct reap *parent)
+/* Returns true if a parent may keep a child: not in user memory, for other processes may share that, but not
+ * the chunk. */
+static inline bool reap_tree_may_keep(const struct reap *parent)
 {
-    if (!atomic_load_explicit(&parent->cached_child, memory_order_relaxed)) return NULL;
-    reap_tree_lock(&parent->below);
-    struct reap *child = atomic_load_explicit(&parent->cached_child, memory_order_relaxed);
-    reap_tree_set_cached(parent, NULL);
-    reap_tree_unlock(&parent->below);
-    return child;
+    return LIKELY(!reap_first_chunk(parent)->is_users);
 }
+
+/* Takes the cached reap, of any size. NULL: there is none. */
+static inline struct reap *reap_tree_take_cached(struct reap_list *list)
+{
+    if (!atomic_load_explicit(&list->cached, memory_order_relaxed)) return NULL;
+    reap_tree_lock(list);
+    struct reap *reap = atomic_load_explicit(&list->cached, memory_order_relaxed);
+    reap_tree_set_cached(list, NULL);
+    reap_tree_unlock(list);
+    return reap;
+}
+
+/* Gives back the roots that are kept. */
+void reap_tree_trim(void);
 
 /* The reap after this one in the tree below top, parents before their children; NULL after the last one. No
  * thread may change the tree meanwhile. */

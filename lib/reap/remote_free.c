@@ -199,6 +199,7 @@ void reap_remote_start(void)
                                              .realloc_object = realloc_object,
                                              .usable_size = usable_size,
                                              .alloc = alloc,
+                                             .trim = reap_tree_trim,
                                              .fork_prepare = reap_shared_fork_prepare,
                                              .fork_parent = reap_shared_fork_parent,
                                              .fork_child = reap_shared_fork_child};

@@ -50,6 +50,8 @@ static ALWAYS_INLINE void reap_lay_out_empty(struct reap_chunk *chunk, size_t si
     uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
     if (LIKELY(size == REAP_SMALL_SIZE))
         words[0] = 0;
+    else if (LIKELY(size == REAP_FIRST_SIZE))
+        memset(words, 0, REAP_FIRST_SIZE / REAP_UNIT / 8); /* a line, without a call */
     else
         memset(words, 0, size / REAP_UNIT / 8);
     words[head / 1024] |= (uint64_t)1 << head / REAP_UNIT % 64;

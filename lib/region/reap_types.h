@@ -29,7 +29,8 @@
  *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
  *               behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
+ *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags. A list
+ * of roots keeps a dead root in the same way
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
  * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap is in region
@@ -114,19 +115,19 @@ struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
     struct reap_chunk *prev;
     struct reap *owner;
-    uintptr_t tag;      /* reap_chunk_tag() while live, so that user memory is not taken for a header;
-                           its complement after the chunk was given back with all its objects freed */
-    uint64_t *starts;   /* biased: the bit of unit u is in starts[u / 64] */
-    uint64_t *lives;    /* the same; only with live bits: NULL in region state */
-    size_t first;       /* unit of the first object */
-    uint8_t kind;       /* enum reap_kind */
-    bool is_users : 1;  /* in user memory, or of a guarded object */
-    bool apart : 1;     /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
-    bool shared : 1;    /* the owner is a part of a shared reap: see reap_shared.h */
-    bool is_mapped : 1; /* its bits lie in the map (chunk_map.h), and not in itself */
-    uint16_t depth;     /* marks that were open when it was made, and still are */
-    uint8_t state;      /* enum reap_chunk_state */
-    bool has_records;   /* stays until a clear; apart from the bits above, which other threads read */
+    uintptr_t tag;    /* reap_chunk_tag() while live, so that user memory is not taken for a header;
+                         its complement after the chunk was given back with all its objects freed */
+    uint64_t *starts; /* biased: the bit of unit u is in starts[u / 64] */
+    uint64_t *lives;  /* the same; only with live bits: NULL in region state */
+    size_t first;     /* unit of the first object */
+    uint8_t kind;     /* enum reap_kind */
+    bool is_users;    /* in user memory, or of a guarded object */
+    bool is_mapped;   /* its bits lie in the map (chunk_map.h), and not in itself */
+    bool apart : 1;   /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
+    bool shared : 1;  /* the owner is a part of a shared reap: see reap_shared.h */
+    uint16_t depth;   /* marks that were open when it was made, and still are */
+    uint8_t state;    /* enum reap_chunk_state */
+    bool has_records; /* stays until a clear; apart from the bits above, which other threads read */
 
     size_t end_unit;       /* unit past the last object; there is a start bit, and records lie beyond */
     size_t top;            /* in region state: unit past the last object, if it is not the current chunk;
@@ -203,10 +204,12 @@ struct reap_share {
     void *arg;
 };
 
-/* Reaps in a list, newest first, and its lock: see reap_tree.h. */
+/* Reaps in a list, newest first, and its lock; and a dead one, as new but for its tags: see reap_tree.h. */
 struct reap_list {
     struct reap *first;
     _Atomic(uint32_t) lock;
+    uint32_t unused; /* four bytes of the reap that has the list */
+    _Atomic(struct reap *) cached;
 };
 
 /* A new reap has zeros up to `own`, but for a few fields, and the rest is undefined. */
@@ -242,9 +245,9 @@ struct reap {
             uint16_t born; /* the parent's marks that were open when it was made, and still are */
             uint8_t flags; /* enum reap_flag */
             _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: reap_step */
+            _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
         };
     };
-    _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
@@ -270,7 +273,8 @@ struct reap {
     uint32_t ending_in;        /* see reap_tree.h, Fork */
 };
 static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
-                  offsetof(struct reap, lock) == offsetof(struct reap, below.lock),
+                  offsetof(struct reap, lock) == offsetof(struct reap, below.lock) &&
+                  offsetof(struct reap, cached_child) == offsetof(struct reap, below.cached),
               "a reap's children are a list");
 static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to a line of their own");
 static_assert(sizeof(struct reap) == 4 * 64, "what one call in a thousand needs is in struct reap_records");

@@ -613,6 +613,74 @@ START_TEST(the_next_child_begins_where_the_last_one_did)
 }
 END_TEST
 
+static void *destroy_there(void *root)
+{
+    reapDestroy(&root);
+    return NULL;
+}
+
+/* A root's memory is the next root's of this thread, which has nothing of it: no name, no object, and
+ * children that begin small. One that did more than to bump goes, and a trim gives back what is kept. */
+START_TEST(the_next_root_begins_where_the_last_one_did)
+{
+    needs(!reap_instrumented, "a tool watches");
+    void *root, *child, *last;
+    struct hoard_stats before, after;
+    for (int round = 0; round < 8; round++) {
+        (reapCreate)(&root, NULL);
+        last = root;
+        ck_assert_ptr_null(reapName(&root));
+        ck_assert_uint_eq(stats_of(root).live_objects, 0);
+        reapCreate(&child, &root);
+        ck_assert_uint_eq(stats_of(child).chunk_bytes, REAP_SMALL_SIZE);
+        if (round % 4 == 3) memset(reapMalloc(&child, 20000), 0xff, 20000);
+        reapDestroy(&child);
+        reapTrim(&root, 0); /* the cached child would send it the long way */
+        memset(reapMalloc(&root, 5000), 0xff, 5000);
+        ck_assert_int_eq(reapSetName(&root, "root"), 0);
+        reapDestroy(&root);
+        (reapCreate)(&root, NULL);
+        ck_assert_ptr_eq(root, last);
+        memset(reapMalloc(&root, 50000), 0xff, 50000 * (round % 2));
+        assert_valid(root);
+        reapDestroy(&root);
+    }
+    hoard_trim(0);
+    hoard_stats(&before);
+    (reapCreate)(&root, NULL);
+    reapDestroy(&root);
+    hoard_stats(&after);
+    ck_assert_uint_eq(after.live_bytes, before.live_bytes + REAP_FIRST_SIZE);
+    hoard_trim(0);
+    hoard_stats(&after);
+    ck_assert_uint_eq(after.live_bytes, before.live_bytes);
+}
+END_TEST
+
+/* Threads destroy each other's roots, and make more at the same time. */
+static void *swap_roots(void *arg)
+{
+    _Atomic(void *) *places = arg;
+    for (uint64_t i = 0, chance = (uintptr_t)&i; i < shorter(200000, 40000); i++) {
+        void *root;
+        (reapCreate)(&root, NULL);
+        ck_assert_uint_eq(((struct reap *)root)->tag, reap_tag(root));
+        memset(reapMalloc(&root, 100), 1, 100);
+        root = atomic_exchange(&places[random_below(&chance, 8)], root);
+        if (root) destroy_there(root);
+    }
+    return NULL;
+}
+
+START_TEST(threads_pass_roots_on)
+{
+    static _Atomic(void *) places[8];
+    in_threads(4, swap_roots, places);
+    for (int i = 0; i < 8; i++)
+        if (places[i]) destroy_there(places[i]);
+}
+END_TEST
+
 /* --- handles in memory that goes --- */
 
 /* A source of pages which nobody touches again after they went back. */
@@ -780,6 +848,8 @@ int main(void)
     cases_of_modes(cases, 30, setup, teardown, add);
     TCase *apart = new_case("reap_life_apart", 30);
     tcase_add_loop_test(apart, a_handle_apart, 0, 3);
+    tcase_add_test(apart, the_next_root_begins_where_the_last_one_did);
+    tcase_add_test(apart, threads_pass_roots_on);
     return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], apart,
                      (TCase *)NULL);
 }

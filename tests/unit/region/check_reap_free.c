@@ -221,7 +221,8 @@ START_TEST(nothing_live_is_a_first_chunk)
             if (order == 2) objects[left - 1] = NULL;
         }
         ck_assert_uint_eq(stats_of(r).live_bytes, 0);
-        ck_assert_uint_le(stats_of(r).chunks, reap_mode == MODE_PARTS ? 4 : 1);
+        ck_assert_uint_le(stats_of(r).chunks,
+                          reap_mode == MODE_PARTS ? 8 : 1); /* parts may have a hole each */
         if (_i / 4 == FROM_BUFFER) ck_assert_ptr_nonnull(reapMalloc(&r, sizeof reap_buffer / 10 * 9));
         reapDestroy(&r);
     }
