@@ -35,6 +35,14 @@ static unsigned know_the_machine(void)
     return topology_find_caches();
 }
 
+void heap_know_the_machine(void)
+{
+    unsigned caches = know_the_machine();
+    lock_take(&heap_table_lock);
+    if (caches != 0) topology_use_caches(caches);
+    lock_give(&heap_table_lock);
+}
+
 bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order_relaxed) == 1; }
 
 /* Memory for a heap that another thread has made first; it serves for the next heap. */

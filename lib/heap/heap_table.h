@@ -110,6 +110,10 @@ extern HIDDEN struct lock heap_table_lock;
 /* The heap with an id; makes it if it does not exist. NULL without memory. */
 struct heap *heap_get(unsigned id);
 
+/* Reads now what the second heap would have read: a process with two threads may enter a sandbox before it
+ * has that. The caller holds no lock. */
+void heap_know_the_machine(void);
+
 /* Returns true if only one heap has ever been made. */
 bool heap_is_alone(void);
 

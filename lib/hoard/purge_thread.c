@@ -4,6 +4,7 @@
 #include "arena/arena.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "heap/heap_table.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +13,10 @@
 
 _Atomic bool purge_thread_is_due;
 
+enum { CHILD_MORE = 4 * MIB }; /* a child of fork has a thread once it holds so much more */
+
 static _Atomic bool begun, asked, is_due;
+static _Atomic size_t least; /* bytes held */
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
@@ -43,6 +47,7 @@ static void create_purger(void)
     pthread_attr_t attributes;
     sigset_t all, before;
     int error = EINVAL;
+    heap_know_the_machine();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&attributes);
@@ -77,7 +82,9 @@ void purge_thread_begin(void)
 
 void purge_thread_ask(void)
 {
-    if (!atomic_exchange(&asked, true)) look();
+    if (atomic_exchange(&asked, true)) return;
+    atomic_store(&least, 0);
+    look();
 }
 
 void purge_thread_fork_child(void)
@@ -85,12 +92,14 @@ void purge_thread_fork_child(void)
     atomic_store(&purge_thread_is_due, false);
     atomic_store(&is_due, false);
     atomic_store(&asked, false);
+    atomic_store(&least, arena_held().now + CHILD_MORE);
     look();
 }
 
 /* pthread_create allocates, and may come here again: by then nothing is due any more. */
 COLD void purge_thread_start_due(void)
 {
+    if (atomic_load(&is_due) && arena_held().now < atomic_load(&least)) return; /* it stays due */
     if (!atomic_exchange(&purge_thread_is_due, false) || !atomic_exchange(&is_due, false)) return;
     int saved = errno;
     create_purger();

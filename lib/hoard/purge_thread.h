@@ -6,7 +6,8 @@
  * what it had. The thread sleeps while no memory is unused, and it never allocates. It blocks all signals, so
  * that a process's signals still go to the program's threads.
  *
- * A slow path starts it. So a child of fork has no such thread until its first slow path: most children exec.
+ * A slow path starts it. A child of fork has no such thread until it asks, or holds 4 MiB more than at the
+ * fork: most children exec, and some enter a sandbox in which two threads could not call what they need.
  */
 #ifndef PURGE_THREAD_H
 #define PURGE_THREAD_H
