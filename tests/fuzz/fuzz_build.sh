@@ -32,6 +32,6 @@ core=$(ls "$srcdir"/lib/*/*.c | grep -v '/lib/libc/')
 parts=$(ls "$srcdir"/tests/fuzz/*.c | grep -v -e '/main\.c$' -e '/libfuzzer\.c$' -e '/delays\.c$')
 [ "$kind" = delays ] && parts="$parts $srcdir/tests/fuzz/delays.c"
 # shellcheck disable=SC2086
-(cd "$tmp" && $cc $flags $seen -c -I"$srcdir/include" -I"$srcdir/lib" $core) || exit 99
+(cd "$tmp" && $cc $flags $seen -c -I"$srcdir" -I"$srcdir/include" -I"$srcdir/lib" $core) || exit 99
 # shellcheck disable=SC2086
-$cc $flags $own -I"$srcdir/include" -I"$srcdir/lib" "$tmp"/*.o $malloc $parts "$main" -o "$out" -lpthread
+$cc $flags $own -I"$srcdir" -I"$srcdir/include" -I"$srcdir/lib" "$tmp"/*.o $malloc $parts "$main" -o "$out" -lpthread

@@ -16,7 +16,7 @@ if ! { $cc -fsanitize=thread "$tmp/try.c" -o "$tmp/try" && "$tmp/try"; } >"$tmp/
 fi
 sources=$(ls "$srcdir"/lib/*/*.c | grep -v '/lib/libc/')
 # shellcheck disable=SC2086
-$cc -std=gnu17 -D_GNU_SOURCE -O0 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir/include" -I"$srcdir/lib" \
+$cc -std=gnu17 -D_GNU_SOURCE -O0 -g -w -fsanitize=thread -fno-strict-aliasing -I"$srcdir" -I"$srcdir/include" -I"$srcdir/lib" \
     "$srcdir/tests/instruments/tsan.c" "$srcdir/tests/instruments/tsan_shared.c" $sources -o "$tmp/tsan" -lpthread || exit 99
 # A free looks at the bits of its own object, in whichever part that is: what tsan.supp says of reap_is_object.
 export TSAN_OPTIONS="suppressions=$srcdir/tests/fuzz/tsan.supp"
