@@ -19,14 +19,15 @@ static uint64_t next_number(void) { return ((uint64_t)(uintptr_t)&made << 16) + 
 
 /* --- checks ---------------------------------------------------------------------------------- */
 
-/* The hole had so many units behind the mark's place; or it reached to the end of its chunk, of which records
- * may have taken a part since. */
+/* The hole had so many units behind the mark's place, or it reached to the end of its chunk. Records may have
+ * taken a part since. */
 enum { TO_THE_END = UINT32_MAX };
 
 /* Where the hole at a mark ended. */
 static size_t end_of(const struct reap_chunk *chunk, const reap_mark *mark)
 {
-    return mark->room == TO_THE_END ? chunk->end_unit : reap_unit(mark->place) + mark->room;
+    size_t end = reap_unit(mark->place) + mark->room;
+    return mark->room == TO_THE_END || end > chunk->end_unit ? chunk->end_unit : end;
 }
 
 /* Returns true if the hole may lie at the mark's place. */
@@ -39,7 +40,7 @@ static bool is_place(const struct reap *reap, const reap_mark *mark)
         return false;
     if (chunk->depth >= mark->depth || (uintptr_t)mark->place % REAP_UNIT) return false;
     size_t end = end_of(chunk, mark);
-    if (unit < chunk->first || end < unit || end > chunk->end_unit) return false;
+    if (unit < chunk->first || end < unit) return false;
     return bitmap_get(chunk->starts, unit) && bitmap_get(chunk->starts, end);
 }
 

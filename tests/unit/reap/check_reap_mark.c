@@ -338,6 +338,33 @@ START_TEST(marks_and_frees_keep_what_lives)
 }
 END_TEST
 
+static void nothing(void *arg) { (void)arg; }
+
+/* Records take the gaps behind the hole, and then its end; the mark is open all the same. */
+START_TEST(records_may_take_the_end_of_a_marked_hole)
+{
+    static char buffer[8192];
+    void *r, *last;
+    reap_mark mark;
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
+    ck_assert_int_eq(reapCreateWith(&r, NULL, &options), 0);
+    if (_i) reapMalloc(&r, 16); /* so that what records take is even once, and odd once */
+    void *hole = reapMalloc(&r, 640), *behind = reapMalloc(&r, 640);
+    for (size_t size = sizeof buffer; !(last = reapMalloc(&r, size));) size -= 16;
+    reapFree(&r, behind);
+    reapFree(&r, hole);
+    ck_assert_ptr_eq(reapMalloc(&r, 16), hole);
+    reapMark(&r, &mark);
+    reapFree(&r, last);
+    while (reapOnDestroy(&r, nothing, NULL) == 0) assert_valid(r);
+    reapRewind(&r, &mark);
+    assert_valid(r);
+    reapUnmark(&r, &mark);
+    assert_valid(r);
+    reapDestroy(&r);
+}
+END_TEST
+
 /* --- a parser with a mark for each value ----------------------------------------------------- */
 
 struct value {
@@ -483,6 +510,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, gaps_and_empty_chunks_wait);
     tcase_add_test(tests, a_clear_closes_all_marks);
     if (mode != MODE_ORDINARY) return;
+    tcase_add_loop_test(tests, records_may_take_the_end_of_a_marked_hole, 0, 2);
 }
 
 int main(void) { return run_in_modes("reap_mark", add); }
