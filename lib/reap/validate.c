@@ -58,7 +58,9 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, (chunk->lives != NULL) == (chunk->state != REAP_CHUNK_REGION));
     HOLDS(sums, !chunk->lives || list_holds(&chunk->node) == (reap->own != NULL));
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
-    HOLDS(sums, (chunk->state == REAP_CHUNK_SWEPT) == (reap->heap && reap->own && reap->own->swept == chunk));
+    bool is_swept = reap->heap && reap->own && reap->own->swept == chunk;
+    HOLDS(sums, chunk->state == REAP_CHUNK_SWEPT ? is_swept : !is_swept || chunk->state == REAP_CHUNK_QUIET);
+    HOLDS(sums, !chunk->lives || !chunk->is_done || chunk->state == REAP_CHUNK_QUIET);
     HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
     if (chunk->is_mapped) {
         uint32_t entry = *chunk_map_entry(chunk);
@@ -97,6 +99,7 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
     if (tables) {
         on_lists += count_listed(&tables->open, sums, REAP_CHUNK_OPEN, REAP_CHUNK_SWEPT);
         on_lists += count_listed(&tables->quiet, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
+        on_lists += count_listed(&tables->done, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
         on_lists += count_listed(&tables->emptied, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
         HOLDS(sums, reap->flags & REAP_MARKED ? !tables->open.first : !tables->emptied.first);
     }

@@ -99,8 +99,10 @@ static size_t listed(const struct reap *reap)
 static size_t units_carved(const struct reap *reap) { return reap->carved / REAP_UNIT; }
 
 /* Sets how much may be freed before the next look, while so many units are on lists. */
-static void budget_set(struct flush_budget *budget, size_t on_lists, size_t next)
+static void budget_set(struct reap *reap, size_t on_lists, size_t next)
 {
+    struct flush_budget *budget = &reap->own->budget;
+    budget->hole = hole(reap);
     budget->allowed = on_lists + next;
     budget->room = (ptrdiff_t)next;
 }
@@ -137,7 +139,7 @@ static bool flush_is_due(struct reap *reap)
         if (listed(reap) > most || count_empty(reap, &live) >= half / 4) return true;
         next = live / 2 < most - listed(reap) ? live / 2 : most - listed(reap);
     }
-    budget_set(budget, listed(reap), next);
+    budget_set(reap, listed(reap), next);
     return false;
 }
 
@@ -151,9 +153,11 @@ static void file(struct reap *reap, struct reap_chunk *chunk)
     bool is_spent = chunk != reap->current && may_go(reap, chunk) && is_empty(chunk);
     if (is_spent && !(reap->flags & REAP_MARKED)) {
         if (tables) budget_lower(&tables->budget, (ptrdiff_t)(chunk->size / REAP_UNIT / 2));
+        if (tables && tables->swept == chunk) tables->swept = NULL;
         reap_chunk_release(reap, chunk);
     } else if (LIKELY(tables != NULL)) {
-        list_push(is_spent ? &tables->emptied : &tables->quiet, &chunk->node);
+        struct list *list = chunk->is_done ? &tables->done : &tables->quiet;
+        list_push(is_spent ? &tables->emptied : list, &chunk->node);
     }
 }
 
@@ -165,12 +169,13 @@ static void refile(struct reap *reap, struct reap_chunk *chunk)
 }
 
 /* Makes a chunk with live bits quiet, or gives it back. */
-static void calm(struct reap *reap, struct reap_chunk *chunk)
+static void calm(struct reap *reap, struct reap_chunk *chunk, bool is_done)
 {
     ASSERT(chunk->lives && chunk->state != REAP_CHUNK_QUIET);
     reap_chunk_close(chunk);
     chunk->state = REAP_CHUNK_QUIET;
     chunk->node = (struct list_node){NULL, NULL};
+    chunk->is_done = is_done;
     file(reap, chunk);
 }
 
@@ -186,7 +191,7 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
     bitmap_clear_range(lives, top, (from + n) * 64);
     __atomic_store_n(&chunk->lives, lives, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     if (UNLIKELY(!uses_gaps(reap))) {
-        calm(reap, chunk);
+        calm(reap, chunk, false);
         return;
     }
     open_up(reap, chunk);
@@ -212,14 +217,16 @@ static void begin_tables(struct reap *reap)
 {
     if (UNLIKELY(!reap->own)) make_tables(reap);
     struct reap_tables *tables = reap->own;
-    if (!tables) return;
-    memset(tables, 0, sizeof *tables);
-    tables->budget.gained = units_carved(reap); /* the first flush is paid */
+    if (tables) {
+        memset(tables, 0, sizeof *tables);
+        tables->budget.gained = units_carved(reap); /* the first flush is paid */
+    }
     for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
         next = reap_chunk_after(reap, chunk);
         if (chunk->kind == REAP_REGULAR && chunk->lives) file(reap, chunk);
     }
-    budget_set(&tables->budget, 0, units_carved(reap) / 2);
+    if (!tables) return;
+    budget_set(reap, 0, units_carved(reap) / 2);
     reap_free_reopen(reap);
 }
 
@@ -245,6 +252,15 @@ static void *bump(struct reap *reap, size_t units)
     return object;
 }
 
+/* Makes [from, end) of a chunk the hole. */
+static void begin_hole(struct reap *reap, struct reap_chunk *chunk, size_t from, size_t end)
+{
+    reap_chunk_bump_in(reap, chunk, from, end);
+    if (!uses_gaps(reap)) return;
+    reap->own->budget.hole = end - from;
+    reap->own->budget.gained += end - from;
+}
+
 static void drop_hole(struct reap *reap)
 {
     reap->current = NULL;
@@ -268,19 +284,30 @@ void reap_free_leave_hole(struct reap *reap)
 
 /* --- flush and sweep ------------------------------------------------------------------------- */
 
-static void flush(struct reap *reap, bool drops_hole)
+/* Drops the lists; what was open becomes quiet, and done if a mark comes. */
+static void drop_lists(struct reap *reap, bool is_done)
 {
-    ASSERT(reap->heap);
     struct reap_tables *tables = reap->own;
-    if (UNLIKELY(!tables)) return;
-    if (drops_hole) reap_free_leave_hole(reap);
-    memset(tables, 0, offsetof(struct reap_tables, open));
+    size_t gained = is_done ? tables->budget.gained : 0;
+    memset(tables, 0, offsetof(struct reap_tables, swept));
     for (struct list_node *node; (node = list_pop(&tables->open)) != NULL;)
-        calm(reap, LIST_ENTRY(node, struct reap_chunk, node));
-    budget_set(&tables->budget, 0, units_carved(reap) / 2);
+        calm(reap, LIST_ENTRY(node, struct reap_chunk, node), is_done);
+    budget_set(reap, 0, units_carved(reap) / 2);
+    tables->budget.gained = gained;
+    tables->budget.is_blind = is_done;
 }
 
-NOINLINE void reap_free_flush(struct reap *reap) { flush(reap, true); }
+NOINLINE void reap_free_flush(struct reap *reap)
+{
+    ASSERT(reap->heap && !(reap->flags & REAP_MARKED));
+    struct reap_tables *tables = reap->own;
+    if (UNLIKELY(!tables)) return;
+    reap_free_leave_hole(reap);
+    drop_lists(reap, false);
+    tables->swept = NULL;
+    for (struct list_node *node; (node = list_pop(&tables->done)) != NULL; list_push(&tables->quiet, node))
+        LIST_ENTRY(node, struct reap_chunk, node)->is_done = false;
+}
 
 NOINLINE void reap_free_look(struct reap *reap)
 {
@@ -323,16 +350,19 @@ static bool sweep(struct reap *reap, size_t units)
 {
     struct reap_tables *tables = reap->own;
     for (;;) {
-        if (!tables->swept) {
-            struct list_node *node = list_pop(&tables->quiet);
-            if (!node) return false;
-            list_push(&tables->open, node);
-            tables->swept = LIST_ENTRY(node, struct reap_chunk, node);
-            tables->swept->state = REAP_CHUNK_SWEPT;
-            tables->swept->top = tables->swept->first;
-            join(tables->swept);
-        }
         struct reap_chunk *chunk = tables->swept;
+        if (!chunk) {
+            if (list_is_empty(&tables->quiet)) return false;
+            tables->swept = chunk = LIST_ENTRY(tables->quiet.first, struct reap_chunk, node);
+            chunk->top = chunk->first;
+            join(chunk);
+        }
+        if (chunk->state == REAP_CHUNK_QUIET) { /* or the sweep goes on after a mark */
+            list_remove(&chunk->node);
+            list_push(&tables->open, &chunk->node);
+            chunk->state = REAP_CHUNK_SWEPT;
+            chunk->is_done = false;
+        }
         bool is_over = chunk->top >= chunk->end_unit; /* a record may have taken the end */
         size_t unit = is_over ? chunk->end_unit : next_gap(chunk, chunk->top);
         if (unit == chunk->end_unit) {
@@ -347,8 +377,7 @@ static bool sweep(struct reap *reap, size_t units)
             if (tables->budget.is_sparse) budget_lower(&tables->budget, -(ptrdiff_t)(end - unit));
             continue;
         }
-        reap_chunk_bump_in(reap, chunk, unit, end);
-        tables->budget.gained += end - unit;
+        begin_hole(reap, chunk, unit, end);
         return true;
     }
 }
@@ -401,8 +430,7 @@ static void *take_big(struct reap *reap, size_t units)
     size_t unit = reap_unit(block), end = unit + block->units;
     ASSERT(reap_block_end(chunk, unit) == end && !bitmap_get(chunk->lives, unit));
     reap_free_leave_hole(reap);
-    reap_chunk_bump_in(reap, chunk, unit, end);
-    reap->own->budget.gained += end - unit;
+    begin_hole(reap, chunk, unit, end);
     return bump(reap, units);
 }
 
@@ -411,7 +439,8 @@ static void *take_big(struct reap *reap, size_t units)
 static bool flush_pays(const struct reap *reap)
 {
     size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = units_carved(reap);
-    return listed(reap) * part >= all && reap->own->budget.gained * 8 >= all;
+    bool may_find = listed(reap) * part >= all || reap->own->budget.is_blind;
+    return may_find && reap->own->budget.gained * 8 >= all;
 }
 
 /* Takes a new chunk, in heap mode with live bits. */
@@ -424,18 +453,17 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
     memset(lives + (uintptr_t)chunk / 1024, 0, chunk->size / 1024 * sizeof *lives);
     chunk->lives = lives;
     if (UNLIKELY(!uses_gaps(reap))) {
-        calm(reap, chunk);
+        calm(reap, chunk, false);
         return chunk;
     }
     open_up(reap, chunk);
-    reap->own->budget.gained += chunk->end_unit - chunk->first;
     return chunk;
 }
 
 static void move_hole(struct reap *reap, struct reap_chunk *chunk)
 {
     reap_free_leave_hole(reap);
-    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
+    begin_hole(reap, chunk, chunk->first, chunk->end_unit);
     reap_choose_mode(reap);
 }
 
@@ -461,12 +489,24 @@ static void *grow(struct reap *reap, size_t units)
     return reap_address(first);
 }
 
+/* Returns true if it pays to join all gaps where the reap cannot grow: a 64th of it was freed since they were
+ * joined in vain, or half of what lived then. So a cache in a full buffer pays a constant time for each
+ * object that it drops. */
+static bool join_pays(struct reap *reap)
+{
+    struct flush_budget *budget = &reap->own->budget;
+    if (budget->found > listed(reap)) budget->found = listed(reap);
+    size_t freed = listed(reap) - budget->found, all = units_carved(reap);
+    return budget->is_blind || freed * 64 >= all || freed * 2 >= all - budget->found;
+}
+
 /* Takes a new chunk, and without memory for one joins all gaps. */
 static void *grow_or_join(struct reap *reap, size_t units)
 {
     int saved = errno;
     void *object = grow(reap, units);
     if (LIKELY(object != NULL)) return object;
+    if (!join_pays(reap)) return NULL;
     reap_free_flush(reap);
     if (!sweep(reap, units)) return NULL;
     errno = saved;
@@ -524,10 +564,11 @@ static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, 
     if (end > chunk->high) chunk->high = end;
     reap->bump = reap_address(unit);
     reap_choose_mode(reap);
-    if (chunk->lives) {
-        bitmap_clear(chunk->lives, unit);
-        note_unlisted(reap, end - unit);
-    }
+    if (chunk->lives) bitmap_clear(chunk->lives, unit);
+    if (!chunk->lives || !uses_gaps(reap) || hole(reap) <= reap->own->budget.hole) return true;
+    size_t more = hole(reap) - reap->own->budget.hole;
+    reap->own->budget.hole += more;
+    note_unlisted(reap, more);
     return true;
 }
 
@@ -607,7 +648,7 @@ void reap_free_trim(struct reap *reap)
 void reap_free_mark(struct reap *reap)
 {
     if (!reap->heap || reap->flags & REAP_MARKED) return;
-    if (reap->own && !list_is_empty(&reap->own->open)) flush(reap, false);
+    if (reap->own && !list_is_empty(&reap->own->open)) drop_lists(reap, true);
     reap->tables = &reap_no_tables;
 }
 
@@ -615,6 +656,7 @@ void reap_free_unmark(struct reap *reap)
 {
     ASSERT(!(reap->flags & REAP_MARKED));
     if (!reap->heap) return;
+    if (UNLIKELY(!reap->own)) begin_tables(reap);
     for (struct list_node *node; reap->own && (node = list_pop(&reap->own->emptied)) != NULL;)
         file(reap, LIST_ENTRY(node, struct reap_chunk, node));
     reap_free_reopen(reap);

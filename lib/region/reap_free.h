@@ -17,7 +17,8 @@
  *                                  └──last free──> given back
  *
  * While a mark is open, gaps are not used: all chunks with live bits are quiet. They stay so when it is
- * closed, and the hole stays too: so a mark costs a flush only where chunks were opened since the last one.
+ * closed, and the hole stays too: so a mark drops lists only where chunks were opened since the last one.
+ * What it found open waits for the next flush, but the sweep of the swept chunk goes on where it was.
  *
  * Threads: the reap's own.
  */

@@ -135,6 +135,7 @@ struct reap_chunk {
     size_t high;           /* the furthest unit that the bump pointer came back from */
     size_t size;           /* bytes held of the backend */
     struct list_node node; /* with live bits: on one of the reap's lists of chunks, if it has tables */
+    bool is_done;          /* quiet, and its list is `done`; only with live bits */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
@@ -142,7 +143,7 @@ static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must 
 
 enum {
     REAP_EXACT_LISTS = 32,                     /* free lists of one size each: list n has gaps of n units */
-    REAP_FREELISTS = 1 + REAP_EXACT_LISTS + 22 /* and two for each doubling, up to a whole chunk */
+    REAP_FREELISTS = 1 + REAP_EXACT_LISTS + 20 /* and two for each doubling, up to 384 KiB and more */
 };
 
 /* A gap on a free list, which has its link in its own memory. */
@@ -157,6 +158,8 @@ struct flush_budget {
     size_t allowed; /* room, and what is on lists */
     size_t found;   /* of what is on lists: sweeps found it, and no free put it there */
     size_t gained;  /* holes since the last flush */
+    size_t hole;    /* so many of the hole were free at its beginning, or were counted since */
+    bool is_blind;  /* since the last flush a mark has dropped the lists */
     bool is_sparse; /* half of the reap is unused, and the last look found no reason for a flush */
 };
 
@@ -165,9 +168,10 @@ struct flush_budget {
 struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
     struct flush_budget budget;
-    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL */
+    struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL; a mark makes it quiet */
     struct list open;         /* chunks that are open, and the swept one */
     struct list quiet;        /* chunks to be swept */
+    struct list done;         /* quiet ones that a mark found open: to be swept after the next flush */
     struct list emptied;      /* quiet ones that go when the last mark is closed */
 };
 static_assert(sizeof(struct reap_tables) <= 512, "those of a small reap are a block of a small class");

@@ -338,6 +338,54 @@ START_TEST(marks_and_frees_keep_what_lives)
 }
 END_TEST
 
+/* What a mark found open is not swept anew for each hole: a chunk comes to be open a constant number of
+ * times. */
+START_TEST(a_mark_makes_no_sweep)
+{
+    enum { ROUNDS = 12000 };
+    void *r = reap_from(FROM_MODE), *short_lived[4] = {NULL};
+    unsigned opened = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const struct reap *it = reap_behind(r);
+        const struct list_node *node = it->heap ? it->own->open.first : NULL;
+        for (; node; node = node->next) opened++;
+        reap_mark mark;
+        reapMark(&r, &mark);
+        reapUnmark(&r, &mark);
+        short_lived[i % 4] = reapMalloc(&r, 16);
+        reapMalloc(&r, 1000);
+        if (i >= 4) reapFree(&r, short_lived[(i + 1) % 4]);
+    }
+    struct reap_stats stats = stats_of(r);
+    ck_assert_uint_le(stats.chunk_bytes, stats.live_bytes / 8 * 9);
+    ck_assert_uint_le(opened, ROUNDS / 4 + stats.chunks * 12);
+    reapDestroy(&r);
+}
+END_TEST
+
+/* In a full buffer an object finds what was freed before a mark and while it was open. */
+START_TEST(a_full_buffer_has_what_marks_dropped)
+{
+    enum { OBJECTS = 2000 };
+    void *r = reap_from(FROM_BUFFER), *objects[OBJECTS];
+    reap_mark mark;
+    for (int i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&r, 300);
+    while (reapMalloc(&r, 300)) {
+    }
+    while (reapMalloc(&r, 1)) {
+    }
+    for (int round = 0; round < 6; round++) {
+        for (int i = round; i < OBJECTS; i += 40) reapFree(&r, objects[i]);
+        reapMark(&r, &mark);
+        for (int i = round + 20; i < OBJECTS; i += 40) reapFree(&r, objects[i]);
+        reapUnmark(&r, &mark);
+        for (int i = round; i < OBJECTS; i += 20) ck_assert_ptr_nonnull(objects[i] = reapMalloc(&r, 300));
+    }
+    assert_valid(r);
+    reapDestroy(&r);
+}
+END_TEST
+
 static void nothing(void *arg) { (void)arg; }
 
 /* Records take the gaps behind the hole, and then its end; the mark is open all the same. */
@@ -509,7 +557,9 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, older_objects_stay_freed);
     tcase_add_test(tests, gaps_and_empty_chunks_wait);
     tcase_add_test(tests, a_clear_closes_all_marks);
+    tcase_add_test(tests, a_mark_makes_no_sweep);
     if (mode != MODE_ORDINARY) return;
+    tcase_add_test(tests, a_full_buffer_has_what_marks_dropped);
     tcase_add_loop_test(tests, records_may_take_the_end_of_a_marked_hole, 0, 2);
 }
 

@@ -82,23 +82,62 @@ START_TEST(a_small_reap_has_tables_when_it_frees)
 }
 END_TEST
 
+/* Takes all memory there is; gives it back. */
+static void *take_all_memory(struct rlimit *old)
+{
+    void *hogs = NULL, *hog;
+    getrlimit(RLIMIT_AS, old);
+    struct rlimit none = {0, old->rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    for (; (hog = chunk_alloc(1024, NULL, NULL)); hogs = hog) *(void **)hog = hogs;
+    return hogs;
+}
+
+static void give_all_memory(void *hogs, const struct rlimit *old)
+{
+    for (void *hog; (hog = hogs); chunk_free(hog)) hogs = *(void **)hog;
+    setrlimit(RLIMIT_AS, old);
+}
+
+/* A chunk that empties under a mark goes when it is closed, also without memory for tables. */
+START_TEST(a_marked_small_reap_frees_without_memory)
+{
+    enum { MORE = 60 };
+    void *objects[SMALL], *small = new_small(objects), *more[MORE];
+    for (int i = 0; i < MORE; i++) more[i] = reapMalloc(&small, 1000);
+    ck_assert_uint_ge(stats_of(small).chunks, 4);
+    struct rlimit old;
+    void *hogs = take_all_memory(&old);
+    reap_mark mark;
+    reapMark(&small, &mark);
+    for (int i = 0; i < MORE - 1; i++) reapFree(&small, more[i]);
+    reapUnmark(&small, &mark);
+    const char *wrong = NULL;
+    bool is_valid = reap_is_valid(small, &wrong), has_tables = ((struct reap *)small)->own;
+    struct reap_stats left;
+    reapStats(&small, &left);
+    give_all_memory(hogs, &old);
+    ck_assert(!has_tables);
+    ck_assert_msg(is_valid, "does not hold: %s", wrong);
+    ck_assert_uint_eq(left.chunks, 2);
+    void *root = reapParent(&small);
+    reapDestroy(&root);
+}
+END_TEST
+
 /* Without memory for tables its objects are freed all the same. */
 START_TEST(a_small_reap_frees_without_memory)
 {
-    void *objects[SMALL], *small = new_small(objects), *hogs = NULL, *hog;
-    struct rlimit none = {0, 0}, old;
-    getrlimit(RLIMIT_AS, &old);
-    none.rlim_max = old.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
-    for (; (hog = chunk_alloc(1024, NULL, NULL)); hogs = hog) *(void **)hog = hogs;
+    void *objects[SMALL], *small = new_small(objects);
+    struct rlimit old;
+    void *hogs = take_all_memory(&old);
     errno = 7;
     for (int i = 0; i < SMALL - 1; i += 2) reapFree(&small, objects[i]);
     int kept = errno;
     const char *wrong;
     bool is_valid = reap_is_valid(small, &wrong);
     size_t live = stats_of(small).live_objects, held = stats_of(small).chunk_bytes;
-    for (; (hog = hogs); chunk_free(hog)) hogs = *(void **)hog;
-    setrlimit(RLIMIT_AS, &old);
+    give_all_memory(hogs, &old);
     ck_assert(is_valid);
     ck_assert_int_eq(kept, 7);
     ck_assert_uint_eq(live, SMALL / 2);
@@ -226,6 +265,54 @@ START_TEST(nothing_live_is_a_first_chunk)
         if (_i / 4 == FROM_BUFFER) ck_assert_ptr_nonnull(reapMalloc(&r, sizeof reap_buffer / 10 * 9));
         reapDestroy(&r);
     }
+}
+END_TEST
+
+/* A large object that comes and goes at the hole leaves as much free as before: no look at all open chunks
+ * comes of it. */
+START_TEST(what_goes_into_the_hole_again_brings_no_look)
+{
+    reapFree(&reap, reapMalloc(&reap, 100)), reapMalloc(&reap, 100);
+    void *older[] = {reapMalloc(&reap, 600), reapMalloc(&reap, 600), reapMalloc(&reap, 1000)};
+    reapFree(&reap, older[0]);
+    const struct reap *r = reap_behind(reap);
+    const size_t allowed = r->own->budget.allowed;
+    for (int i = 0; i < 5; i++) reapFree(&reap, reapMalloc(&reap, 700 + (size_t)i * 16));
+    ck_assert_uint_eq(r->own->budget.allowed, allowed);
+    reapFree(&reap, older[2]); /* older than the hole */
+    ck_assert_uint_lt(r->own->budget.allowed, allowed);
+    assert_valid(reap);
+}
+END_TEST
+
+/* A cache in a full buffer drops an object for each that finds no room. All gaps are joined only now and
+ * then: each time takes as long as the buffer is big. */
+START_TEST(a_full_buffer_seldom_joins)
+{
+    enum { OBJECTS = sizeof reap_buffer / 112, DROPPED = 2000 };
+    static void *objects[OBJECTS];
+    void *r = reap_from(FROM_BUFFER);
+    uint64_t chance = 1;
+    unsigned n = 0, joins = 0;
+    while (n < OBJECTS && (objects[n] = reapMalloc(&r, 100))) n++;
+    while (reapMalloc(&r, 1)) {
+    }
+    reapFree(&r, objects[--n]);
+    for (unsigned i = 0; i < DROPPED; i++) {
+        unsigned k = random_below(&chance, n);
+        struct flush_budget *budget = &((struct reap *)(uintptr_t)reap_behind(r))->own->budget;
+        budget->gained = 1; /* a flush clears it */
+        ck_assert_ptr_null(reapMalloc(&r, 5000));
+        joins += budget->gained == 0;
+        reapFree(&r, objects[k]);
+        objects[k] = objects[--n];
+    }
+    ck_assert_uint_ge(joins, 5);
+    ck_assert_uint_le(joins, 40);
+    while (n > 0) reapFree(&r, objects[--n]);
+    ck_assert_ptr_nonnull(reapMalloc(&r, sizeof reap_buffer / 2));
+    assert_valid(r);
+    reapDestroy(&r);
 }
 END_TEST
 
@@ -430,6 +517,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, empty_chunks_go_back);
     if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_has_tables_when_it_frees);
     if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_frees_without_memory);
+    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_marked_small_reap_frees_without_memory);
     tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 4);
     tcase_add_test(tests, chunks_beside_large_objects);
     tcase_add_test(tests, a_trimmed_reap_gives_chunks_back);
@@ -437,7 +525,9 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
     tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
+    tcase_add_test(tests, what_goes_into_the_hole_again_brings_no_look);
     if (mode == MODE_SHARED) return;
+    tcase_add_test(tests, a_full_buffer_seldom_joins);
     tcase_add_loop_test(tests, a_small_reap_seldom_joins, 0, sizeof small_reaps / sizeof small_reaps[0]);
     tcase_add_test(tests, validity_notices_each_broken_equation);
 }
