@@ -60,7 +60,6 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
     bool is_swept = reap->heap && reap->own && reap->own->swept == chunk;
     HOLDS(sums, chunk->state == REAP_CHUNK_SWEPT ? is_swept : !is_swept || chunk->state == REAP_CHUNK_QUIET);
-    HOLDS(sums, !chunk->lives || !chunk->is_done || chunk->state == REAP_CHUNK_QUIET);
     HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
     if (chunk->is_mapped) {
         uint32_t entry = *chunk_map_entry(chunk);

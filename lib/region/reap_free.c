@@ -361,7 +361,6 @@ static bool sweep(struct reap *reap, size_t units)
             list_remove(&chunk->node);
             list_push(&tables->open, &chunk->node);
             chunk->state = REAP_CHUNK_SWEPT;
-            chunk->is_done = false;
         }
         bool is_over = chunk->top >= chunk->end_unit; /* a record may have taken the end */
         size_t unit = is_over ? chunk->end_unit : next_gap(chunk, chunk->top);

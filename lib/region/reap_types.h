@@ -135,7 +135,7 @@ struct reap_chunk {
     size_t high;           /* the furthest unit that the bump pointer came back from */
     size_t size;           /* bytes held of the backend */
     struct list_node node; /* with live bits: on one of the reap's lists of chunks, if it has tables */
-    bool is_done;          /* quiet, and its list is `done`; only with live bits */
+    bool is_done;          /* in quiet state: its list is `done` */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");
