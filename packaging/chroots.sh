@@ -19,6 +19,9 @@ Without a name all of these are tried:
   hosts       musl, -m32, other CPUs: configure refuses each in one line
   tools       autoreconf and ./bootstrap without one of the tools that they need: one line
   bootstrap   ./bootstrap, --demo and --check on a system that has nothing: what each installs
+  packages    Debian's packages: built with their tests, lintian, installed on another fresh system; debian/tests there
+  trixie      Debian 13 with its gcc: --enable-werror, make check
+  trixie-clang  the same with clang alone
 USAGE
 }
 
@@ -26,15 +29,15 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 work=/var/tmp/reap-chroots
 keep=
 systems=
-all='bare clang no-apache lto lto-clang hosts tools bootstrap'
-suite=bookworm
+all='bare clang no-apache lto lto-clang hosts tools bootstrap packages trixie trixie-clang'
 mirror=${REAP_MIRROR:-http://deb.debian.org/debian}
 while [ $# != 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --work) [ $# -gt 1 ] || { echo "chroots: --work wants a directory" >&2; exit 2; }; work=$2; shift ;;
         --keep) keep=yes ;;
-        bare | clang | no-apache | lto | lto-clang | hosts | tools | bootstrap) systems="$systems $1" ;;
+        bare | clang | no-apache | lto | lto-clang | hosts | tools | bootstrap | packages | trixie | trixie-clang)
+            systems="$systems $1" ;;
         *) echo "chroots: unknown argument '$1'; --help tells what there is" >&2; exit 2 ;;
     esac
     shift
@@ -50,24 +53,28 @@ source_commit=$(git -C "$here" rev-parse --short HEAD) || exit 2
 # --- a system ------------------------------------------------------------------------------------------
 # The mounts are those of a process namespace: they end with the command, whatever becomes of it.
 
-base=$work/base.tar
-if [ ! -e "$base" ]; then
-    echo "chroots: fetching Debian $suite"
-    mmdebstrap --quiet --variant=minbase --include=ca-certificates "$suite" "$base.new" "$mirror" &&
+# base_of SUITE: sets base
+base_of() {
+    base=$work/base-$1.tar
+    [ ! -e "$base" ] || return 0
+    echo "chroots: fetching Debian $1"
+    mmdebstrap --quiet --format=tar --variant=minbase --include=ca-certificates "$1" "$base.new" "$mirror" &&
         mv "$base.new" "$base" || { echo "chroots: no base system could be made" >&2; exit 2; }
-fi
+}
 
-# within COMMAND: a line of shell in the system, as root
+# within COMMAND: a line of shell in the system, as root; with alone=--net it has a network of its own
+alone=
 within() {
-    # shellcheck disable=SC2016  # the inner shell's
-    unshare --mount --pid --fork sh -c '
+    # shellcheck disable=SC2016,SC2086  # the inner shell's; one word or none
+    unshare --mount --pid $alone --fork sh -c '
         root=$1 archives=$2
+        [ -z "$4" ] || ip link set lo up || exit 99
         mount --make-rprivate / && mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
             mount --rbind /dev "$root/dev" && mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
             mount --bind "$archives" "$root/var/cache/apt/archives" || exit 99
         exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive sh -c "$3"' \
-        sh "$root" "$work/archives" "$1" </dev/null
+        sh "$root" "$work/archives" "$1" "$alone" </dev/null
 }
 # user COMMAND: the same as an ordinary user, in a clone
 user() { within "su builder -s /bin/sh -c 'cd /home/builder/reap && $(echo "$1" | sed "s/'/'\\\\''/g")'"; }
@@ -76,6 +83,7 @@ system() {
     root=$work/root-$name
     rm -rf "$root" && mkdir "$root" && tar -x -C "$root" -f "$base" || exit 2
     cp /etc/resolv.conf "$root/etc/resolv.conf"
+    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod 755 "$root/usr/sbin/policy-rc.d" # starts no server
     echo 'APT::Keep-Downloaded-Packages "1";' >"$root/etc/apt/apt.conf.d/01keep"
     within "useradd -m builder"
     [ $# = 0 ] || installs "$@" || { wrong "packages: $*"; return 1; }
@@ -222,6 +230,42 @@ bootstrap() {
     done
 }
 
+# Built by the user, with the tests; installed without what they recommend, where nothing else of ours is.
+packages() {
+    system dpkg-dev lintian || return
+    within "apt-get -q -y --no-install-recommends build-dep /home/builder/reap" >>"$log.apt" 2>&1 ||
+        { wrong "what debian/control wants"; tail -n 5 "$log.apt"; return; }
+    step dpkg-buildpackage "dpkg-buildpackage -b -us -uc" && step lintian "lintian --fail-on error,warning ../*.changes" ||
+        return
+    tests=$(sed -n 's/^# TOTAL: *//p' "$root/home/builder/reap/debian/build/test-suite.log")
+    debs=$work/packages
+    rm -rf "$debs" && mkdir "$debs" && mv "$root"/home/builder/*.deb "$debs/" && rm "$debs"/*-dbgsym_* || return
+    system && mkdir "$root/packages" && cp "$debs"/*.deb "$root/packages/" || return
+    installs "/packages/*.deb" || { wrong "the packages are not installed"; return; }
+    wanted=$(sed -n 's/^Depends: *//p' "$here/debian/tests/control" | tr ', ' '\n\n' | grep -v reap | sort -u | tr '\n' ' ')
+    installs "$wanted" || { wrong "packages: $wanted"; return; }
+    alone=--net
+    for test in build preload apr; do
+        within "cd /tmp && sh /home/builder/reap/debian/tests/$test" >>"$log" 2>&1 ||
+            { wrong "debian/tests/$test; the log is $log"; tail -n 15 "$log"; }
+    done
+    alone=
+    within "apt-get -q -y purge 'libreap*' reap-tools 'libapache2-mod-reap*'" >>"$log" 2>&1 || wrong "they do not go"
+    left=$(within "find /usr /etc /var -name '*reap*' -not -path '/var/log/*' -not -path '/var/www/*' -not -path '*/reap-test.conf'")
+    [ -z "$left" ] || wrong "what is left of them:" $left
+    echo "    $(ls "$debs" | wc -l) packages, $tests tests at their build"
+}
+
+# trixie COMPILER PACKAGE...
+trixie() {
+    compiler=$1
+    shift
+    system "$@" make check liblz4-dev zlib1g-dev libapr1-dev libaprutil1-dev apache2-dev apache2-bin liblua5.4-dev \
+        libxml2-dev libmicrohttpd-dev systemtap-sdt-dev valgrind gdb git python3 curl perl media-types mandoc groff-base \
+        procps $autotools || return
+    configured "--enable-werror CC=$compiler" && step make "make -s -C build -j$(nproc)" && no_warnings && tested
+}
+
 for name in $systems; do
     log=$work/logs/$name
     : >"$log"
@@ -229,6 +273,12 @@ for name in $systems; do
     before=$bad
     bad=0
     case $name in
+        trixie*) base_of trixie ;;
+        *) base_of bookworm ;;
+    esac
+    case $name in
+        trixie) trixie gcc gcc g++ libc6-dev ;;
+        trixie-clang) trixie clang clang ;;
         no-apache) no_apache ;;
         lto) lto gcc gcc ;;
         lto-clang) lto clang clang ;;

@@ -97,6 +97,10 @@ for part in $parts; do
     ! has without_all "$(mark $part)" || wrong "--without-$part takes it"
     ! has bare "$(mark $part)" || wrong "$part is taken where it is not"
 done
+# A tarball is the same, whatever was left out where it was made.
+for all in with_all without_all; do make -s -C "$tmp/$all" distributed 2>/dev/null | sort -u >"$tmp/$all.files"; done
+[ "$(wc -l <"$tmp/with_all.files")" -gt 500 ] && diff "$tmp/with_all.files" "$tmp/without_all.files" >"$tmp/out" ||
+    { wrong "these are not distributed without all parts:"; cat "$tmp/out"; }
 # One of each kind: a library, a program, what needs others, a header.
 for part in apr apxs lua valgrind; do
     tries asked none --with-$part && wrong "--with-$part is taken where it is not there"

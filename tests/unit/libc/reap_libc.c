@@ -468,6 +468,7 @@ static void callers(bool is_in)
     errno = 0;
     EXPECT(realpath("/nowhere/at/all", NULL) == NULL && errno == ENOENT);
     ITS(made = canonicalize_file_name("/dev/.."));
+    clearerr(stdin); /* glibc 2.40 marks the stream for this, and a marked one fails without a word */
     errno = 0;
     EXPECT(getline(OPAQUE((char **)NULL), &size, stdin) == -1 && errno == EINVAL);
 }
