@@ -29,18 +29,12 @@ void cfree(void *block);
 /* A libreap that comes before this library looks for this name: see redirect.h. */
 extern const char reap_malloc_is_here[];
 const char reap_malloc_is_here[] = REAP_VERSION;
-extern const char redirect_has_malloc[sizeof REAP_VERSION]
-    __attribute__((alias("reap_malloc_is_here"), visibility("hidden")));
-
-/* False: the program has a malloc and a free of its own, which libc and the other libraries use. */
-void own_free(void *block) __attribute__((alias("free"), visibility("hidden"), leaf, nothrow));
-static inline bool malloc_is_here(void) { return free == own_free; }
 
 /* The constructor runs before those of all other libraries (-z initfirst), so that our fork handlers enclose
  * theirs: the prepare handler that was registered last runs first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
-    redirect_on = malloc_is_here();
+    redirect_on = true;
     hoard_start_late();
 }
 
@@ -85,31 +79,20 @@ void *reallocarray(void *block, size_t n, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
-    if (UNLIKELY(!malloc_is_here())) return realloc(block, bytes);
     if (UNLIKELY(block == NULL)) return hoard_malloc_any(bytes, CALLER);
     return hoard_realloc_any(block, bytes, "reallocarray");
 }
 
-/* A program's own free takes blocks of its own malloc only. */
-static void *aligned(size_t alignment, size_t size, const void *caller)
-{
-    if (LIKELY(malloc_is_here())) return hoard_aligned(alignment, size, caller);
-    return alignment <= BLOCK_UNIT ? malloc(size) : no_memory();
-}
-
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
+    if (is_power_of_two(alignment)) return hoard_aligned(alignment, size, CALLER);
     errno = EINVAL;
     return NULL;
 }
 
 int posix_memalign(void **block, size_t alignment, size_t size)
 {
-    if (LIKELY(malloc_is_here())) return hoard_posix_memalign_any(block, alignment, size, CALLER);
-    void *made = alignment <= BLOCK_UNIT ? malloc(size) : NULL;
-    if (made != NULL) *block = made;
-    return made != NULL ? 0 : ENOMEM;
+    return hoard_posix_memalign_any(block, alignment, size, CALLER);
 }
 
 /* memalign rounds other alignments up to a power of two, as glibc does. */
@@ -117,19 +100,19 @@ void *memalign(size_t alignment, size_t size)
 {
     size_t power = BLOCK_UNIT;
     while (power < alignment && power <= SIZE_MAX / 2) power *= 2;
-    if (power >= alignment) return aligned(power, size, CALLER);
+    if (power >= alignment) return hoard_aligned(power, size, CALLER);
     errno = EINVAL;
     return NULL;
 }
 
 static size_t system_page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-void *valloc(size_t size) { return aligned(system_page(), size, CALLER); }
+void *valloc(size_t size) { return hoard_aligned(system_page(), size, CALLER); }
 
 void *pvalloc(size_t size)
 {
     size_t page = system_page(), rounded = align_up(size, page);
-    return rounded < size ? no_memory() : aligned(page, rounded, CALLER);
+    return rounded < size ? no_memory() : hoard_aligned(page, rounded, CALLER);
 }
 
 size_t malloc_usable_size(void *block) { return hoard_usable_size_any(block, "malloc_usable_size"); }

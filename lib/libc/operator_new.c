@@ -56,6 +56,11 @@ static ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 }
 
 #define UNUSED __attribute__((unused))
+#if __has_attribute(noplt)
+#define NOPLT __attribute__((noplt))
+#else
+#define NOPLT
+#endif
 #define OWN(mangled) __attribute__((alias(#mangled), visibility("hidden")))
 
 void *_Znwm(size_t size);
@@ -67,7 +72,7 @@ void *_ZnwmSt11align_val_t(size_t size, size_t alignment) { return new_aligned(s
 /* A delete without a size: its mangled name, its parameters, what it calls. own_ and the name is this
  * definition; the name itself is the program's, where that has one. */
 #define DELETE(mangled, parameters, call)                                                                    \
-    void mangled parameters __attribute__((noplt));                                                          \
+    void mangled parameters NOPLT;                                                                           \
     void mangled parameters { call; }                                                                        \
     OWN(mangled) void own##mangled parameters;
 

@@ -32,6 +32,7 @@ void pages_huge(void *start, size_t size, bool may);
 
 /* Writes zero to the first byte. Returns the CPU time of this thread that it took, in ns. */
 uint64_t pages_touch(void *start);
+extern HIDDEN uint64_t (*pages_cpu_clock)(void); /* its clock, in ns; a test has one of its own */
 
 /* Unmaps a range. Where the OS refuses, since the process has too many mappings, this empties the range and
  * keeps it for later calls of pages_map. */

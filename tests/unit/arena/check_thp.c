@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_thp.c: what the kernel is told about huge pages, as it shows in /proc/self/smaps. */
+#include "os/pages.h"
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
@@ -9,21 +10,17 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The library's clock of CPU time, by which it knows what a huge page takes. */
 static long page_ns; /* each look at it is later by this */
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+static uint64_t cpu_clock(void)
 {
-    static long cpu_ns;
-    if (clock != CLOCK_THREAD_CPUTIME_ID) return (int)syscall(SYS_clock_gettime, clock, now);
-    *now = (struct timespec){cpu_ns / 1000000000, cpu_ns % 1000000000};
-    cpu_ns += page_ns;
-    return 0;
+    static uint64_t cpu_ns;
+    return (cpu_ns += (uint64_t)page_ns) - (uint64_t)page_ns;
 }
+__attribute__((constructor)) static void set_clock(void) { pages_cpu_clock = cpu_clock; }
 
 /* The VmFlags of the mapping that an address lies in. */
 static void flags_of(const void *address, char *flags, size_t size)
