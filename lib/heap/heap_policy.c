@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/heap_policy.h"
 
+#include "base/kernel.h"
 #include "base/options.h"
 #include "os/rseq.h"
 #include "os/topology.h"
@@ -100,9 +101,12 @@ static unsigned own(void)
 bool heap_policy_has_ended(unsigned id)
 {
     bool ended;
-    if (options.heaps != HEAPS_THREAD || id == COMMON || !take(id, &ended)) return false;
-    pthread_mutex_unlock(&owners[id]);
-    return ended;
+    if (options.heaps != HEAPS_THREAD || id == COMMON || kernel_in_libc) return false;
+    kernel_in_libc = true; /* a malloc of who stands between does not come here again */
+    bool taken = take(id, &ended);
+    if (taken) pthread_mutex_unlock(&owners[id]);
+    kernel_in_libc = false;
+    return taken && ended;
 }
 
 /* --- all of them ----------------------------------------------------------------------------- */
