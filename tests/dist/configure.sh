@@ -98,7 +98,7 @@ for part in $parts; do
     ! has bare "$(mark $part)" || wrong "$part is taken where it is not"
 done
 # A tarball is the same, whatever was left out where it was made.
-for all in with_all without_all; do make -s -C "$tmp/$all" distributed 2>/dev/null | sort -u >"$tmp/$all.files"; done
+for all in with_all without_all; do make -s --no-print-directory -C "$tmp/$all" distributed 2>/dev/null | sort -u >"$tmp/$all.files"; done
 [ "$(wc -l <"$tmp/with_all.files")" -gt 500 ] && diff "$tmp/with_all.files" "$tmp/without_all.files" >"$tmp/out" ||
     { wrong "these are not distributed without all parts:"; cat "$tmp/out"; }
 # One of each kind: a library, a program, what needs others, a header.
