@@ -71,7 +71,7 @@ look 5
 httpd_stop
 httpd_log_is_clean "$dir" || complain "the error log"
 compared apache "$looks"
-picture "$tmp/apache.svg" 'request: ' 'pconf: ' 'malloc: ' ap_run_handler 'mod_runaway.so'
+picture "$tmp/apache.svg" 'request: ' 'pconf: ' 'malloc: ' ap_run_handler 'handler'
 picture "$tmp/apache-allocated.svg" 'subrequest: ' ap_run_handler
 
 # --- PostgreSQL -----------------------------------------------------------------------------------------
