@@ -302,7 +302,7 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
     more |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
     if (more != 0) return false;
     if (!parent) {
-        unsigned number = (unsigned)((uintptr_t)reap / SUPERBLOCK % ROOT_LISTS);
+        unsigned number = reap_root_number(reap);
         reap_kept_root = (uint8_t)(number + 1);
         atomic_store_explicit(&reap->child_votes, 0, memory_order_relaxed);
         return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);

@@ -39,6 +39,12 @@ struct root_list {
 };
 extern struct root_list reap_roots[ROOT_LISTS];
 
+/* The number of the list that a root belongs into. */
+static inline unsigned reap_root_number(const struct reap *reap)
+{
+    return (unsigned)((uintptr_t)reap / SUPERBLOCK % ROOT_LISTS);
+}
+
 /* The number of the list that has kept a dead root for this thread's next, plus 1; 0: none yet. */
 extern HIDDEN __thread uint8_t reap_kept_root __attribute__((tls_model("initial-exec")));
 static_assert(ROOT_LISTS <= UINT8_MAX, "a number of a list, plus 1, is a byte");
@@ -121,7 +127,7 @@ static inline struct reap_list *reap_tree_list_of(const struct reap *reap)
 {
     if (LIKELY(reap->parent != NULL)) return &reap->parent->below;
     bool is_users = reap_first_chunk(reap)->is_users;
-    return is_users ? NULL : &reap_roots[(uintptr_t)reap / SUPERBLOCK % ROOT_LISTS].list;
+    return is_users ? NULL : &reap_roots[reap_root_number(reap)].list;
 }
 
 /* Lists a reap, and returns its parent's flags (0: it has none). The list is locked: the reap is born at the

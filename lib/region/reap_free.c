@@ -133,9 +133,11 @@ static bool flush_is_due(struct reap *reap)
 {
     struct flush_budget *budget = &reap->own->budget;
     size_t half = units_carved(reap) / 2, unused = listed(reap) + hole(reap), most = half + budget->found;
-    size_t live, next = half - unused;
+    size_t live, next;
     budget->is_sparse = unused > half;
-    if (budget->is_sparse) {
+    if (!budget->is_sparse) {
+        next = half - unused;
+    } else {
         if (listed(reap) > most || count_empty(reap, &live) >= half / 4) return true;
         next = live / 2 < most - listed(reap) ? live / 2 : most - listed(reap);
     }

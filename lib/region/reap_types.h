@@ -29,8 +29,8 @@
  *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
  *               behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags. A list
- * of roots keeps a dead root in the same way
+ *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
+ *               (a list of roots keeps a dead root in the same way)
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
  * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap is in region
