@@ -108,7 +108,9 @@ static void start_all(void)
     lock_configure(options.lock, cpu.count);
     hardened_start();
     sizeclass_init();
-    if (!heap_path_is_locked() && hardened_level == 0) sizeclass_open_fast();
+    if (heap_path_is_locked() || hardened_level != 0) return;
+    rseq_fence(); /* rseq_init's came before the classes, and who sees the fast table must see them */
+    sizeclass_open_fast();
 }
 
 /* ld.so calls a preloaded malloc before libc's own start-up code has run. Then libreap-malloc's constructor

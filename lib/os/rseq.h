@@ -18,7 +18,8 @@
  *
  * Threads: any; rseq_init once, before all other calls. Threads read cpu.ids, and tables that are filled
  * after rseq_init, without a lock. What they read next contains all that was stored before rseq_init: it
- * makes every processor run a barrier first, since the fast path has none.
+ * makes every processor run a barrier first, since the fast path has none. What is stored between the two
+ * wants an rseq_fence before the table.
  */
 #ifndef RSEQ_H
 #define RSEQ_H
