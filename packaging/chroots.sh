@@ -87,7 +87,8 @@ system() {
     echo 'APT::Keep-Downloaded-Packages "1";' >"$root/etc/apt/apt.conf.d/01keep"
     within "useradd -m builder"
     [ $# = 0 ] || installs "$@" || { wrong "packages: $*"; return 1; }
-    git clone -q --no-hardlinks "$here" "$root/home/builder/reap" && within "chown -R builder: /home/builder"
+    git clone -q --no-hardlinks "$here" "$root/home/builder/reap" && within "chown -R builder: /home/builder" ||
+        { wrong "no clone of the tree"; return 1; }
 }
 installs() {
     within "apt-get -q update && apt-get -q -y --no-install-recommends install $*" >"$log.apt" 2>&1 ||
@@ -239,8 +240,10 @@ packages() {
         return
     tests=$(sed -n 's/^# TOTAL: *//p' "$root/home/builder/reap/debian/build/test-suite.log")
     debs=$work/packages
-    rm -rf "$debs" && mkdir "$debs" && mv "$root"/home/builder/*.deb "$debs/" && rm "$debs"/*-dbgsym_* || return
-    system && mkdir "$root/packages" && cp "$debs"/*.deb "$root/packages/" || return
+    rm -rf "$debs" && mkdir "$debs" && mv "$root"/home/builder/*.deb "$debs/" && rm "$debs"/*-dbgsym_* ||
+        { wrong "no packages were built"; return; }
+    system || return
+    mkdir "$root/packages" && cp "$debs"/*.deb "$root/packages/" || { wrong "no packages to install"; return; }
     installs "/packages/*.deb" || { wrong "the packages are not installed"; return; }
     wanted=$(sed -n 's/^Depends: *//p' "$here/debian/tests/control" | tr ', ' '\n\n' | grep -v reap | sort -u | tr '\n' ' ')
     installs "$wanted" || { wrong "packages: $wanted"; return; }
