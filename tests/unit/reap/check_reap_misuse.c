@@ -256,7 +256,7 @@ static void null_append(void **reap) { reapAppend(reap, &builder, OPAQUE((char *
 static void null_append_to(void **reap) { reapAppend(reap, OPAQUE((reap_builder *)NULL), "text", 4); }
 static void null_append_string(void **reap) { reapAppendString(reap, &builder, OPAQUE((char *)NULL)); }
 static void null_append_string_to(void **reap) { reapAppendString(reap, OPAQUE((reap_builder *)NULL), "t"); }
-static void null_appendf(void **reap) { reapAppendf(reap, &builder, OPAQUE((char *)NULL)); }
+static void null_appendf(void **reap) { reapAppendf(reap, &builder, OPAQUE((char *)NULL), 0); }
 static void null_appendf_to(void **reap) { reapAppendf(reap, OPAQUE((reap_builder *)NULL), "text"); }
 static void null_vappendf(void **reap) { vappend_in(reap, &builder, OPAQUE((char *)NULL)); }
 static void null_vappendf_to(void **reap) { vappend_in(reap, OPAQUE((reap_builder *)NULL), "text"); }
