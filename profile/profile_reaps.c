@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REAP_NO_INLINE
+#define REAP_OPTIONAL
 #include "reap.h"
 
 enum { UNIT = 16, LOWERED = 4096 };

@@ -12,11 +12,12 @@ bad=0
 wrong() { echo "wrong: $name, $*"; bad=1; }
 
 # in_place COMMAND...: in an empty directory, with the libraries and variables of $with; the status goes to $status.
+# All names are bound at the start, as in the libraries of a distribution that is built with -z now.
 in_place() {
     rm -rf "$tmp/at"
     mkdir "$tmp/at"
     # shellcheck disable=SC2086  # words
-    (cd "$tmp/at" && timeout 60 env $with "$@") && status=0 || status=$?
+    (cd "$tmp/at" && timeout 60 env LD_BIND_NOW=1 $with "$@") && status=0 || status=$?
 }
 # holds FILE: it has what the program has written.
 holds() { [ "$(cat "$tmp/at/$1")" = mine ] || { wrong "$1 is not the program's any more:"; head -c 300 "$tmp/at/$1"; }; }
