@@ -254,7 +254,8 @@ packages() {
     done
     alone=
     within "apt-get -q -y purge 'libreap*' reap-tools 'libapache2-mod-reap*'" >>"$log" 2>&1 || wrong "they do not go"
-    left=$(within "find /usr /etc /var -name '*reap*' -not -path '/var/log/*' -not -path '/var/www/*' -not -path '*/reap-test.conf'")
+    left=$(within "find /usr /etc /var -name '*reap*' -not -path '/var/log/*' -not -path '/var/www/*' \
+        -not -name 'reap-test*' -not -name 'e2scrub_reap*'")
     [ -z "$left" ] || wrong "what is left of them:" $left
     echo "    $(ls "$debs" | wc -l) packages, $tests tests at their build"
 }

@@ -92,7 +92,7 @@ static bool in_system(uintptr_t at)
 
 bool redirect_is_programs(const void *caller)
 {
-    return caller != NULL && !kernel_in_libc && !in_system((uintptr_t)caller);
+    return caller != NULL && redirect_on && !kernel_in_libc && !in_system((uintptr_t)caller);
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
@@ -103,10 +103,11 @@ static void begin_redirecting(void)
     sizeclass_close_fast();
 }
 
-/* Only libreap-malloc defines it; NULL where there is none. */
+/* Only libreap-malloc defines them, the second for itself; NULL where there is none. */
 extern const char reap_malloc_is_here[] __attribute__((weak, visibility("default")));
+extern HIDDEN const char redirect_has_malloc[] __attribute__((weak));
 
-bool redirect_is_elsewhere(void) { return !redirect_on && reap_malloc_is_here != NULL; }
+bool redirect_is_elsewhere(void) { return redirect_has_malloc == NULL && reap_malloc_is_here != NULL; }
 
 void redirect_start(void)
 {

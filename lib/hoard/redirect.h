@@ -23,7 +23,7 @@
 extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exec")));
 
 /* True if malloc is this library's: libreap-malloc's constructor sets it. With libreap alone, malloc is
- * another library's. */
+ * another library's, and with a program's own malloc that program's. */
 extern HIDDEN bool redirect_on;
 
 /* Returns true if this library comes before a libreap-malloc, so that malloc is that copy's. */

@@ -60,9 +60,15 @@ static inline char *given(char *made, const void *caller)
 
 /* --- copies ---------------------------------------------------------------------------------- */
 
+/* malloc by its name may be the program's own, as its free is. */
+static inline void *new_copy(size_t size, const void *caller)
+{
+    return LIKELY(redirect_on) ? hoard_malloc_any(size, caller) : malloc(size);
+}
+
 static inline char *copy(const char *text, size_t length, const void *caller)
 {
-    char *made = hoard_malloc_any(length + 1, caller);
+    char *made = new_copy(length + 1, caller);
     if (made == NULL) return NULL;
     made[length] = '\0';
     return memcpy(made, text, length);
@@ -79,7 +85,7 @@ char *__strndup(const char *text, size_t size) { return copy(text, strnlen(text,
 wchar_t *wcsdup(const wchar_t *text)
 {
     size_t bytes = (wcslen(text) + 1) * sizeof *text;
-    wchar_t *made = hoard_malloc_any(bytes, CALLER);
+    wchar_t *made = new_copy(bytes, CALLER);
     return made != NULL ? memcpy(made, text, bytes) : NULL;
 }
 

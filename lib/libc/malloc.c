@@ -29,12 +29,26 @@ void cfree(void *block);
 /* A libreap that comes before this library looks for this name: see redirect.h. */
 extern const char reap_malloc_is_here[];
 const char reap_malloc_is_here[] = REAP_VERSION;
+extern const char redirect_has_malloc[sizeof REAP_VERSION]
+    __attribute__((alias("reap_malloc_is_here"), visibility("hidden")));
+
+/* False where the program has a malloc of its own, which libc and the other libraries use. The address of
+ * free does not tell: in a program at a fixed address it is an entry of the program's PLT, whoever defines
+ * free. */
+static bool malloc_is_ours(void)
+{
+    void *block = malloc(1);
+    bool is_ours = block == NULL || pagemap_find(block) != NULL;
+    free(block);
+    return is_ours;
+}
 
 /* The constructor runs before those of all other libraries (-z initfirst), so that our fork handlers enclose
  * theirs: the prepare handler that was registered last runs first. */
 __attribute__((constructor)) static void malloc_start(void)
 {
-    redirect_on = true;
+    redirect_on = true; /* the hoard may start now */
+    redirect_on = malloc_is_ours();
     hoard_start_late();
 }
 
@@ -79,6 +93,7 @@ void *reallocarray(void *block, size_t n, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) return no_memory();
+    if (UNLIKELY(!redirect_on)) return realloc(block, bytes);
     if (UNLIKELY(block == NULL)) return hoard_malloc_any(bytes, CALLER);
     return hoard_realloc_any(block, bytes, "reallocarray");
 }

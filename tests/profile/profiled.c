@@ -374,7 +374,7 @@ static void use_churn(void)
             for (unsigned j = 0, state = 4; j < 20000; j++) free(malloc(next_size(&state, 3000)));
             _exit(0);
         }
-        int status;
+        int status = -1;
         if (child < 0 || waitpid(child, &status, 0) != child || status != 0) printf("child: %d\n", status);
     }
     puts("forked");
