@@ -2,17 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make bench` ends with follows from the runs that it writes down: reap's time to the best peer's, where
 # reaps under APR and yardsticks are no peers, and the memory of a pool. Three objects a pool, for that is quick.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "${srcdir:-.}/tests/support/needs.sh"
-need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/bench"
-ln -s "$build/.libs" "$tmp/.libs"
-for program in launch busy pool_reap pool_obstack pool_malloc pool_raw pool_bump; do
-    ln -s "$build/bench/$program" "$tmp/bench/$program"
-done
+. "${srcdir:-.}/tests/support/bench_lib.sh"
+bench_tree launch busy pool_reap pool_obstack pool_malloc pool_raw pool_bump
 
 python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 2 --workloads "three,idle 10000" pools memory \
     >"$tmp/told" 2>"$tmp/errors"
