@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""condense.py NAME HOW <LOG: a trace for pools_trace.h, of what record.c wrote down. It prints a C header.
+"""condense.py NAME HOW <LOG: a trace for traces.h, of what record.c wrote down. It prints a C source.
 
 HOW is `whole`, or `connections`: of a log of httpd's pools what lies between the first connection's end and the
 last's, in the pool of connections and below. A trace is of one root, and in words:
@@ -115,7 +115,8 @@ def main():
     words = list(of_pools(*connections(events)) if how == "connections" else of_malloc(events))
     print("/* SPDX-License-Identifier: Apache-2.0 */")
     print(f"/* {len(words)} events of {name}: written by condense.py, which says what they mean. */")
-    print(f"static const char trace_{name}[] =")
+    print('#include "traces.h"\n')
+    print(f"const char trace_{name}[] =")
     line = ""
     for word in words:
         if len(line) + len(word) >= COLUMNS:

@@ -88,16 +88,17 @@ def setting(directory, name):
         return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
 
 
-def compile_beside(directory, source, program, library):
+def compile_beside(directory, sources, program, library):
     """A program as it is here, compiled as the other build is, with what its reap.h puts inline, and linked to its
     library."""
     here = os.path.dirname(os.path.abspath(__file__))
     words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
     words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
-              f"{here}/{source}", "-o", program, f"-L{directory}/.libs", f"-Wl,-rpath,{directory}/.libs", f"-l{library}", "-lpthread"]
+              *(f"{here}/{source}" for source in sources), "-o", program, f"-L{directory}/.libs",
+              f"-Wl,-rpath,{directory}/.libs", f"-l{library}", "-lpthread"]
     compiled = subprocess.run(words, text=True, capture_output=True)
     if compiled.returncode:
-        raise Failed(f"{source} for {directory}:\n{compiled.stderr}")
+        raise Failed(f"{sources[0]} for {directory}:\n{compiled.stderr}")
 
 
 def wanted(cases, options):

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +55,14 @@ static inline void measure_need(int holds, const char *what)
     if (holds) return;
     fprintf(stderr, "benchmark: %s\n", what);
     exit(1);
+}
+
+/* A table of zeros, not from the malloc that is measured, its pages touched. */
+static inline void *measure_table(size_t n, size_t size)
+{
+    void *table = mmap(NULL, n * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    measure_need(table != MAP_FAILED, "no memory");
+    return memset(table, 0, n * size);
 }
 
 /* Touches a block, as a program would, and keeps the compiler from taking the allocation away. */

@@ -49,4 +49,4 @@ static inline void *pool_get_shared(struct pool *pool, size_t size)
     return object;
 }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -121,4 +121,4 @@ static inline void *pool_resize(struct pool *pool, void *object, size_t old, siz
     return moved;
 }
 
-#include "pools.h"
+#include "pools_run.h"

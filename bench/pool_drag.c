@@ -204,4 +204,4 @@ static UNSEEN __attribute__((destructor)) void drag_tell(void)
     printf("most_held=%lld\nmost_needed=%lld\n", (long long)most_held, (long long)most_needed);
 }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -91,4 +91,4 @@ static inline void pool_delete(struct pool *pool, void *object, size_t size)
     free(object);
 }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -107,4 +107,4 @@ static inline void pool_put_passed(struct pool *pool, void *object)
     free(link);
 }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -49,4 +49,4 @@ static inline void pool_passed(struct pool *child, struct pool *parent) { pool_c
 static inline void *pool_get_passed(struct pool *pool, size_t size) { return pool_get(pool, size); }
 static inline void pool_put_passed(struct pool *pool, void *object) { pool_put(pool, object, 0); }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -54,4 +54,4 @@ struct growing {
 #define pool_grow(pool, growing, byte) ((void)(growing), obstack_1grow(&(pool)->stack, byte))
 #define pool_grown(pool, growing) ((void)(growing), (char *)obstack_finish(&(pool)->stack))
 
-#include "pools.h"
+#include "pools_run.h"

@@ -111,4 +111,4 @@ static inline void pool_end(struct pool *pool)
     }
 }
 
-#include "pools.h"
+#include "pools_run.h"

@@ -77,4 +77,4 @@ static inline void *pool_resize_last(struct pool *pool, void *object, size_t old
 }
 static inline void pool_put_last(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
 
-#include "pools.h"
+#include "pools_run.h"

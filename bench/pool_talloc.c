@@ -66,4 +66,4 @@ static inline void pool_put_passed(struct pool *pool, void *object)
 }
 #endif
 
-#include "pools.h"
+#include "pools_run.h"

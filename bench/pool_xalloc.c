@@ -77,4 +77,4 @@ static inline void *pool_resize(struct pool *pool, void *object, size_t old, siz
     return longer;
 }
 
-#include "pools.h"
+#include "pools_run.h"

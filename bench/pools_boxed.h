@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_boxed.h: the workload `boxed` of pools.h, which includes this: balls in a box, with free lists by
+/* pools_boxed.h: the workload `boxed`, compiled for each pool (pools.h): balls in a box, with free lists by
  * size as its own allocator, after what Berger tells of boxed-sim (thesis 2002, 5.1 and 5.2; Chilimbi's
  * before), which computes much and allocates little and small.
  *
@@ -11,6 +11,11 @@
  * object itself, as one does with malloc: pool_new and pool_delete. What it reads of an object goes into
  * the sum.
  */
+#ifndef POOLS_BOXED_H
+#define POOLS_BOXED_H
+
+#include "pools.h"
+
 /* clang-format off */
 enum {
     BALLS = 2000, BALLS_SHORT = 200, BALL_STEPS = 800, BALL_STEPS_SHORT = 4, BOX_SIDE = 1 << 16,
@@ -200,7 +205,7 @@ static void ball_look(uint32_t index, uint32_t step)
 static void balls_begin(void)
 {
     uint32_t state = 1;
-    balls = table_of((size_t)box.balls, sizeof *balls);
+    balls = measure_table((size_t)box.balls, sizeof *balls);
     for (int i = 0; i < box.balls; i++) {
         for (int k = 0; k < 3; k++) {
             balls[i].at[k] = (int32_t)(measure_random(&state) % BOX_SIDE);
@@ -233,3 +238,5 @@ static uint64_t boxed(void)
     pool_end(&box.pool);
     return box.objects;
 }
+
+#endif

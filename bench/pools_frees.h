@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_frees.h: the workloads of pools.h, which includes this, that free and resize single objects.
+/* pools_frees.h: the workloads, compiled for each pool (pools.h), that free and resize single objects.
  *
  *     churn     10,000 live objects, a random one replaced each time
  *     phases    4000 objects of one size, then nine in ten of those alive are freed in random
@@ -13,6 +13,11 @@
  * With `out`: 200,000 objects; 80,000 in a phase; 1600 vectors; 32 objects of 100 KB to 4 MB; 200,000
  * messages under way. An operation is one object, or one doubling.
  */
+#ifndef POOLS_FREES_H
+#define POOLS_FREES_H
+
+#include "pools.h"
+
 #include <assert.h>
 
 /* clang-format off */
@@ -42,7 +47,7 @@ static uint64_t churn(void)
 {
     uint32_t state = 1, live = out ? OUT_LIVE : LIVE;
     int replacements = out ? OUT_REPLACEMENTS : REPLACEMENTS;
-    struct used *objects = table_of(live, sizeof *objects);
+    struct used *objects = measure_table(live, sizeof *objects);
     struct pool pool;
     pool_child(&pool, &root, 0);
     for (uint32_t i = 0; i < live; i++) get_one(&pool, &objects[i], sizes[i % SIZES]);
@@ -58,7 +63,7 @@ static uint64_t churn(void)
 static uint64_t vectors(void)
 {
     uint32_t state = 1, n = out ? OUT_VECTORS : VECTORS;
-    struct used *vectors = table_of(n, sizeof *vectors);
+    struct used *vectors = measure_table(n, sizeof *vectors);
     struct pool pool;
     pool_child(&pool, &root, 0);
     for (int i = 0; i < DOUBLINGS; i++) {
@@ -82,7 +87,7 @@ static uint64_t big(void)
     uint32_t state = 1, live = out ? OUT_BIG : BIG;
     uint32_t least = out ? OUT_BIG_LEAST : BIG_LEAST, range = (out ? OUT_BIG_MOST : BIG_MOST) - least;
     int replacements = out ? OUT_BIG_REPLACEMENTS : BIG_REPLACEMENTS;
-    struct used *objects = table_of(live, sizeof *objects);
+    struct used *objects = measure_table(live, sizeof *objects);
     struct pool pool;
     pool_child(&pool, &root, 0);
     for (uint32_t i = 0; i < live; i++) get_one(&pool, &objects[i], least + measure_random(&state) % range);
@@ -113,7 +118,7 @@ static uint64_t phases(void)
 {
     uint32_t state = 1, each = out ? OUT_PHASE : PHASE;
     int rounds = out ? OUT_PHASE_ROUNDS : PHASE_ROUNDS;
-    struct used *objects = table_of(each * 2, sizeof *objects);
+    struct used *objects = measure_table(each * 2, sizeof *objects);
     for (int round = 0; round < rounds; round++) {
         struct pool pool;
         uint32_t n = 0;
@@ -176,7 +181,7 @@ static inline uint64_t between_threads(void *(*get)(struct pool *, size_t), void
     stay_on_cpu(0);
     ring.size = out ? OUT_RING : RING;
     ring.under_way = out ? OUT_UNDER_WAY : 0;
-    ring.messages = table_of(ring.size, sizeof *ring.messages);
+    ring.messages = measure_table(ring.size, sizeof *ring.messages);
     start_thread(&thread, freeing, NULL);
     make_messages(&ring, get);
     pthread_join(thread, NULL);
@@ -218,4 +223,6 @@ static uint64_t passed(void)
     pool_passed(&ring.pool, &root);
     return between_threads(pool_get_passed, free_passed);
 }
+#endif
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_front.h: what the two compilers of pools.h share (pools_gcc.h, pools_lcc.h): a scanner, which
+/* pools_front.h: what the two compilers share (pools_gcc.h, pools_lcc.h): a scanner, which
  * allocates nothing; symbols; and a parser of expressions, which builds trees. pools_source.h has the
  * language.
  *
@@ -7,9 +7,15 @@
  *             | left | right | symbol | value | kind | words, by the kind   |   32 to 72 bytes
  *             +------+-------+--------+-------+------+----------------------+
  */
+#ifndef POOLS_FRONT_H
+#define POOLS_FRONT_H
+
+#include "pools.h"
 #include "pools_source.h"
 
 #include <ctype.h>
+
+enum { GCC_FILES = 80, LCC_FILES = 72, FILES_SHORT = 1, SYMBOLS = 256 };
 
 struct token {
     const char *start;
@@ -205,3 +211,5 @@ static uint32_t tree_read(const struct tree *tree)
     if (tree->symbol != NULL) read += name_hash(tree->symbol->name, tree->symbol->length);
     return (uint32_t)(read ^ read >> 32);
 }
+
+#endif

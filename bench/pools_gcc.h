@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_gcc.h: the workload `gcc` of pools.h, which includes this: the front end of a compiler on three
+/* pools_gcc.h: the workload `gcc`, compiled for each pool (pools.h): the front end of a compiler on three
  * obstacks, after what Berger tells of 176.gcc (thesis 2002, 4.2.2 and 5.2.2), whose parser took most of an
  * obstack's calls.
  *
@@ -12,6 +12,9 @@
  * have a child each; where an object cannot grow, it doubles, and moves; where the last object cannot be
  * freed, it stays.
  */
+#ifndef POOLS_GCC_H
+#define POOLS_GCC_H
+
 #include "pools_front.h"
 
 #ifdef POOL_STACKS
@@ -251,8 +254,10 @@ static uint64_t gcc_file(void)
 static uint64_t gcc(void)
 {
     uint64_t objects = 0;
-    source_write();
+    source_write(brief);
     restart_clocks();
     for (int i = times(GCC_FILES, FILES_SHORT); i > 0; i--) objects += gcc_file();
     return objects;
 }
+
+#endif

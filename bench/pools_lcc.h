@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_lcc.h: the workload `lcc` of pools.h, which includes this: a compiler with three regions, after
+/* pools_lcc.h: the workload `lcc`, compiled for each pool (pools.h): a compiler with three regions, after
  * what Berger tells of lcc and mudlle (thesis 2002, 5.2) and Hanson of lcc's (Software, Practice and
  * Experience, 1990).
  *
@@ -12,6 +12,11 @@
  * object ends alone, though most are dead when the next statement begins: that is the drag of the thesis's
  * table 5.4.
  */
+#ifndef POOLS_LCC_H
+#define POOLS_LCC_H
+
+#include "pools_front.h"
+
 enum { LCC_NODES = 512, LCC_REGISTERS = 8, LCC_LINE = 64 };
 
 struct lcc_node {
@@ -185,8 +190,10 @@ static uint64_t lcc_file(void)
 static uint64_t lcc(void)
 {
     uint64_t objects = 0;
-    source_write();
+    source_write(brief);
     restart_clocks();
     for (int i = times(LCC_FILES, FILES_SHORT); i > 0; i--) objects += lcc_file();
     return objects;
 }
+
+#endif

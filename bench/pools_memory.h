@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_memory.h: the workloads of pools.h, which includes this, that look at memory and not at time.
+/* pools_memory.h: the workloads, compiled for each pool (pools.h), that look at memory and not at time.
  *
  *     idle N    N pools with three objects each, which nobody uses
  *     hold      a pool with 64 MB of objects of 16 to 128 bytes
@@ -13,6 +13,12 @@
  *
  * The struct pool counts as the pool's: it is memory that the user has for it.
  */
+#ifndef POOLS_MEMORY_H
+#define POOLS_MEMORY_H
+
+#include "pools_frees.h"
+#include "pools_regions.h"
+
 #include <unistd.h>
 
 /* clang-format off */
@@ -142,4 +148,6 @@ static uint64_t fall(void)
     tell_memory(&pool, before, "later", "later_held");
     return 2 * FALL - FALL_LEFT;
 }
+#endif
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools_parser.h: the workload `parser` of pools.h, which includes this: a parser of sentences that frees
+/* pools_parser.h: the workload `parser`, compiled for each pool (pools.h): a parser of sentences that frees
  * nearly last in first out, after what Berger tells of 197.parser (thesis 2002, 4.2.1 and table 5.3). Its
  * grammar is one of links, as Sleator and Temperley describe it (Parsing English with a link grammar,
  * 1991): each word has some disjuncts, lists of connectors to its left and to its right, and a sentence is
@@ -14,6 +14,11 @@
  * The program frees each object itself, as one does with malloc: pool_new and pool_delete. What it reads of
  * an object goes into the sum.
  */
+#ifndef POOLS_PARSER_H
+#define POOLS_PARSER_H
+
+#include "pools.h"
+
 /* clang-format off */
 enum {
     DICTIONARY = 300, LABELS = 6, SENTENCES = 6000, SENTENCES_SHORT = 6, SENTENCE_LEAST = 5,
@@ -288,3 +293,5 @@ static uint64_t parser(void)
     pool_end(&parse.pool);
     return parse.objects;
 }
+
+#endif

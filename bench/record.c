@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded, writes down what a program asks of APR's pools, or of malloc: a line an event, to the descriptor
- * that RECORD names. condense.py makes the traces of trace_httpd.h and trace_perl.h of that, which the
+ * that RECORD names. condense.py makes the traces of trace_httpd.c and trace_perl.c of that, which the
  * benchmarks of pools replay; README.md has the commands.
  *
  *     c POOL PARENT    p POOL SIZE    x POOL (cleared)    d POOL    of pools, with RECORD_POOLS defined

@@ -5,8 +5,8 @@
 #include "base/probe.h"
 #include "base/sanitizer.h"
 #include "base/small_file.h"
-#include "common/own_file.h"
-#include "common/standard_error.h"
+#include "tools/common/own_file.h"
+#include "tools/common/standard_error.h"
 
 #include <errno.h>
 #include <stdatomic.h>

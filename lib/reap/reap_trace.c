@@ -12,8 +12,8 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/small_file.h"
-#include "common/own_file.h"
 #include "reap/reap_shared.h"
+#include "tools/common/own_file.h"
 
 bool reap_trace_on;
 static struct own_file file = NO_OWN_FILE;

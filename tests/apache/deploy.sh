@@ -149,7 +149,7 @@ rotate() {
 
 # The page: each process answers reap-ask, where its option is in envvars, too.
 check_asking() {
-    ask=${top_builddir:-.}/ask/reap-ask
+    ask=${top_builddir:-.}/tools/ask/reap-ask
     for pid in $httpd_pid $(httpd_children); do
         LD_LIBRARY_PATH=$httpd_libs "$ask" "$pid" tags >"$tmp/said" 2>&1 && grep -q '[0-9]' "$tmp/said" ||
             { cat "$tmp/said"; fail "reap-ask $pid"; }

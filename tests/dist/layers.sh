@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The folders of lib/ are its layers, lowest first in the table of lib/README.md. A file includes headers by path,
 # of its own folder and of lower ones; an object file needs no symbol of a higher folder; and no two object files of
-# the library need each other. A file's name is there once, and no folder has more than 20 modules. Files of ask, trace,
-# profile and apache_module include public headers, and those of their own folder, only. All of these have what stands
-# in common, which includes nothing of ours but itself.
+# the library need each other. A file's name is there once, and no folder has more than 20 modules. Files of tools
+# and apache_module include public headers, and those of their own folder, only. All of these have what stands in
+# tools/common, which includes nothing of ours but itself.
 srcdir=${srcdir:-.}
 top_builddir=${top_builddir:-.}
 most=20
@@ -25,16 +25,18 @@ same=$(cd "$srcdir/lib" && ls */*.[ch] | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$same" ] || wrong "more than one file has the name of: $same"
 
 # --- includes, as "file header" ---------------------------------------------------------------
-(cd "$srcdir" && grep -E '^ *# *include *[<"][a-z0-9_/]*\.h[>"]' lib/*/*.[ch] common/*.[ch] ask/*.[ch] trace/*.[ch] profile/*.[ch] apache_module/*/*.[ch] /dev/null) |
+(cd "$srcdir" && grep -E '^ *# *include *[<"][a-z0-9_/]*\.h[>"]' lib/*/*.[ch] tools/*/*.[ch] apache_module/*/*.[ch] /dev/null) |
     sed 's,: *# *include *.\(.*\).$, \1,' >"$tmp/includes"
 (cd "$srcdir" && ls lib/*/*.h include/*.h) >"$tmp/headers"
 awk '
 function folder(path) { sub(/^lib\//, "", path); sub(/\/.*/, "", path); return path }
+function beside(path) { sub(/[^\/]*$/, "", path); return path }
 function wrong(what) { print what; bad = 1 }
 FILENAME ~ /order$/ { rank[$1] = ++ranks; next }
 FILENAME ~ /headers$/ { name = $1; sub(/.*\//, "", name); sub(/^(lib|include)\//, ""); ours[$1] = 1; base[name] = $1; next }
-/^common\// { alone++; if (($2 in ours || $2 in base) && $2 !~ /^common\//) wrong($1 " includes " $2 ", and is to stand alone"); next }
-/^(ask|trace|profile|apache_module)\// { outside++; if ($2 in ours && $2 ~ /\//) wrong($1 " includes " $2 ", which is no public header"); next }
+/^tools\/common\// { alone++; if (($2 in ours || $2 in base) && $2 !~ /^tools\/common\//) wrong($1 " includes " $2 ", and is to stand alone"); next }
+/^(tools|apache_module)\// { outside++; if ($2 in ours && $2 ~ /\//) wrong($1 " includes " $2 ", which is no public header")
+    if ($1 ~ /^tools/ && $2 ~ /^tools/ && $2 !~ "^tools/common/" && $2 !~ "^" beside($1)) wrong($1 " includes " $2 ", of another tool"); next }
 $2 ~ /\// && $2 in ours { edges++; if (rank[folder($2)] > rank[folder($1)]) wrong($1 " includes " $2 ", of a higher layer") }
 $2 !~ /\// && !($2 in ours) && $2 in base { wrong($1 " includes " $2 " without its folder: " base[$2]) }
 END { print edges + 0 " includes by path"; exit bad || !edges || !outside || !alone }' "$tmp/order" "$tmp/headers" "$tmp/includes" || bad=1

@@ -36,7 +36,7 @@ done >"$tmp/missing"
 
 # --- names of functions, members, options and tests, in the pages for developers ----------------
 # shellcheck disable=SC2086
-cat $(grep -E '^(lib|include|tests|apache_module|bench)/.*\.(c|h|hpp|cc|sh|am|py)$|^configure.ac$' "$tmp/files") |
+cat $(grep -E '^(lib|include|tests|tools|apache_module|bench)/.*\.(c|h|hpp|cc|sh|am|py)$|^configure.ac$' "$tmp/files") |
     grep -oE '[A-Za-z_][A-Za-z0-9_-]*' | sort -u >"$tmp/words"
 sed -n 's,.*/\([a-z0-9_-]*\)\.[a-z]*$,\1,p' "$tmp/files" | sort -u >>"$tmp/words"
 # shellcheck disable=SC2086

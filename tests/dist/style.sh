@@ -5,9 +5,9 @@
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 
-sources=$(find lib include common ask trace profile apache_module tests bench doc -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
+sources=$(find lib include tools apache_module tests bench doc -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp')
 scripts=$(find bootstrap tests bench apache_module -name '*.sh' -o -name bootstrap -o -name '*.lua' -o -name '*.py' 2>/dev/null)
-makefiles=$(find Makefile.am lib include ask trace profile apache_module tests bench doc packaging -name '*.am')
+makefiles=$(find Makefile.am lib include tools apache_module tests bench doc packaging -name '*.am')
 [ -n "$sources" ] || { echo "no sources in $srcdir"; exit 99; }
 bad=0
 # A word to look for, what it means, the files.

@@ -175,7 +175,7 @@ for library in libreap libreap-malloc libreap-ask libreap-apr; do
     readelf -dW "$libs/$library.so" | grep -qF "[$library.so.0]" || wrong "$library's soname is not $library.so.0"
 done
 # What a map exports it names, so that no name of the inside gets out by looking like a call.
-for map in lib/libreap.map lib/libreap-malloc.map ask/libreap-ask.map apache_module/libreap-apr/libreap-apr.map; do
+for map in lib/libreap.map lib/libreap-malloc.map tools/ask/libreap-ask.map apache_module/libreap-apr/libreap-apr.map; do
     sed '/local:/,$d; s/#.*//; s,/\*.*\*/,,' "$srcdir/$map" | grep '[*?[]' && wrong "$map exports by a pattern"
 done
 readelf -VW "$libs/libreap-malloc.so" | grep -q "Version definition" && wrong "libreap-malloc defines a version node"

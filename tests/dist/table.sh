@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The table in tests/README.md: each module of lib/, ask/ and common/ is in it once, each test that it names is there and is run. A
-# test's name is there once. What make check shortens is in check-long; a test is in make check or in check-system.
+# The table in tests/README.md: each module of lib/, tools/ask/ and tools/common/ is in it once, each test that it names
+# is there and is run. A test's name is there once. What make check shortens is in check-long; a test is in make check or
+# in check-system.
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 tmp=$(mktemp -d) || exit 99
@@ -10,10 +11,10 @@ bad=0
 wrong() { echo "$1"; bad=1; }
 
 # --- modules ----------------------------------------------------------------------------------
-sed -n 's,^| `\([a-z]*/[a-z0-9_][a-z0-9_-]*\)` | \(.*\) |$,\1 \2,p' tests/README.md | tr -d '`,' >"$tmp/table"
+sed -n 's,^| `\(\(tools/\)*[a-z]*/[a-z0-9_][a-z0-9_-]*\)` | \(.*\) |$,\1 \3,p' tests/README.md | tr -d '`,' >"$tmp/table"
 [ -s "$tmp/table" ] || { echo "tests/README.md has no table of modules"; exit 99; }
 cut -d' ' -f1 "$tmp/table" | sort >"$tmp/listed"
-ls lib/*/*.[ch] ask/*.[ch] common/*.[ch] | sed 's,^lib/,,; s,\.[ch]$,,' | sort -u >"$tmp/modules"
+ls lib/*/*.[ch] tools/ask/*.[ch] tools/common/*.[ch] | sed 's,^lib/,,; s,\.[ch]$,,' | sort -u >"$tmp/modules"
 diff "$tmp/modules" "$tmp/listed" | sed -n 's/^< /tests\/README.md lacks /p; s/^> /tests\/README.md has, once too often: /p' >"$tmp/diff"
 [ ! -s "$tmp/diff" ] || { cat "$tmp/diff"; bad=1; }
 

@@ -2,17 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make bench` ends with follows from the runs that it writes down: reap's time to the best peer's, where
 # reaps under APR and yardsticks are no peers, and the memory of a pool. Three objects a pool, for that is quick.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "${srcdir:-.}/tests/support/needs.sh"
-need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/bench"
-ln -s "$build/.libs" "$tmp/.libs"
-for program in launch busy pool_reap pool_obstack pool_malloc pool_raw pool_bump; do
-    ln -s "$build/bench/$program" "$tmp/bench/$program"
-done
+. "${srcdir:-.}/tests/support/bench_lib.sh"
+bench_tree launch busy pool_reap pool_obstack pool_malloc pool_raw pool_bump
 
 python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 2 --workloads "three,idle 10000" pools memory \
     >"$tmp/told" 2>"$tmp/errors"
@@ -55,7 +46,8 @@ mkdir "$tmp/odd" "$tmp/odd/bench"
 ln -s "$build/.libs" "$tmp/odd/.libs"
 for program in launch pool_reap pool_malloc pool_bump; do ln -s "$build/bench/$program" "$tmp/odd/bench/$program"; done
 sed 's/pool->bump += size;/pool->bump += size - 16;/' "$srcdir/bench/pool_raw.c" >"$tmp/odd.c"
-${CC:-cc} -D_GNU_SOURCE -O2 -w -I"$srcdir/bench" -o "$tmp/odd/bench/pool_obstack" "$tmp/odd.c" -lpthread || exit 99
+${CC:-cc} -D_GNU_SOURCE -O2 -w -I"$srcdir/bench" -o "$tmp/odd/bench/pool_obstack" "$tmp/odd.c" \
+    "$srcdir/bench/pools_source.c" "$srcdir"/bench/trace*.c -lpthread || exit 99
 python3 "$srcdir/bench/run.py" --build "$tmp/odd" --rounds 1 --workloads three pools >"$tmp/told" 2>"$tmp/errors"
 grep -q 'left out: three on obstack: reads other than what was written' "$tmp/told" ||
     { cat "$tmp/told" "$tmp/errors"; echo "objects that overlap were not seen"; bad=1; }
@@ -64,7 +56,7 @@ grep -q 'left out: three on obstack: reads other than what was written' "$tmp/to
 ${CC:-cc} -O2 -shared -fPIC -fno-builtin -o "$tmp/record.so" "$srcdir/bench/record.c" || exit 99
 RECORD=9 LD_PRELOAD=$tmp/record.so /bin/ls -l / 9>"$tmp/log" >"$tmp/told" || bad=1
 python3 "$srcdir/bench/condense.py" ls whole <"$tmp/log" >"$tmp/trace" || bad=1
-{ sed -n '1,3d; s/[";]//gp' "$tmp/trace" | tr ' ' '\n'; cat "$tmp/log"; } | awk '
+{ sed -n '1,5d; s/[";]//gp' "$tmp/trace" | tr ' ' '\n'; cat "$tmp/log"; } | awk '
     /^[0-9]/ { live++ }
     /^-/ { live--; freed++ }
     $1 == "m" || $1 == "r" && $2 ~ /nil/ { objects++ }

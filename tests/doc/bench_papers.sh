@@ -2,17 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The papers' benchmarks run, for a moment each, on ours and on each peer that is here, and all read what was written:
 # sums are those of the first contestant, which is ours. A malloc that gives a few objects the same memory is told.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "${srcdir:-.}/tests/support/needs.sh"
-need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/bench"
-for program in "$build"/bench/*; do
-    [ ! -x "$program" ] || [ -d "$program" ] || ln -s "$program" "$tmp/bench/"
-done
-ln -s "$build/.libs" "$tmp/.libs"
+. "${srcdir:-.}/tests/support/bench_lib.sh"
+bench_tree $(find "$build/bench" -maxdepth 1 -type f -executable -printf '%f ')
 
 # Of these sizes are leaves of barnes, and texts of the server: nothing that leads to other objects.
 cat >"$tmp/odd.c" <<'END'

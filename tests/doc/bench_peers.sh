@@ -2,15 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Benchmarks tell in its cell how a peer failed, and lose nothing: a malloc that is not installed, that hangs, crashes,
 # exits, gives the same memory twice or is no library at all stands beside figures of the others.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "${srcdir:-.}/tests/support/needs.sh"
-need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-mkdir "$tmp/bench"
-ln -s "$build/.libs" "$tmp/.libs"
-for program in launch busy; do ln -s "$build/bench/$program" "$tmp/bench/$program"; done
+. "${srcdir:-.}/tests/support/bench_lib.sh"
+bench_tree launch busy
 
 cat >"$tmp/odd.c" <<'END'
 #include <stdlib.h>

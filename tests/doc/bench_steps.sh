@@ -3,17 +3,12 @@
 # `make bench-steps --beside` counts the library of each build: a libreap whose calls do a hundred instructions more,
 # and then what the real one does, has that much more than the real one, in the calls that reach it, and is told so.
 # The inline reapMalloc does not reach it.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "${srcdir:-.}/tests/support/needs.sh"
-need python3
+. "${srcdir:-.}/tests/support/bench_lib.sh"
 "$build/bench/steps_reap" >/dev/null
 status=$?
 [ $status != 77 ] || { echo "skipped: calls cannot be stepped through here"; exit 77; }
 [ $status = 0 ] || { echo "steps_reap: status $status"; exit 1; }
 
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/slow" "$tmp/slow/.libs"
 ln -s "$build/bench" "$tmp/slow/bench"
 ln -s "$build/.libs/libreap-malloc.so" "$tmp/slow/.libs/libreap-malloc.so"

@@ -10,10 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ask/questions.h"
 #include "inputs/inputs.h"
 #include "reap.h"
 #include "reap_ask.h"
+#include "tools/ask/questions.h"
 
 const char *const input_name = "ask";
 

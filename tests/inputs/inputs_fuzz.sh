@@ -16,15 +16,15 @@ $cc -fsanitize=fuzzer,address,undefined "$tmp/try.c" -o "$tmp/try" >"$tmp/why" 2
     exit 77
 }
 flags="-std=gnu17 -D_GNU_SOURCE -g -O1 -w -fno-strict-aliasing -fno-sanitize-recover=undefined
-    -I$build -I$srcdir/include -I$srcdir/lib -I$srcdir -I$srcdir/tests -I$srcdir/trace"
+    -I$build -I$srcdir/include -I$srcdir/lib -I$srcdir -I$srcdir/tests -I$srcdir/tools/trace"
 seen=-fsanitize=fuzzer,address,undefined
 
 # Of the library only what is looked at is instrumented: it tells AddressSanitizer itself what is an object.
 build_harness() {
     case $1 in
         options) sources="$srcdir/lib/base/options.c" rest=core ;;
-        ask) sources=$(ls "$srcdir"/ask/*.c | grep -v '/reap-ask\.c$') rest=core ;;
-        trace) sources="$srcdir/trace/reader.c $srcdir/trace/lives.c" rest=-llz4 ;;
+        ask) sources=$(ls "$srcdir"/tools/ask/*.c | grep -v '/reap-ask\.c$') rest=core ;;
+        trace) sources="$srcdir/tools/trace/reader.c $srcdir/tools/trace/lives.c" rest=-llz4 ;;
         query)
             apxs=${APXS:-apxs}
             command -v "$apxs" >/dev/null || return 77

@@ -5,7 +5,7 @@
 # The JSON is JSON, and agrees with the totals.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
-ask=$(realpath "${top_builddir:-.}/ask/reap-ask")
+ask=$(realpath "${top_builddir:-.}/tools/ask/reap-ask")
 library=$(realpath "${top_builddir:-.}/.libs/libreap-ask.so")
 programs=$(realpath "${top_builddir:-.}/tests/preload")
 

@@ -5,7 +5,7 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
 program=$(realpath "${top_builddir:-.}/tests/preload/asked_reaps")
-ask=$(realpath "${top_builddir:-.}/ask/reap-ask")
+ask=$(realpath "${top_builddir:-.}/tools/ask/reap-ask")
 other=65534
 bad=0
 wrong() { echo "wrong: $row $option: $*"; bad=1; }

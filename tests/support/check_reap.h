@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "reap.h"
 #include "reap/reap_shared.h"
@@ -96,6 +97,20 @@ static inline int run_modes(const char *name, double seconds, void (*begin)(void
     TCase *cases[MODES];
     cases_of_modes(cases, seconds, begin, end, add);
     return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], (TCase *)NULL);
+}
+
+/* A source of pages which nobody touches again after they went back. */
+static inline void *take_pages(size_t size, void *arg)
+{
+    (void)arg;
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+static inline void give_pages(void *pages, size_t size, void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
 }
 
 /* Several threads at once, 16 at most, to their end. */

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-FILES = [path.as_posix() for top in ("lib", "common", "ask", "profile", "trace", "apache_module") for path in sorted(pathlib.Path(top).glob("**/*.*"))]
+FILES = [path.as_posix() for top in ("lib", "tools", "apache_module") for path in sorted(pathlib.Path(top).glob("**/*.*"))]
 LIB = {path for path in FILES if re.match(r"lib/.*\.[ch]$", path)}
 wrong = []
 owners = {}

@@ -6,7 +6,7 @@ export LC_ALL
 build=${top_builddir:-.}
 libs=$(cd "$build/.libs" && pwd)
 traced=$(realpath "$build/tests/trace/traced")
-analyse=$build/trace/reap-analyse
+analyse=$build/tools/trace/reap-analyse
 . "${srcdir:-.}/tests/support/needs.sh"
 need_file "$libs/libreap-trace.so" libreap-trace
 tmp=$(mktemp -d) || exit 99

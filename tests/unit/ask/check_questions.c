@@ -8,12 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ask/json.h"
-#include "ask/process.h"
-#include "ask/questions.h"
-#include "ask/text.h"
 #include "reap_ask.h"
 #include "support/check_reap.h"
+#include "tools/ask/json.h"
+#include "tools/ask/process.h"
+#include "tools/ask/questions.h"
+#include "tools/ask/text.h"
 
 /* What the library answers. To be freed. */
 static char *answer_to(const char *question)

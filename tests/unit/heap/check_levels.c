@@ -143,25 +143,37 @@ START_TEST(what_is_not_asked_for_goes_up)
 }
 END_TEST
 
+/* A superblock with two blocks, which its heap gave to the top, and CPU 5 took from there. */
+static struct superblock *taken_from_the_top(void *blocks[2])
+{
+    act(1, 1);
+    for (int i = 0; i < 2; i++) blocks[i] = hoard_malloc(4096);
+    struct superblock *sb = superblock_of(blocks[0]);
+    heap_give_all();
+    act(5, 5);
+    ck_assert_ptr_eq(global_heap_take(sb->class, 0), sb);
+    return sb;
+}
+
+static void free_both(struct superblock *sb, void *blocks[2])
+{
+    for (unsigned i = 0; i < 2; i++) {
+        hoard_free(blocks[i]);
+        heap_deliver_all(); /* it may be in a batch */
+        ck_assert_uint_eq(superblock_live(sb), 1 - i);
+    }
+}
+
 /* A free from anywhere finds the superblock where it lies; the last one has it be empty there. */
 START_TEST(frees_reach_what_lies_near)
 {
     start(_i, TWO_CACHES);
-    act(1, 1);
-    void *block = hoard_malloc(4096), *last = hoard_malloc(4096);
-    struct superblock *sb = superblock_of(block);
-    heap_give_all(); /* to the top, and from there ... */
-    act(5, 5);
-    ck_assert_ptr_eq(global_heap_take(sb->class, 0), sb);
-    give_on(5, sb); /* ... to the second cache's */
+    void *blocks[2];
+    struct superblock *sb = taken_from_the_top(blocks);
+    give_on(5, sb); /* to the second cache's */
     ck_assert_uint_eq(sb->role.heap, HEAP_CACHES + 1);
     act(0, 0);
-    hoard_free(block);
-    heap_deliver_all(); /* it may be in a batch */
-    ck_assert_uint_eq(superblock_live(sb), 1);
-    hoard_free(last);
-    heap_deliver_all();
-    ck_assert_uint_eq(superblock_live(sb), 0);
+    free_both(sb, blocks);
     ck_assert_ptr_eq(take_on(7, OTHER), sb);
 }
 END_TEST
@@ -170,21 +182,12 @@ END_TEST
 START_TEST(frees_reach_what_nobody_has_filed)
 {
     start(_i, TWO_CACHES);
-    act(1, 1);
-    void *block = hoard_malloc(4096), *last = hoard_malloc(4096);
-    struct superblock *sb = superblock_of(block);
-    heap_give_all();
-    act(5, 5);
-    ck_assert_ptr_eq(global_heap_take(sb->class, 0), sb);
+    void *blocks[2];
+    struct superblock *sb = taken_from_the_top(blocks);
     global_heap_give(sb, HEAP_NONE);
     act(0, 0);
     global_heap_settle();
-    hoard_free(block);
-    heap_deliver_all(); /* it may be in a batch */
-    ck_assert_uint_eq(superblock_live(sb), 1);
-    hoard_free(last);
-    heap_deliver_all();
-    ck_assert_uint_eq(superblock_live(sb), 0);
+    free_both(sb, blocks);
 }
 END_TEST
 

@@ -207,20 +207,6 @@ END_TEST
 
 /* --- handles in the reap itself ---------------------------------------------------------------- */
 
-/* A source of pages which nobody touches again after they went back. */
-static void *take_pages(size_t size, void *arg)
-{
-    (void)arg;
-    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return pages == MAP_FAILED ? NULL : pages;
-}
-
-static void give_pages(void *pages, size_t size, void *arg)
-{
-    (void)arg;
-    ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
-}
-
 /* How a reap is that has its handle in an object of its own. */
 enum {
     IS_CHILD = 1,

@@ -304,13 +304,6 @@ END_TEST
 static _Atomic(void *) object;
 static atomic_bool over;
 
-static void *map(size_t size, void *arg)
-{
-    (void)arg;
-    void *chunk = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return chunk != MAP_FAILED ? chunk : NULL;
-}
-
 static void unmap(void *chunk, size_t size, void *arg)
 {
     (void)arg;
@@ -320,7 +313,7 @@ static void unmap(void *chunk, size_t size, void *arg)
 /* Plain ones and shared ones, on memory that goes back to the OS at once. */
 static void *make_and_unmap(void *unused)
 {
-    struct reap_options options = {.size = sizeof options, .source = {map, unmap, NULL}};
+    struct reap_options options = {.size = sizeof options, .source = {take_pages, unmap, NULL}};
     for (unsigned i = 0; i < steps_of(10000); i++) {
         void *reap;
         options.flags = i % 4 == 0 ? REAP_SHARED : 0;
@@ -340,7 +333,7 @@ static void *make_large_and_unmap(void *unused)
     struct reap_options options = {.size = sizeof options, .buffer_size = LARGE};
     for (unsigned i = 0; i < steps_of(600); i++) {
         void *reap;
-        options.buffer = map(LARGE, NULL);
+        options.buffer = take_pages(LARGE, NULL);
         options.flags = i % 4 == 0 ? REAP_SHARED : 0;
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         object = (char *)reapMalloc(&reap, LARGE - (LARGE >> 4)) + LARGE - (LARGE >> 4) - 1;

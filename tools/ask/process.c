@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
-#include "common/standard_error.h"
+#include "tools/common/standard_error.h"
 
 #include "reap.h"
 

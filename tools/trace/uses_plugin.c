@@ -25,8 +25,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/own_file.h"
-#include "common/standard_error.h"
+#include "tools/common/own_file.h"
+#include "tools/common/standard_error.h"
 #include "trace_format.h"
 
 #define PUBLIC __attribute__((visibility("default")))

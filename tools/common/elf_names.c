@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/elf_names.h"
+#include "tools/common/elf_names.h"
 
 #include <elf.h>
 #include <fcntl.h>

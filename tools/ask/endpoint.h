@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/own_file.h"
+#include "tools/common/own_file.h"
 
 enum { ENDPOINT_NAME = 108 }; /* bytes of an address, and a zero */
 

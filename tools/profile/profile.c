@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/standard_error.h"
+#include "tools/common/standard_error.h"
 #define REAP_OPTIONAL
 #include "profile_own.h"
 #include "profile_patch.h"

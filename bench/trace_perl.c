@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 10264 events of perl: written by condense.py, which says what they mean. */
-static const char trace_perl[] =
+#include "traces.h"
+
+const char trace_perl[] =
 "3768 4072 3296 4080 3536 10 56 4080 1024 8008 1024 128 128 1024 4064 3120 10 10 10 10 10 32 512 656 26 26 "
 "4096 4096 256 4096 4096 4096 4096 4096 256 256 32768 10 8 10 10 8 8 8 8 8 8 8 8 8 8 8 8 10 8 -54 472 4096 "
 "1600 1024 =57:2048 -55 -54 8 40 -55 40 72 35 56 29 48 34 56 29 -65 29 -65 -54 104 8 240 -52 -41 8 8 -52 8 "

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 2995 events of httpd: written by condense.py, which says what they mean. */
-static const char trace_httpd[] =
+#include "traces.h"
+
+const char trace_httpd[] =
 "80 192 192 32 208 192 296 120 16 16 24 40 32 40 40 +1 736 16 32 16 296 600 296 120 296 600 296 288 296 "
 "120 296 120 296 120 192 88 32 32 40 40 40 40 32 32 @0 16 32 32 32 32 @1 17 15 8 8 24 65 30 34 33 29 35 8 "
 "56 56 40 10 14 48 32 8 24 8 216 8 22 23 56 32 64 8 21 8 10 13 40 8 10 17 40 12 10 23 40 16 10 27 40 20 10 "

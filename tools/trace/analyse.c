@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/elf_names.h"
 #include "show.h"
 #include "symbols.h"
+#include "tools/common/elf_names.h"
 #include "uses.h"
 
 static const char usage[] =

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/elf_names.h"
+#include "tools/common/elf_names.h"
 
 enum { MEMORY = 1 << 27, ROOM = 1 << 18 /* for places: a power of two */ };
 

@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/own_file.h"
-#include "common/standard_error.h"
 #include "stacks.h"
+#include "tools/common/own_file.h"
+#include "tools/common/standard_error.h"
 #include "varint.h"
 
 enum { EVENT_MOST = 64, TRIES = 1000, NAME = PATH_MAX + 32 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/elf_names.h"
+#include "tools/common/elf_names.h"
 
 /* The address in a file's own numbers is the offset in a library; in a program that does not move, the
  * address. */

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by tests/doc/bench*.sh: $build is what was built, and $tmp a directory of the test's.
+srcdir=${srcdir:-.}
+build=$(realpath "${top_builddir:-.}")
+. "$srcdir/tests/support/needs.sh"
+need python3
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+
+# bench_tree PROGRAM...: $tmp is for bench/run.py a build with these programs of bench/, where its results then lie
+bench_tree() {
+    mkdir "$tmp/bench"
+    ln -s "$build/.libs" "$tmp/.libs"
+    for program in "$@"; do ln -s "$build/bench/$program" "$tmp/bench/$program"; done
+}
