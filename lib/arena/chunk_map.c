@@ -4,11 +4,25 @@
 
 #include "os/pages.h"
 
-SPARSE uint32_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
+uint32_t *chunk_map_entries;
 SPARSE _Atomic(uintptr_t) chunk_map_owners[CHUNK_MAP_ARENAS];
 char *chunk_map_bits;
 
 enum { PART = ARENA / CHUNK_MAP_UNIT / 8 /* bytes of one array of bits for an arena */ };
+
+bool chunk_map_start(void)
+{
+    enum { BYTES = CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT) * sizeof(uint32_t) };
+    uint32_t *none = NULL;
+    if (__atomic_load_n(&chunk_map_entries, __ATOMIC_ACQUIRE) != NULL) return true;
+    uint32_t *entries = pages_map(BYTES, PAGE);
+    if (entries == NULL) return false;
+    pages_huge(entries, BYTES, false); /* a program touches few of its pages */
+    if (!__atomic_compare_exchange_n(&chunk_map_entries, &none, entries, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        pages_unmap(entries, BYTES);
+    return true;
+}
 
 /* Reserves addresses for the bits. Of two threads that do so at once, the first one's stay. */
 static char *reserve(void)

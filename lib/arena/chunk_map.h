@@ -12,8 +12,8 @@
  *
  * Arenas whose addresses differ by a multiple of 4 GiB would share a part of the map. It is the first one's
  * that asks for it, until that arena is unmapped. A chunk in another arena has its bits in itself, as chunks
- * in user memory do, and its frees take slow paths. Addresses for the bits (64 MiB) are reserved when a reap
- * is made; memory comes for an arena's part.
+ * in user memory do, and its frees take slow paths. Addresses (80 MiB) are reserved when the first reap is
+ * made; memory comes for an arena's part.
  *
  * Threads: any may look. Bits and entries of a chunk belong to the thread that has the chunk.
  */
@@ -31,7 +31,10 @@ enum {
 
 /* Of an open chunk: its reap; of another one with live bits: the chunk, and 1; else 0 (reap_free.h). These
  * are the low halves of addresses: the high half is that of the arena that has this part of the map. */
-extern HIDDEN uint32_t chunk_map_entries[CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT)];
+extern HIDDEN uint32_t *chunk_map_entries;
+
+/* Maps the entries, 16 MiB of addresses. Before the first reap. False: no memory. */
+bool chunk_map_start(void);
 
 /* The start bits, and the live bits behind them. NULL: there are no addresses for them. */
 extern HIDDEN char *chunk_map_bits;

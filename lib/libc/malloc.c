@@ -32,11 +32,14 @@ const char reap_malloc_is_here[] = REAP_VERSION;
 extern const char redirect_has_malloc[sizeof REAP_VERSION]
     __attribute__((alias("reap_malloc_is_here"), visibility("hidden")));
 
-/* False where the program has a malloc of its own, which libc and the other libraries use. The address of
- * free does not tell: in a program at a fixed address it is an entry of the program's PLT, whoever defines
- * free. */
+void own_free(void *block) __attribute__((alias("free"), visibility("hidden"), leaf, nothrow));
+
+/* False where the program has a malloc of its own, which libc and the other libraries use. Another address of
+ * free alone does not tell: in a program at a fixed address it is an entry of its PLT, whoever defines free.
+ */
 static bool malloc_is_ours(void)
 {
+    if (LIKELY(free == own_free)) return true;
     void *block = malloc(1);
     bool is_ours = block == NULL || pagemap_find(block) != NULL;
     free(block);

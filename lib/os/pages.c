@@ -77,6 +77,11 @@ static void *map_aligned(size_t size, size_t alignment)
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
     pages_unmap(start, size);
 
+    /* What lies below is mostly free. The larger mapping after this may be more than a limit allows. */
+    start = map((char *)((uintptr_t)start & -alignment), size);
+    if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0) return start;
+    pages_unmap(start, size);
+
     if (size + alignment < size) return NULL;
     start = map(NULL, size + alignment);
     if (start == NULL) return NULL;

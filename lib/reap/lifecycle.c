@@ -43,7 +43,7 @@ static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_once);
-    if (!reap_enter_start()) {
+    if (!reap_enter_start() || !chunk_map_start()) {
         errno = ENOMEM;
         return false;
     }

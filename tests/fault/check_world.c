@@ -199,6 +199,7 @@ static void locked_and_freed(void *arg)
     enum { STAYS = COUNT * (size_t)SIZE / 32 };
     static void *blocks[COUNT];
     bool trims = arg != NULL;
+    expect(work_for(10) == 0, "refused"); /* the first reap's tables stay */
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
     /* On another CPU's heap what is freed here waits for that heap's next slow path (heaps=cpu). */
     pin_to(0);

@@ -3,6 +3,8 @@
  * test, but do what they stand for with the order that was asked for all the same. */
 #include "watch.h"
 
+#include <string.h>
+
 #include "base/lock.h"
 #include "heap/global_heap.h"
 
@@ -129,6 +131,14 @@ PLAINS(16)
     void __tsan_##name(void *at, size_t size) { (void)at, (void)size; }
 RANGE(read_range)
 RANGE(write_range)
+
+/* clang's, since its release 15. */
+void *__tsan_memset(void *at, int byte, size_t size);
+void *__tsan_memset(void *at, int byte, size_t size) { return memset(at, byte, size); }
+void *__tsan_memcpy(void *to, const void *from, size_t size);
+void *__tsan_memcpy(void *to, const void *from, size_t size) { return memcpy(to, from, size); }
+void *__tsan_memmove(void *to, const void *from, size_t size);
+void *__tsan_memmove(void *to, const void *from, size_t size) { return memmove(to, from, size); }
 
 void __tsan_init(void);
 void __tsan_init(void) {}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What the library itself costs a small process in memory that no other process shares: the pages that it has written
-# to, of its data, its tables and its descriptors, and one page of each size class in use.
+# to, of its data, its tables and its descriptors, and one page of each size class in use. And in addresses: it runs
+# where a limit leaves it 16 MB.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need readelf
 
@@ -37,5 +38,8 @@ for path in $paths; do
     with=$(least env REAP_OPTIONS="$options" LD_PRELOAD="$preload") || { echo "$path: $with"; bad=1; continue; }
     echo "$path: $with KiB, $without without the library"
     [ $((with - without)) -le 60 ] || bad=1
+    # shellcheck disable=SC3045  # dash and bash have it
+    (ulimit -v 16000 && REAP_OPTIONS="$options" LD_PRELOAD="$preload" "$top_builddir/tests/preload/small") >"$tmp/out" 2>&1 &&
+        ! grep -v '^[0-9]*$' "$tmp/out" || { echo "$path: in 16 MB of addresses:"; cat "$tmp/out"; bad=1; }
 done
 exit $bad
