@@ -58,8 +58,8 @@ static inline size_t bitmap_previous(const uint64_t *map, size_t from, size_t be
     return found >= begin ? found : SIZE_MAX;
 }
 
-/* Fast paths read a bitmap by halves of words. One load reads a half and the half behind it, and so the 32
- * bits behind any bit. The place of a bit in its half needs no masking. */
+/* Fast paths change a bitmap by halves of words: the place of a bit in its half needs no masking. One load
+ * of eight bytes, from any byte on, reads the 56 bits behind each bit of that byte. */
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bit i of a map is bit i % 32 of half i / 32");
 typedef uint32_t bitmap_half __attribute__((may_alias));
 
@@ -76,10 +76,10 @@ static inline bool bitmap_half_test_and_clear(uint32_t *half, size_t i)
 }
 
 /* The first bit that is set; one must be. */
-static inline size_t bitmap_first(uint32_t bits)
+static inline size_t bitmap_first(uint64_t bits)
 {
     size_t i;
-    __asm__("rep bsfl %1, %k0" : "=r"(i) : "r"(bits) : "cc");
+    __asm__("rep bsfq %1, %0" : "=r"(i) : "r"(bits) : "cc");
     return i;
 }
 
@@ -92,7 +92,7 @@ static inline bool bitmap_half_test_and_clear(uint32_t *half, size_t i)
     return bit;
 }
 
-static inline size_t bitmap_first(uint32_t bits) { return (size_t)__builtin_ctz(bits); }
+static inline size_t bitmap_first(uint64_t bits) { return (size_t)__builtin_ctzll(bits); }
 
 #endif
 

@@ -121,13 +121,13 @@ static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
         reap_alloc_free(reap, chunk, object);
 }
 
-/* The units of another part's object, if one word of the bitmap tells them; others count as many. */
+/* The units of another part's object, if one word of the bitmap tells them; others count as half of one. */
 static size_t units_of(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
     size_t unit = reap_unit(object);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
-    return behind ? (size_t)__builtin_ctzll(behind) + 1 : REAP_EXACT_LISTS;
+    return behind ? (size_t)__builtin_ctzll(behind) + 1 : 32;
 }
 
 /* Puts an object onto the remote list of its part. Returns the part if too much waits there, or NULL. Two

@@ -5,7 +5,7 @@
  * check, and puts the gap onto the list of its exact size; an allocation takes it from there and sets the
  * bit.
  *
- *     free lists   by units:  1   2   3  ...  32 | 33..47    48..63    64..95    96..127   ...
+ *     free lists   by units:  1   2   3  ...  63 | 64..95    96..127   128..191   192..255   ...
  *
  * A *flush* drops all lists, when half of the reap was freed onto them, when an eighth of it lies in chunks
  * without live objects, or before the reap grows. These chunks go back; the others are quiet: a free there
@@ -40,7 +40,7 @@ static inline size_t reap_free_list(size_t units)
     ASSERT(units != 0);
     if (LIKELY(units <= REAP_EXACT_LISTS)) return units;
     size_t log = 63 - (size_t)__builtin_clzll(units);
-    size_t list = 1 + REAP_EXACT_LISTS + (log - 5) * 2 + (units >> (log - 1) & 1);
+    size_t list = 1 + REAP_EXACT_LISTS + (log - 6) * 2 + (units >> (log - 1) & 1);
     return list < REAP_FREELISTS ? list : REAP_FREELISTS - 1;
 }
 
@@ -114,14 +114,16 @@ static ALWAYS_INLINE bool reap_free_is_open(const struct reap *reap, const void 
            LIKELY(*chunk_map_entry(object) == (uint32_t)(uintptr_t)reap);
 }
 
-/* The units of a live object of a mapped chunk; 0: too many for an exact list. */
+/* The units of a live object of a mapped chunk; 0: too many for the eight bytes of start bits from the
+ * object's own byte on. These tell up to 56 units of each object, and up to 63 of some. */
 static ALWAYS_INLINE size_t reap_free_units_at(const void *object)
 {
     uint64_t window;
-    memcpy(&window, chunk_map_starts(object), sizeof window);
-    uint32_t behind = (uint32_t)(window >> (uintptr_t)object / REAP_UNIT % 32 >> 1);
+    memcpy(&window, chunk_map_bits + (uint32_t)(uintptr_t)object / REAP_UNIT / 8, sizeof window);
+    uint64_t behind = window >> (uintptr_t)object / REAP_UNIT % 8 >> 1;
     if (UNLIKELY(behind == 0)) return 0;
     size_t units = bitmap_first(behind) + 1;
+    static_assert(REAP_EXACT_LISTS == 63, "a list for each length that a word of start bits can tell");
     if (units == 0 || units > REAP_EXACT_LISTS) __builtin_unreachable(); /* so callers need no second test */
     return units;
 }

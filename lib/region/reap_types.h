@@ -142,8 +142,8 @@ static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave t
 static_assert(offsetof(struct reap_chunk, owner) >= CHUNK_CLOBBERED, "tags must outlive chunk_free");
 
 enum {
-    REAP_EXACT_LISTS = 32,                     /* free lists of one size each: list n has gaps of n units */
-    REAP_FREELISTS = 1 + REAP_EXACT_LISTS + 20 /* and two for each doubling, up to 384 KiB and more */
+    REAP_EXACT_LISTS = 63,                     /* free lists of one size each: list n has gaps of n units */
+    REAP_FREELISTS = 1 + REAP_EXACT_LISTS + 18 /* and two for each doubling, up to 384 KiB and more */
 };
 
 /* A gap on a free list, which has its link in its own memory. */
@@ -174,7 +174,7 @@ struct reap_tables {
     struct list done;         /* quiet ones that a mark found open: to be swept after the next flush */
     struct list emptied;      /* quiet ones that go when the last mark is closed */
 };
-static_assert(sizeof(struct reap_tables) <= 512, "those of a small reap are a block of a small class");
+static_assert(sizeof(struct reap_tables) <= 768, "those of a small reap are a block of a small class");
 
 /* A function that a reap calls when it ends: a record, on a stack. The reap takes it off before the call: so
  * a function may register and cancel others, and none is called twice. */

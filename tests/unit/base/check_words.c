@@ -32,7 +32,7 @@ END_TEST
 
 START_TEST(the_first_of_the_bits)
 {
-    for (unsigned i = 0; i < 32; i++) ck_assert_uint_eq(bitmap_first(UINT32_C(0xffffffff) << i), i);
+    for (unsigned i = 0; i < 64; i++) ck_assert_uint_eq(bitmap_first(~UINT64_C(0) << i), i);
 }
 END_TEST
 

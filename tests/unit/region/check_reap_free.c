@@ -68,7 +68,7 @@ START_TEST(a_small_reap_has_tables_when_it_frees)
         reapFreeAll(&small);
         for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
     }
-    ck_assert_uint_eq(stats_now().live_bytes, before + 512);
+    ck_assert_uint_eq(stats_now().live_bytes, before + 768);
     reapDestroy(&small);
     for (int i = 0; i < 100; i++) {
         (reapCreate)(&small, &root);
@@ -273,15 +273,39 @@ END_TEST
 START_TEST(what_goes_into_the_hole_again_brings_no_look)
 {
     reapFree(&reap, reapMalloc(&reap, 100)), reapMalloc(&reap, 100);
-    void *older[] = {reapMalloc(&reap, 600), reapMalloc(&reap, 600), reapMalloc(&reap, 1000)};
+    void *older[] = {reapMalloc(&reap, 1100), reapMalloc(&reap, 1100), reapMalloc(&reap, 1500)};
     reapFree(&reap, older[0]);
     const struct reap *r = reap_behind(reap);
     const size_t allowed = r->own->budget.allowed;
-    for (int i = 0; i < 5; i++) reapFree(&reap, reapMalloc(&reap, 700 + (size_t)i * 16));
+    for (int i = 0; i < 5; i++) reapFree(&reap, reapMalloc(&reap, 1200 + (size_t)i * 16));
     ck_assert_uint_eq(r->own->budget.allowed, allowed);
     reapFree(&reap, older[2]); /* older than the hole */
     ck_assert_uint_lt(r->own->budget.allowed, allowed);
     assert_valid(reap);
+}
+END_TEST
+
+/* Eight bytes of start bits tell an object's length from its own byte on: 56 units, and more where it begins
+ * early in the byte. Longer ones take the slow path, and all come back as long as they were. */
+START_TEST(each_length_is_told_from_each_place_in_a_byte)
+{
+    enum { LEAST = 30, MOST = 66, PLACES = 8 };
+    for (size_t units = LEAST; units <= MOST; units++) {
+        for (size_t place = 0; place < PLACES; place++) {
+            void *first = reapMalloc(&reap, 16);
+            reapMalloc(&reap, (3 + place) * REAP_UNIT);
+            reapFree(&reap, first);
+            char *object = reapMalloc(&reap, units * REAP_UNIT);
+            ck_assert_ptr_eq(reapMalloc(&reap, 32), object + units * REAP_UNIT);
+            size_t most = 63 - reap_unit(object) % 8;
+            ck_assert_uint_eq(reap_free_units_at(object), units <= most ? units : 0);
+            reapFree(&reap, object);
+            assert_valid(reap);
+            ck_assert_ptr_ne(reapMalloc(&reap, (units + 1) * REAP_UNIT), object);
+            ck_assert_ptr_eq(reapMalloc(&reap, units * REAP_UNIT), object);
+            reapFreeAll(&reap);
+        }
+    }
 }
 END_TEST
 
@@ -526,6 +550,7 @@ static void add(TCase *tests, enum reap_mode mode)
     tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
     tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
     tcase_add_test(tests, what_goes_into_the_hole_again_brings_no_look);
+    tcase_add_test(tests, each_length_is_told_from_each_place_in_a_byte);
     if (mode == MODE_SHARED) return;
     tcase_add_test(tests, a_full_buffer_seldom_joins);
     tcase_add_loop_test(tests, a_small_reap_seldom_joins, 0, sizeof small_reaps / sizeof small_reaps[0]);
