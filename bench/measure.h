@@ -78,7 +78,7 @@ static inline void *measure_touch(void *block)
 static inline long measure_resident(void)
 {
     char text[1024];
-    long kib;
+    long kib = 0;
     int rollup = open("/proc/self/smaps_rollup", O_RDONLY);
     ssize_t n = read(rollup, text, sizeof text - 1);
     measure_need(n > 0, "no /proc/self/smaps_rollup");
