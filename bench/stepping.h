@@ -65,6 +65,13 @@ static inline struct user_regs_struct stepping_registers(void)
     return r;
 }
 
+/* Of the functions that a call is counted in. */
+#if __has_attribute(noclone)
+#define COUNTED static __attribute__((noinline, noclone))
+#else
+#define COUNTED static __attribute__((noinline))
+#endif
+
 static inline uint64_t stepping_word(uint64_t address)
 {
     return (uint64_t)ptrace(PTRACE_PEEKTEXT, stepping_child, address, NULL);
@@ -72,7 +79,7 @@ static inline uint64_t stepping_word(uint64_t address)
 
 static inline void stepping_go_on(enum __ptrace_request how)
 {
-    int status;
+    int status = 0;
     bool went = ptrace(how, stepping_child, NULL, NULL) == 0;
     measure_need(went && waitpid(stepping_child, &status, 0) == stepping_child, "no child");
     measure_need(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP, "the child ended early");

@@ -16,8 +16,6 @@
 
 enum { WARM = 600, TRIES = 6 };
 
-#define COUNTED static __attribute__((noinline, noclone))
-
 static apr_pool_t *pool;
 static void *object;
 

@@ -21,8 +21,6 @@
 
 enum { WARM = 600, TRIES = 6 }; /* a step takes long, and there are many */
 
-#define COUNTED static __attribute__((noinline, noclone))
-
 /* --- calls, and what goes before each ---------------------------------------------------------- */
 
 static void *reap, *object;
