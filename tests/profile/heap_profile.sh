@@ -7,7 +7,7 @@
 need python3
 build=$(realpath "${top_builddir:-.}")
 need_file "$build/.libs/libreap-profile.so" libreap-profile
-ask=$build/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
+ask=$build/tools/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
 libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
 here=$(cd "${srcdir:-.}" && pwd)
 bytes=${PROFILE_BYTES:-8192}

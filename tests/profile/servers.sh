@@ -9,7 +9,7 @@ reap_require
 need_file "$httpd_libs/libreap-profile.so" libreap-profile
 httpd_directory
 chmod 755 "$tmp"
-ask_process=$reap_build/ask/reap-ask
+ask_process=$reap_build/tools/ask/reap-ask
 bytes=${PROFILE_BYTES:-512}
 REAP_OPTIONS=ask=@reap.%p REAP_PROFILE_BYTES=$bytes
 export REAP_OPTIONS REAP_PROFILE_BYTES
