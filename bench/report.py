@@ -24,7 +24,7 @@ def parser():
     own.add_argument("--quick", action="store_true", help="some cases, in five minutes")
     own.add_argument("--minutes", type=float, help=f"for how long to measure at most; {plan.MINUTES} if not given, {plan.QUICK_MINUTES} with --quick")
     own.add_argument("--page", action="store_true", help="measures nothing: the page, from what is there")
-    own.add_argument("--pictures", metavar="DIR", help="writes the main figures there, for README, too")
+    own.add_argument("--pictures", metavar="DIR", help="writes the main figures there, for doc/figures.md, too")
     own.add_argument("--suites", type=lambda text: text.split(","), help="only these, separated by commas")
     own.add_argument("--patience", type=float, default=PATIENCE, help="seconds, after which a run hangs; %(default)s if not given")
     own.add_argument("--compare", metavar="DIR", help="the results of another report: which rankings differ; nothing else")

@@ -35,7 +35,7 @@ for name in libreap libreap-ask libreap-apr; do
     if compare "$recorded/$name.abi" "$tmp/$name.abi"; then
         echo "$name: as it was recorded"
     else
-        echo "$name: its interface has changed (make abi-record, if that is meant; README, Soname policy)"
+        echo "$name: its interface has changed (make abi-record, if that is meant; doc/building.md, Soname policy)"
         cat "$tmp/said"
         bad=1
     fi

@@ -73,17 +73,17 @@ try() {
     answer=$(LD_LIBRARY_PATH=$lib "$tmp/$name")
     [ "$answer" = "client 7" ] || wrong "$name answers '$answer'"
 }
-# Below another prefix it needs README's line.
+# Below another prefix it needs the line of doc/building.md.
 (
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
     # shellcheck disable=SC2034  # the line has it
     PREFIX=$tmp/elsewhere
     cp -a "$tmp/root$prefix" "$PREFIX" && sed -i "s,^prefix=.*,prefix=$PREFIX," "$PREFIX/lib/pkgconfig/"*.pc
-    eval "$(grep -E '^ +export PKG_CONFIG_PATH=' "$srcdir/README.md")"
+    eval "$(grep -E '^ +export PKG_CONFIG_PATH=' "$srcdir/doc/building.md")"
     # shellcheck disable=SC2046  # words
     $CC "$tmp/example.c" $(pkg-config --cflags --libs reap) -o "$tmp/example_there" && [ "$("$tmp/example_there")" = "client 7" ] &&
         [ "$(command -v reap-ask)" = "$PREFIX/bin/reap-ask" ] && { ! command -v man >/dev/null || man -w reapMalloc | grep -q "^$PREFIX"; }
-) || wrong "with another prefix README's variables do not do"
+) || wrong "with another prefix the variables of doc/building.md do not do"
 
 strict='-Wall -Wextra -pedantic -Werror'
 # shellcheck disable=SC2046,SC2086  # flags are words

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The man pages know every call of the headers, name no page that is missing, format without a warning, and their
-# examples run; so do README.md's.
+# examples run; so do those of README.md and doc/calls.md.
 srcdir=${srcdir:-.}
 . "${srcdir:-.}/tests/support/needs.sh"
 libs=${top_builddir:-.}/.libs
@@ -112,7 +112,7 @@ built_as() {
 }
 says() { [ "$(grep -c "$1" "$tmp/said")" = "$2" ] || wrong "$name does not say $1 $2 times"; }
 
-# The first example of reap.7, the programs of the other pages, and the examples of README.md, as they stand.
+# The first example of reap.7, the programs of the other pages, and the examples of README.md and doc/calls.md, as they stand.
 example_of() { sed -n '/^\.EX/,/^\.EE/p;/^\.EE/q' | sed '/^\.E[XE]/d; s/\\e/\\/g'; }
 run_example() {
     name="the example of $1"
@@ -146,9 +146,9 @@ if ! lacks "${CXX:-c++}" "examples in C++"; then
         printf '#include <map>\n#include <reap.hpp>\n#include <string>\n'
         echo 'struct Session { explicit Session(const char *name) : name(name) {} std::string name; };'
         echo 'int main() { reap::resource connection;'
-        sed -n '/^```c++$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d'
+        sed -n '/^```c++$/,/^```$/p' "$srcdir/doc/calls.md" | sed '/^```/d'
         echo 'headers["Host"] = "example"; return session->name != "client 7" || headers.size() != 1; }'
     } >"$tmp/example.cc"
-    run_example "README.md in C++" built_as cc "${CXX:-c++}" -std=c++17
+    run_example doc/calls.md built_as cc "${CXX:-c++}" -std=c++17
 fi
 exit $bad

@@ -13,9 +13,9 @@ wrong() {
 # --- packages --------------------------------------------------------------------------------------
 packages=$(sed -n 's/^Package: //p' debian/control)
 [ -n "$packages" ] || exit 99
-told=$(sed -n '/^\*\*Packages\.\*\*/,/^$/p' README.md | grep -oE '`(lib)?(reap|apache2-mod)[a-z0-9-]*`' | tr -d '`')
+told=$(sed -n '/^## Packages/,/^## What/p' doc/building.md | grep -oE '`(lib)?(reap|apache2-mod)[a-z0-9-]*`' | tr -d '`')
 for package in $packages; do
-    echo "$told" | grep -qx -- "$package" || wrong "README.md, Packages, does not name $package"
+    echo "$told" | grep -qx -- "$package" || wrong "doc/building.md, Packages, does not name $package"
 done
 
 # The packages of ours that a package's files are linked to: dpkg-shlibdeps sees it.
