@@ -72,13 +72,9 @@ void *shared_malloc(void *handle, size_t size)
     struct reap_part *part = reap_part_of(face, rseq_id());
     if (UNLIKELY(!part || !reap_part_try(part))) return malloc_slow(handle, size);
     struct reap *reap = part->reap;
-    char *object = reap->bump;
-    size_t last = size - 1;
-    if (UNLIKELY(part->closed || last >= (size_t)(reap->end - object)))
+    if (UNLIKELY(part->closed || size - 1 >= (size_t)(reap->end - reap->bump)))
         return malloc_entered(handle, size, part);
-    char *next = object + (last | (REAP_UNIT - 1)) + 1;
-    reap_mark_start(reap, next);
-    reap->bump = next;
+    void *object = reap_bump_over(reap, size);
     reap_part_leave(part);
     return object;
 }
