@@ -6,14 +6,6 @@
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* The face of a handle whose memory was read before; NULL if the handle has no face. */
-static ALWAYS_INLINE struct reap_face *face_known(void *handle)
-{
-    struct reap_face *face = handle;
-    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
-    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
-}
-
 struct reap_use reap_use_face(struct reap_face *face)
 {
     struct reap_part *part = reap_part_for_malloc(face);
@@ -67,7 +59,7 @@ static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part
 /* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
-    struct reap_face *face = face_known(handle);
+    struct reap_face *face = reap_face_known(handle);
     if (UNLIKELY(!face || heap_path_is_locked())) return malloc_slow(handle, size);
     struct reap_part *part = reap_part_of(face, rseq_id());
     if (UNLIKELY(!part || !reap_part_try(part))) return malloc_slow(handle, size);
@@ -195,7 +187,7 @@ void shared_free_any(void *handle, void *object, const char *call)
 
 void shared_free(void *handle, void *object)
 {
-    struct reap_face *face = face_known(handle);
+    struct reap_face *face = reap_face_known(handle);
     if (LIKELY(face && object))
         free_object(face, object, "reapFree");
     else
