@@ -32,26 +32,19 @@ void *chunk_alloc(size_t size, size_t *got, bool *zeroed)
     return chunk;
 }
 
-void chunk_free_span(struct arena *arena, void *chunk)
-{
-    int saved = errno;
-    PROBE(chunk_free, chunk);
-    ASSERT(arena == pagemap_find(chunk) && large_starts_at(arena, chunk));
-    large_free(arena, chunk);
-    errno = saved;
-}
-
 void chunk_free(void *chunk)
 {
     struct arena *arena = pagemap_find(chunk);
     struct superblock *sb = arena_slot(arena, chunk);
     ASSERT(arena != NULL && (sb->kind == SLOT_CHUNKS || large_starts_at(arena, chunk)));
-    if (UNLIKELY(sb->kind != SLOT_CHUNKS)) {
-        chunk_free_span(arena, chunk);
+    PROBE(chunk_free, chunk);
+    if (LIKELY(sb->kind == SLOT_CHUNKS)) {
+        hoard_push(sb, chunk);
         return;
     }
-    PROBE(chunk_free, chunk);
-    hoard_push(sb, chunk);
+    int saved = errno;
+    large_free(arena, chunk);
+    errno = saved;
 }
 
 bool chunk_resize(void *chunk, size_t size, size_t *got)

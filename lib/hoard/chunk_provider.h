@@ -35,10 +35,8 @@ void chunk_start(void);
  * memory (errno ENOMEM). */
 void *chunk_alloc(size_t size, size_t *got, bool *zeroed);
 
-/* Gives a chunk back. errno is kept. The second call is for a span whose arena is known (misuse.h). */
-struct arena;
+/* Gives a chunk back. errno is kept. */
 void chunk_free(void *chunk);
-void chunk_free_span(struct arena *arena, void *chunk);
 
 /* Grows or shrinks a chunk where it stands, as far as this is possible. True: its size is now at least size
  * (or, shrinking, has been cut to what size needs). Sets *got to its size in either case. */

@@ -85,13 +85,17 @@ static void fork_parent(void)
 static void fork_child(void)
 {
     registered = true;
+    process_generation++;
     atomic_store(&started, true);
     atomic_store(&later, NULL);
     user_memory_fork_child();
     arena_fork_child();
     heap_fork_child();
     streams_fork_child();
-    if (reap_hooks != NULL) reap_hooks->fork_child();
+    if (reap_hooks != NULL) {
+        reap_hooks->fork_child();
+        reap_hooks->take_along();
+    }
     purge_thread_fork_child();
 }
 
@@ -181,6 +185,13 @@ void hoard_start_late(void)
 {
     hoard_start();
     if (!registered) start_late();
+}
+
+bool hoard_handles_forks(void)
+{
+    hoard_start();
+    if (UNLIKELY(!registered)) hoard_start_what_is_due();
+    return registered;
 }
 
 void hoard_start_later(void (*fn)(void))

@@ -19,6 +19,9 @@ void hoard_start(void);
 /* Registers the fork handlers and the report at exit, which need a started libc. Once; any time later. */
 void hoard_start_late(void);
 
+/* Starts the allocator. False: libc has no memory for the fork handlers; a later call may succeed. */
+bool hoard_handles_forks(void);
+
 /* The next slow path calls fn, once; NULL: nothing. In the child of a fork nothing is left to call. */
 void hoard_start_later(void (*fn)(void));
 

@@ -22,6 +22,7 @@ struct reap_hooks {
     void (*fork_prepare)(void);
     void (*fork_parent)(void);
     void (*fork_child)(void);
+    void (*take_along)(void); /* in a forked child: gives the reaps that this thread is in its generation */
 };
 void reap_hooks_set(const struct reap_hooks *client);
 extern const struct reap_hooks *reap_hooks;

@@ -4,6 +4,7 @@
 
 #include "arena/sizeclass.h"
 #include "base/kernel.h"
+#include "hoard/reap_hooks.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -117,12 +118,11 @@ void redirect_start(void)
 
 /* --- functions of the user's ----------------------------------------------------------------- */
 
-unsigned redirect_forks;
-void (*redirect_in_child)(void);
+unsigned process_generation = 1;
 
 struct redirect_pause redirect_pause(void)
 {
-    struct redirect_pause pause = {redirect_reap, redirect_forks};
+    struct redirect_pause pause = {redirect_reap, process_generation};
     redirect_reap = NULL;
     return pause;
 }
@@ -130,5 +130,5 @@ struct redirect_pause redirect_pause(void)
 void redirect_resume(struct redirect_pause pause)
 {
     redirect_reap = pause.reap;
-    if (UNLIKELY(pause.forks != redirect_forks) && redirect_in_child != NULL) redirect_in_child();
+    if (UNLIKELY(pause.generation != process_generation)) reap_hooks->take_along();
 }

@@ -40,16 +40,16 @@ static inline bool redirect_takes(const void *caller)
     return UNLIKELY(redirect_reap != NULL) && redirect_is_programs(caller);
 }
 
-/* These two calls enclose each function of the user's on the way to memory (a source's, a limit's): its
- * thread is in no reap meanwhile. If the function forks, redirect_in_child runs in the child once it is in
- * the reaps again. */
+/* Of the process: the handler of forks raises it in each child. */
+extern HIDDEN unsigned process_generation;
+
+/* These two calls enclose each function of a chunk source: its thread is in no reap meanwhile. If the
+ * function forks, the child's thread takes its reaps along once it is in them again. */
 struct redirect_pause {
     void *reap;
-    unsigned forks;
+    unsigned generation;
 };
 struct redirect_pause redirect_pause(void);
 void redirect_resume(struct redirect_pause pause);
-extern HIDDEN unsigned redirect_forks;
-extern HIDDEN void (*redirect_in_child)(void);
 
 #endif

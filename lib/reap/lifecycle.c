@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "base/report.h"
+#include "hoard/init.h"
 #include "hoard/redirect.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
@@ -43,7 +44,7 @@ static NOINLINE bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_once);
-    if (!reap_enter_start() || !chunk_map_start()) {
+    if (!hoard_handles_forks() || !chunk_map_start()) {
         errno = ENOMEM;
         return false;
     }
@@ -238,7 +239,7 @@ static void set_going(struct reap *reap, unsigned depth)
 {
     ASSERT(depth <= UINT16_MAX);
     reap->flags |= REAP_ENDING;
-    reap->ending_in = reap_tree_generation;
+    reap->ending_in = process_generation;
     reap->going_to = (uint16_t)depth;
 }
 

@@ -14,10 +14,8 @@ void reap_misuse_null(const char *call) { report_misuse(call, NULL, "an argument
 
 struct reap_face *reap_shared_face(void *handle, const char *call)
 {
-    struct reap_face *face = handle;
-    bool may_be = face && (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE;
-    bool is_face = may_be && reap_is_readable(face) && face->tag == reap_face_tag(face);
-    if (UNLIKELY(!is_face)) reap_misuse_handle(call, handle);
+    struct reap_face *face = reap_is_readable(handle) ? reap_face_known(handle) : NULL;
+    if (UNLIKELY(!face)) reap_misuse_handle(call, handle);
     ASSERT(reap_face(face->reap) == face && !face->bump && !face->end);
     return face;
 }

@@ -88,19 +88,19 @@ static inline bool reap_is_plain(const struct reap *reap)
     return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 
-/* Returns the arena of a live large object's chunk, which frees need, if its reap has none of REAP_SPECIAL
- * and the chunk is a span; else NULL, and for an aligned object. Such a chunk starts in front of the object,
- * where no other kind of object has its chunk: so the chunk is looked up once. Takes any value. */
-static inline struct arena *reap_arena_of_large(const struct reap *reap, const void *object)
+/* Returns a live large object's chunk, if its reap has none of REAP_SPECIAL and the chunk is a span; else
+ * NULL, and for an aligned object. Such a chunk starts in front of the object, where no other kind of object
+ * has its chunk. Takes any value. */
+static inline struct reap_chunk *reap_chunk_of_large(const struct reap *reap, void *object)
 {
-    const struct reap_chunk *chunk = (const void *)((uintptr_t)object - REAP_HEADER);
+    struct reap_chunk *chunk = (void *)((uintptr_t)object - REAP_HEADER);
     if ((uintptr_t)chunk % SUPERBLOCK) return NULL;
     struct arena *arena = pagemap_find(chunk);
     if (!arena || arena->mapping != 0 || arena_slot(arena, chunk)->kind != SLOT_SPAN_CHUNK) return NULL;
     ASSERT(slot_start(arena_slot(arena, chunk)) == (const char *)chunk);
     if (chunk->tag != reap_chunk_tag_of(chunk, reap)) return NULL; /* dead, or another reap's */
     if (chunk->kind != REAP_WHOLE || chunk->first != reap_unit(object)) return NULL;
-    return LIKELY(!(reap->flags & REAP_SPECIAL)) ? arena : NULL;
+    return LIKELY(!(reap->flags & REAP_SPECIAL)) ? chunk : NULL;
 }
 
 /* The chunk of an object that `call` was given for this reap. Aborts when it is not the reap's object. */

@@ -298,7 +298,7 @@ void reap_quota_end(struct reap *reap)
     ASSERT(reap->flags & REAP_LIMITED && reap_share(reap)->limiter);
     reap_chunk_adopt(reap);
     retire(reap_share(reap), reap_share(reap)->drawn);
-    if (reap_tree_generation > 1 && reap_share(reap)->bytes && !reap->children) set_accounts(reap, 0);
+    if (process_generation > 1 && reap_share(reap)->bytes && !reap->children) set_accounts(reap, 0);
     reap_choose_mode(reap);
     reap_quota_close(reap);
 }

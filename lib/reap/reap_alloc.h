@@ -42,13 +42,8 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
         if (takes_hole && last < (size_t)(reap->bump_max - reap->bump)) return reap_free_bump(reap, size);
         return slow(with, size);
     }
-    char *object = reap->bump;
     ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap && !reap->heap);
-    char *next = object + (last | (REAP_UNIT - 1)) + 1;
-    ASSERT(next <= reap->end && bitmap_get(reap->current->starts, reap_unit(object)));
-    reap_mark_start(reap, next);
-    reap->bump = next;
-    return object;
+    return reap_bump_over(reap, size);
 }
 
 /* Allocates by the fast path, or else by the slow path of the same reap. */

@@ -88,14 +88,14 @@ void *reapRealloc(void **handle, void *object, size_t size)
  * that is not in the map. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
-    struct arena *arena;
+    struct reap_chunk *chunk;
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
         shared_free(reap, object);
     else if (reap_free_last(reap, object) || reap_free_closed(reap, object) || !object)
         return;
-    else if ((arena = reap_arena_of_large(reap, object)) != NULL)
-        reap_chunk_release_span(reap, (void *)((char *)object - REAP_HEADER), arena);
+    else if ((chunk = reap_chunk_of_large(reap, object)) != NULL)
+        reap_alloc_free(reap, chunk, object);
     else
         reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }

@@ -5,7 +5,6 @@
 #include "reap.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "base/report.h"
 #include "hoard/redirect.h"
@@ -18,7 +17,7 @@ __thread uint8_t reap_kept_root;           /* here, since a library's static TLS
 
 bool reap_is_entered(struct reap *reap)
 {
-    if (reap->flags & REAP_ENTERED && reap->entered_in != reap_tree_generation)
+    if (reap->flags & REAP_ENTERED && reap->entered_in != process_generation)
         reap->flags &= (uint8_t)~REAP_ENTERED;
     return reap->flags & REAP_ENTERED;
 }
@@ -27,7 +26,7 @@ static void begin(struct reap *reap)
 {
     ASSERT(!(reap->flags & REAP_ENTERED));
     reap->flags |= REAP_ENTERED;
-    reap->entered_in = reap_tree_generation;
+    reap->entered_in = process_generation;
     reap->entered = 0;
 }
 
@@ -120,28 +119,12 @@ void reapLeave(void)
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
-static void take_along(void)
+void reap_enter_take_along(void)
 {
     for (struct reap *reap = redirect_reap; reap;) {
         bool shared = reap_is_shared(reap);
-        reap->entered_in = reap_tree_generation;
+        reap->entered_in = process_generation;
         if (shared) reap->entered = 1;
         reap = shared ? shared_outer : reap->outer;
     }
-}
-
-/* One handler does all three steps: the thread's own reaps must get the new generation. */
-static void in_forked_child(void)
-{
-    reap_tree_generation++;
-    redirect_forks++;
-    take_along();
-}
-
-bool reap_enter_start(void)
-{
-    static _Atomic(bool) done;
-    redirect_in_child = take_along;
-    if (!done) done = pthread_atfork(NULL, NULL, in_forked_child) == 0;
-    return done;
 }

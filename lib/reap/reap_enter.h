@@ -16,10 +16,8 @@
 
 #include "region/reap_types.h"
 
-/* Before the first reap: registers the fork handler, which raises the generation in each forked child and
- * sets it in the entered reaps. False: libc has no memory for it; a later call may succeed. Any thread; a
- * second call does no harm. */
-bool reap_enter_start(void);
+/* In the child of a fork: gives the reaps that this thread has entered the child's generation. */
+void reap_enter_take_along(void);
 
 /* Returns true if a thread of this process has entered the reap. */
 bool reap_is_entered(struct reap *reap);

@@ -250,6 +250,14 @@ static inline uintptr_t reap_face_tag(const struct reap_face *face)
     return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
 }
 
+/* The face of a handle whose memory was read before; NULL if the handle has no face. */
+static ALWAYS_INLINE struct reap_face *reap_face_known(void *handle)
+{
+    struct reap_face *face = handle;
+    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
+    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
+}
+
 /* The handle by which a program knows a reap. */
 static inline void *reap_handle(struct reap *reap)
 {

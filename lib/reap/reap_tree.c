@@ -5,13 +5,11 @@
 #include "arena/sizeclass.h"
 #include "base/lock.h"
 
-unsigned reap_tree_generation = 1;
-
 /* Rebuilds prev from next, after a fork has left behind the thread that was changing the list. */
 static void mend(struct reap_list *list)
 {
     struct reap *prev = NULL;
-    ASSERT(list->lock == reap_tree_generation);
+    ASSERT(list->lock == process_generation);
     for (struct reap *reap = list->first; reap; prev = reap, reap = reap->next) reap->prev = prev;
 }
 
@@ -19,8 +17,8 @@ void reap_tree_wait(struct reap_list *list)
 {
     for (unsigned spins = 0;; spins++) {
         unsigned value = atomic_load_explicit(&list->lock, memory_order_relaxed);
-        if (value != reap_tree_generation &&
-            atomic_compare_exchange_weak_explicit(&list->lock, &value, reap_tree_generation,
+        if (value != process_generation &&
+            atomic_compare_exchange_weak_explicit(&list->lock, &value, process_generation,
                                                   memory_order_acquire, memory_order_relaxed)) {
             if (value != 0) mend(list);
             return;

@@ -15,9 +15,9 @@
  * thread that walks (reap_tree_walk) locks the lists on its way down.
  *
  * Fork: the child may inherit a lock of a thread that it does not have. So a held lock's value is the
- * generation of the process, which each fork raises in the child: an older value means that no thread is
- * there to unlock. Single stores change the `next` links, in an order that keeps the list whole at every
- * moment, and a thread that takes over such a lock rebuilds `prev`. The generation also tells whether the
+ * process_generation, which each fork raises in the child: an older value means that no thread is there to
+ * unlock. Single stores change the `next` links, in an order that keeps the list whole at every moment, and a
+ * thread that takes over such a lock rebuilds `prev`. The generation also tells whether the
  * thread that was ending a reap (REAP_ENDING) is there: a reap that it was destroying is whole until it is
  * off the list, and its parent may end it.
  *
@@ -31,6 +31,7 @@
 #include <sys/single_threaded.h>
 
 #include "base/lock.h"
+#include "hoard/redirect.h"
 #include "region/region.h"
 
 enum { ROOT_LISTS = 64 };
@@ -49,13 +50,11 @@ static inline unsigned reap_root_number(const struct reap *reap)
 extern HIDDEN __thread uint8_t reap_kept_root __attribute__((tls_model("initial-exec")));
 static_assert(ROOT_LISTS <= UINT8_MAX, "a number of a list, plus 1, is a byte");
 
-extern unsigned reap_tree_generation; /* of the process: raised in the child of each fork (reap_enter.c) */
-
 /* Returns true if the reap is being cleared or destroyed. A function that it calls then must not clear or
  * destroy it again. A thread that a fork has left behind destroys nothing. */
 static inline bool reap_tree_is_going(const struct reap *reap)
 {
-    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == reap_tree_generation;
+    return UNLIKELY(reap->flags & REAP_ENDING) && reap->ending_in == process_generation;
 }
 
 /* Takes a lock that is not free: waits for it, or takes over a lock that a fork left behind. */
@@ -64,7 +63,7 @@ void reap_tree_wait(struct reap_list *list);
 /* Locks a list. False: it is locked. A process with one thread needs no atomic instruction. */
 static ALWAYS_INLINE bool reap_tree_try_lock(struct reap_list *list)
 {
-    unsigned unlocked = 0, generation = reap_tree_generation;
+    unsigned unlocked = 0, generation = process_generation;
     if (!__libc_single_threaded)
         return atomic_compare_exchange_strong_explicit(&list->lock, &unlocked, generation,
                                                        memory_order_acquire, memory_order_relaxed);
@@ -81,7 +80,7 @@ static inline void reap_tree_lock_below(struct reap_list *list)
 
 static inline void reap_tree_unlock_below(struct reap_list *list)
 {
-    ASSERT(list->lock == reap_tree_generation);
+    ASSERT(list->lock == process_generation);
     atomic_store_explicit(&list->lock, 0, memory_order_release);
 }
 

@@ -15,6 +15,7 @@
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_enter.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/shared_use.h"
@@ -202,6 +203,7 @@ void reap_remote_start(void)
                                              .trim = reap_tree_trim,
                                              .fork_prepare = reap_shared_fork_prepare,
                                              .fork_parent = reap_shared_fork_parent,
-                                             .fork_child = reap_shared_fork_child};
+                                             .fork_child = reap_shared_fork_child,
+                                             .take_along = reap_enter_take_along};
     reap_hooks_set(&client);
 }

@@ -6,14 +6,6 @@
 
 /* --- making ---------------------------------------------------------------------------------- */
 
-/* The face of a handle whose memory was read before; NULL if the handle has no face. */
-static ALWAYS_INLINE struct reap_face *face_known(void *handle)
-{
-    struct reap_face *face = handle;
-    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
-    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
-}
-
 struct reap_use reap_use_face(struct reap_face *face)
 {
     struct reap_part *part = reap_part_for_malloc(face);
@@ -67,18 +59,14 @@ static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part
 /* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
-    struct reap_face *face = face_known(handle);
+    struct reap_face *face = reap_face_known(handle);
     if (UNLIKELY(!face || heap_path_is_locked())) return malloc_slow(handle, size);
     struct reap_part *part = reap_part_of(face, rseq_id());
     if (UNLIKELY(!part || !reap_part_try(part))) return malloc_slow(handle, size);
     struct reap *reap = part->reap;
-    char *object = reap->bump;
-    size_t last = size - 1;
-    if (UNLIKELY(part->closed || last >= (size_t)(reap->end - object)))
+    if (UNLIKELY(part->closed || size - 1 >= (size_t)(reap->end - reap->bump)))
         return malloc_entered(handle, size, part);
-    char *next = object + (last | (REAP_UNIT - 1)) + 1;
-    reap_mark_start(reap, next);
-    reap->bump = next;
+    void *object = reap_bump_over(reap, size);
     reap_part_leave(part);
     return object;
 }
@@ -199,7 +187,7 @@ void shared_free_any(void *handle, void *object, const char *call)
 
 void shared_free(void *handle, void *object)
 {
-    struct reap_face *face = face_known(handle);
+    struct reap_face *face = reap_face_known(handle);
     if (LIKELY(face && object))
         free_object(face, object, "reapFree");
     else

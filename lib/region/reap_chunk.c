@@ -182,18 +182,6 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     reap_chunk_give_back(chunk);
 }
 
-void reap_chunk_release_span(struct reap *reap, struct reap_chunk *chunk, struct arena *arena)
-{
-    ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk->kind == REAP_WHOLE);
-    ASSERT(!chunk->is_users && !(reap->flags & REAP_SPECIAL));
-    reap_chunk_adopt(reap); /* the chunk may be among the remote ones */
-    ASSERT(reap->held >= chunk->size && !reap_instrumented);
-    unlink_chunk(reap, chunk);
-    reap->held -= chunk->size;
-    chunk->tag = ~reap_chunk_tag_of(chunk, reap);
-    chunk_free_span(arena, chunk);
-}
-
 /* Takes a spare with room for units off its list. NULL: there is none. */
 static struct reap_chunk *take_spare(struct reap *reap, size_t units)
 {

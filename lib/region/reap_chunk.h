@@ -123,10 +123,8 @@ void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chun
 /* Gives back a chunk that is on no list, and whose tag is not that of a live chunk. */
 void reap_chunk_give_back(struct reap_chunk *chunk);
 
-/* Unlinks a chunk without live objects, and gives it back. The second call is for a large object whose chunk
- * is a span of this arena, while no tool watches. */
+/* Unlinks a chunk without live objects, and gives it back. */
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
-void reap_chunk_release_span(struct reap *reap, struct reap_chunk *chunk, struct arena *arena);
 
 /* Resizes a large object in place, so that its chunk has room for units. False: that is not possible. */
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);

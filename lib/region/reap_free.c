@@ -246,10 +246,8 @@ static NOINLINE void begin_heap(struct reap *reap)
 static void *bump(struct reap *reap, size_t units)
 {
     ASSERT(reap->current && units != 0 && units <= hole(reap));
-    char *object = reap->bump, *next = object + units * REAP_UNIT;
-    reap_mark_start(reap, next);
+    void *object = reap_bump_over(reap, units * REAP_UNIT);
     if (reap->current->lives) bitmap_set(reap->current->lives, reap_unit(object));
-    reap->bump = next;
     reap_choose_mode(reap);
     return object;
 }

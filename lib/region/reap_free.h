@@ -61,12 +61,11 @@ static ALWAYS_INLINE void *reap_free_take_exact(struct reap *reap, size_t units)
 /* Takes an object of at most the hole's bytes from the hole, in heap mode. */
 static inline void *reap_free_bump(struct reap *reap, size_t size)
 {
-    char *object = reap->bump, *next = object + ((size - 1) | (REAP_UNIT - 1)) + 1;
-    ASSERT(reap->heap && next <= reap->bump_max && reap->current->lives);
-    reap_mark_start(reap, next);
+    void *object = reap_bump_over(reap, size);
+    ASSERT(reap->heap && reap->current->lives);
     bitmap_half *lives = (bitmap_half *)reap->current->lives + (uintptr_t)object / 512;
     *lives |= (bitmap_half)1 << (uintptr_t)object / REAP_UNIT % 32;
-    reap->bump = reap->end = next;
+    reap->end = reap->bump;
     return object;
 }
 

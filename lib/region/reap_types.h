@@ -513,6 +513,16 @@ static inline void reap_mark_start(const struct reap *reap, const char *next)
     *half |= (bitmap_half)1 << ((uintptr_t)next / REAP_UNIT % 32);
 }
 
+/* Takes an object of at most the hole's bytes from the hole: all ways of the library bump here. */
+static ALWAYS_INLINE void *reap_bump_over(struct reap *reap, size_t size)
+{
+    char *object = reap->bump, *next = object + ((size - 1) | (REAP_UNIT - 1)) + 1;
+    ASSERT(next <= reap->bump_max && bitmap_get(reap->current->starts, reap_unit(object)));
+    reap_mark_start(reap, next);
+    reap->bump = next;
+    return object;
+}
+
 /* Makes [from, end) of a chunk the hole; there must be no hole before. A block starts at both. */
 static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from, size_t end)
 {
