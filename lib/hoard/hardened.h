@@ -12,8 +12,8 @@
  * of a freed one that it is free. A block that was never used has none: it is zero. A large object's size
  * lies in its descriptor.
  *
- *     fresh blocks        heap -> pool, at a random place -> program
- *     freed blocks        program -> waits at a random place -> waits in a ring -> heap
+ *     fresh blocks        heap -> pool, at a random place -> program (above 2,040 bytes without)
+ *     freed blocks        program -> waits at a random place (up to 1 KiB) -> waits in a ring -> heap
  *     large objects       program -> waits without memory -> arena
  *
  * What free looks at: the state, the canary, and the seal of the block before. Then it clears the block.

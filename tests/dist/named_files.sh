@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Documents name files and functions that exist. A file is looked up by its path, or by its name alone; a function, a
 # member or a test of the pages for developers by a search in the sources, and in walkthrough.md by one in the modules
-# of its row. A rename that forgets a document fails here.
+# of its row. A model for spin is held to lib/ by what its comments name: "f, g (file.c)" says that f and g are in there.
+# A rename that forgets a document or a model fails here, and a function that goes.
 srcdir=${srcdir:-.}
 cd "$srcdir" || exit 99
 tmp=$(mktemp -d) || exit 99
@@ -46,6 +47,29 @@ while read -r document name; do
     grep -qxF -- "$name" "$tmp/words" || echo "$document names $name, which is nowhere in the sources"
 done <"$tmp/names" >>"$tmp/missing"
 
+# --- models: files, functions, and which file has them -------------------------------------------
+# shellcheck disable=SC2046,SC2013
+cat $(grep -E '^(lib|include)/.*\.(c|h|S)$' "$tmp/files") | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$tmp/of_lib"
+sed -n 's,^lib/.*/\([a-z0-9_]*\)\.[ch]$,\1,p' "$tmp/files" >>"$tmp/of_lib"
+for model in $(grep '\.pml$' "$tmp/files"); do
+    # Without the model's own name of a step, which stands first in a line of two columns.
+    sed -nE 's/^ \* (.*)/\1/p; s,.*/\*(.*),\1,p' "$model" | grep -v '^fault' | sed -E 's/^ +[^ ]+( [^ ]+)*  +//' >"$tmp/comments"
+    grep -oE '[A-Za-z0-9_/-]+\.(c|h|S|md)\b' "$tmp/comments" | while read -r name; do
+        grep -qxF -- "$name" "$tmp/known" || echo "$model names $name, which does not exist"
+    done
+    grep -owE '[a-z][a-z0-9]*(_[a-z0-9_]+|[A-Z][A-Za-z]+)' "$tmp/comments" | tee -a "$tmp/names_of_models" | while read -r name; do
+        grep -qxF -- "$name" "$tmp/of_lib" || echo "$model names $name, which is nowhere in lib/"
+    done
+    grep -oE '[A-Za-z0-9_]+((, | and )[A-Za-z0-9_]+)* \([a-z0-9_]+\.[ch]\)' "$tmp/comments" | while read -r line; do
+        file=$(echo "$line" | sed 's/.*(\(.*\))/\1/')
+        path=$(grep -E "^(lib|include)/(.*/)?$file\$" "$tmp/files")
+        for name in $(echo "$line" | sed 's/ (.*//; s/ and / /g; s/,//g'); do
+            grep -qw -- "$name" "${path:-/dev/null}" || echo "$model: $name is not in $file"
+        done
+    done
+done >>"$tmp/missing"
+[ -s "$tmp/names_of_models" ] || { echo "the models name no function"; exit 99; }
+
 # --- rows of walkthrough.md: | step | functions | modules | ------------------------------------------
 grep -E '^\| [0-9]+ \|' doc/design/walkthrough.md >"$tmp/rows"
 [ -s "$tmp/rows" ] || { echo "walkthrough.md has no rows"; exit 99; }
@@ -64,5 +88,5 @@ if [ -s "$tmp/missing" ]; then
     cat "$tmp/missing"
     bad=1
 fi
-echo "$(wc -l <"$tmp/names") names of functions and members"
+echo "$(wc -l <"$tmp/names") names of functions and members, $(wc -l <"$tmp/names_of_models") in models"
 exit $bad

@@ -25,6 +25,7 @@ import time
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MIMALLOC = "libmimalloc.so.2"
 PATIENCE = 60
+LONG = 300  # seconds from which growth is judged
 
 
 class Ended(Exception):
@@ -505,9 +506,12 @@ class Soak:
 
     def medians(self, malloc):
         """Of the second and of the last quarter."""
-        sizes = [kib for _, name, kib in self.memory if name == malloc]
-        quarter = max(1, len(sizes) // 4)
-        return statistics.median(sizes[quarter:2 * quarter] or sizes), statistics.median(sizes[-quarter:])
+        return medians([kib for _, name, kib in self.memory if name == malloc])
+
+
+def medians(sizes):
+    quarter = max(1, len(sizes) // 4)
+    return statistics.median(sizes[quarter:2 * quarter] or sizes), statistics.median(sizes[-quarter:])
 
 
 def draw(soaks, mallocs, out):
@@ -545,15 +549,23 @@ def table(soaks, mallocs):
               (f"   WRONG: {soak.wrong}" if soak.wrong else ""))
 
 
+def grows(stock, reap):
+    """Whether ours (the medians of the second and of the last quarter) grew by more than a tenth, and 4 MiB, and more
+    than stock's did."""
+    (a, b), (c, d) = stock, reap
+    return d > c * 1.1 + 4096 and d - c > 1.1 * (b - a)
+
+
 def grown(soaks, seconds):
-    """In a long run: ours grew by more than a tenth, and 4 MiB, and more than stock's did."""
+    """In a long run: whether one of ours grew."""
     bad = 0
     for soak in soaks:
-        if seconds < 300 or soak.wrong:
+        if seconds < LONG or soak.wrong:
             continue
-        (a, b), (c, d) = soak.medians("stock"), soak.medians("reap")
-        if d > c * 1.1 + 4096 and d - c > 1.1 * (b - a):
-            print(f"{soak.name}: RSS grows under libreap-malloc, from {c} to {d} KiB; stock's from {a} to {b}")
+        stock, reap = soak.medians("stock"), soak.medians("reap")
+        if grows(stock, reap):
+            print(f"{soak.name}: RSS grows under libreap-malloc, from {reap[0]} to {reap[1]} KiB; "
+                  f"stock's from {stock[0]} to {stock[1]}")
             bad = 1
     return bad
 

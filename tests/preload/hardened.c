@@ -30,6 +30,7 @@ static void *get(size_t size)
     return block;
 }
 
+enum { MIXED_MOST = 2040 }; /* bytes of fresh blocks that come in random order, as libreap-malloc(7) says */
 static const size_t sizes[] = {SMALL, MEDIUM, LARGE};
 static const char behind[] = "memory behind it was written to", before[] = "memory before it was written to",
                   written[] = "memory was written to after it was freed", twice[] = "freed twice",
@@ -307,18 +308,31 @@ static void alone(size_t size)
     work(size * 1000);
 }
 
-/* The places of fresh blocks, and how soon a freed one comes back. */
+/* Returns how many of a hundred fresh blocks are as far from the one before as that is from its own. */
+static int in_order(size_t size)
+{
+    enum { N = 400 };
+    char *block[N];
+    int same = 0;
+    for (int i = 0; i < N; i++) block[i] = get(size);
+    for (int i = 2; i < N; i++) same += block[i] - block[i - 1] == block[i - 1] - block[i - 2];
+    for (int i = 0; i < N; i++) free(block[i]);
+    return same * 100 / (N - 2);
+}
+
+/* The places of fresh blocks, up to the size that libreap-malloc(7) and SECURITY.md name, and above it; and
+ * how soon a freed one comes back. */
 static void places(size_t size)
 {
     puts("(none)");
-    enum { N = 64 };
-    char *block[N];
-    int ups = 0;
-    for (int i = 0; i < N; i++) block[i] = get(size);
-    for (int i = 1; i < N; i++) ups += block[i] > block[i - 1];
-    must(ups > N / 4 && ups < N * 3 / 4, "fresh blocks come in random order");
-    free(block[0]);
-    for (int i = 0; i < 16; i++) must(get(size) != (void *)block[0], "a freed block comes back late");
+    static const size_t mixed[] = {0, 200, 1000, MIXED_MOST - 40}, others[] = {MIXED_MOST - 39, 4000, 20000};
+    for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++)
+        must(in_order(size + mixed[i]) < 50, "fresh blocks come in random order");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        must(in_order(size + others[i]) > 70, "greater ones come one behind the other, as the pages say");
+    char *block = get(size);
+    free(block);
+    for (int i = 0; i < 16; i++) must(get(size) != (void *)block, "a freed block comes back late");
 }
 
 static void late(size_t size)

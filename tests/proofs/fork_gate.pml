@@ -2,7 +2,7 @@
 /* A fork beside two threads that move superblocks: they pass the gate of transit, and take a heap's lock within it. The
  * fork closes the gate, waits until all are through, takes the lock, copies, and opens. Sleep and waking are futexes.
  *
- *     pass: enter, leave     gate_enter, gate_leave, leave (lock.c)
+ *     pass: enter, leave     gate_enter, gate_leave, leave_gate (lock.c)
  *     forker: close          gate_close_for_fork, close_and_wait; lock_for_fork; the order of heap_fork_prepare
  *     forker: open           gate_open_after_fork, open_closed; lock_after_fork
  *     sleep                  lock_sleep: sleeps only while the word still has the value

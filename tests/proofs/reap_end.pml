@@ -1,63 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shared reap ends beside threads that free its objects. Two threads free objects of both parts; a third destroys
- * the reap; a fourth knows a part by its address alone, as reapOf and surveys do, and asks while the reap may end.
+/* A shared reap of two parts ends beside threads that free its objects, one that asks whose an address is, and one that
+ * surveys all reaps. Part 0 is the reap itself, and has the face; part 1 is a hidden child.
  *
- *     freer: enter           reap_part_try, reap_part_enter (reap_shared.c): a compare-and-swap on the part's holder
+ *     freer                  free_object, free_any, free_there (shared_use.c): by way of its own part, or by the object's
+ *     freer: enter           reap_part_try (reap_shared.h); reap_part_enter, wait_for_part (reap_shared.c): after some
+ *                            tries with the lock of the face, so that nobody takes the reap while it waits
  *     freer: send            send (shared_use.c), reap_push_pending (reap_types.h): onto the other part's list
- *     freer: leave           reap_part_leave
- *     destroyer: take        hold, take (reap_shared.c), reap_alloc_take_remote for each part
- *     destroyer: end         reap_shared_end, delist: the tag goes under the list's lock, then the memory
- *     asker                  reap_shared_try, is_part_of: with the list's lock, so that the face lasts meanwhile
+ *     freer: due             free_pending (shared_use.c): too much waits there, and it has left its own part
+ *     drain                  reap_alloc_take_remote, drain (reap_alloc.c)
+ *     ender: hold, take      hold, take (reap_shared.c), for each call on the whole reap; let_go (reap_shared.c)
+ *     ender: end             end_one, end_special (lifecycle.c): reap_tree_remove (reap_tree.c), reap_shared_end
+ *                            (reap_shared.c), reap_chunk_give_back (reap_chunk.c)
+ *     asker                  reapOf, owner_by (reap_api.c), reap_face_of_others (reap_shared.c): enters and locks nothing
+ *     surveyor               collect_all, collect_list (reap_survey.c): frozen chunks, then the lock of the tree's list
+ *     frozen                 chunk_freeze, chunk_thaw, chunk_is_readable (chunk_provider.c): no memory goes meanwhile
  *
- * The program may not free objects of a reap that it destroys, so the frees have begun before the end, and the destroyer
- * waits for their return as a program must; only the asker may come at any time.
- * What holds: no thread touches memory that went; each object is freed once; nothing is pending when the reap ends.
- * fault TAG_ONLY: the asker reads the tag without the list's lock, and never looks again
- * fault LISTS_FIRST: the destroyer empties the lists before it has taken the parts
+ * The program may not free objects of a reap that it destroys: the ender waits until the frees have returned, as a
+ * program must. The asker and the surveyor come at any time.
+ * What holds: no thread touches memory that went, or a part that ended; each object is freed once, by one thread at a
+ * time in a part; nothing is pending in a taken reap; who has the lock finds no reap that another has taken; and all
+ * threads come to their end.
+ * fault NO_FREEZE: the asker reads while memory may go
+ * fault TREE_LAST: the hidden children end before the reap has left the tree
+ * fault GIVES_LOCKED: the ender gives memory back while it has the lock of the tree's list
+ * fault LISTS_FIRST: the ender empties the lists before it has taken the parts
  * fault NO_WAIT: it takes a part that a thread is in
+ * fault LET_GO_FIRST: a call gives the lock back before it leaves the parts
+ * fault WAITS_INSIDE: a freer enters the part where too much waits while it is in its own
  */
 #define PARTS 2
+#define ENDER 3
 #define TAKEN 9
 
-bool list_lock, tag = true, gone;
-byte holder[PARTS], pending[PARTS], free_in[PARTS], sent;
+byte owner, holder[PARTS], pending[PARTS], free_in[PARTS];
+bool tree_lock, in_tree = true, tag = true, frozen;
+bool ended[PARTS], gone[PARTS]; /* no part any more; nor memory */
 byte objects = 4, returned;
 
-#define TOUCH assert(!gone)
+#define TOUCH(p) assert(!ended[p] && !ended[0])
+
+/* One object, or n, as whoever is in a part frees them: plain stores. */
+inline free_here(p, n)
+{
+    TOUCH(p);
+    now = free_in[p];
+    free_in[p] = now + n
+}
+
+inline drain(p)
+{
+    atomic { n = pending[p]; pending[p] = 0 };
+    if
+    :: n > 0 -> free_here(p, n)
+    :: else
+    fi;
+    n = 0
+}
+
+inline enter(p)
+{
+    if
+    :: atomic { holder[p] == 0 -> holder[p] = me }
+    :: atomic { holder[p] != 0 && owner == 0 -> owner = me }; /* it has tried for a while */
+        TOUCH(0);
+        assert(holder[p] != TAKEN);
+        atomic { holder[p] == 0 -> holder[p] = me };
+        owner = 0
+    fi
+}
+
+inline leave(p)
+{
+    TOUCH(p);
+    assert(holder[p] == me);
+    holder[p] = 0
+}
 
 proctype freer(byte me; byte own)
 {
-    byte left = 2;
+    byte left = 2, where, n, now;
+    bool due;
     do
     :: left > 0 ->
-        atomic { holder[own] == 0 -> holder[own] = me }; /* enter */
-        TOUCH;
+        where = (left == 2 -> own : 1 - own);
         if
-        :: left == 2 -> /* an object of this part */
-            atomic { assert(holder[own] == me); free_in[own]++ }
-        :: else -> atomic { pending[1 - own]++; sent++ } /* one of the other */
+        :: atomic { holder[own] == 0 -> holder[own] = me };
+            if
+            :: where == own -> free_here(own, 1)
+            :: else ->
+                TOUCH(where);
+                pending[where]++;
+                if :: due = true :: skip fi
+            fi;
+#ifdef WAITS_INSIDE
+            if :: due -> enter(where); drain(where); leave(where); due = false :: else fi;
+#endif
+            leave(own);
+            if
+            :: due -> enter(where); drain(where); leave(where); due = false
+            :: else
+            fi
+        :: enter(where); free_here(where, 1); leave(where) /* it has no part, or somebody is in it */
         fi;
-        TOUCH;
-        assert(holder[own] == me); /* nobody else was in */
-        holder[own] = 0;
         left--
     :: else -> break
     od;
     returned++
 }
 
-/* Any call on the whole reap, such as reapStats or reapTrim, beside the frees; then the end. */
-proctype destroyer()
+inline drain_all() { for (p : 0 .. PARTS - 1) { drain(p) } }
+
+inline leave_tree()
 {
-    byte p, n;
+    atomic { !tree_lock -> tree_lock = true };
+    in_tree = false
+}
+
+inline give_back(p) { atomic { !frozen -> gone[p] = true } }
+
+/* Any call on the whole reap, such as reapStats or reapTrim, beside the frees; then the end. */
+proctype ender()
+{
+    byte p, n, now;
     bool last;
     do
     :: last -> break
     :: else ->
         last = (returned == 2);
 #ifdef LISTS_FIRST
-        for (p : 0 .. PARTS - 1) { atomic { n = pending[p]; pending[p] = 0; free_in[p] = free_in[p] + n } }
+        drain_all();
 #endif
+        atomic { owner == 0 -> owner = ENDER };
         for (p : 0 .. PARTS - 1) {
 #ifdef NO_WAIT
             holder[p] = TAKEN
@@ -66,42 +139,71 @@ proctype destroyer()
 #endif
         }
 #ifndef LISTS_FIRST
-        for (p : 0 .. PARTS - 1) { atomic { n = pending[p]; pending[p] = 0; free_in[p] = free_in[p] + n } }
+        drain_all();
 #endif
         assert(pending[0] == 0 && pending[1] == 0); /* only who is in a part sends */
         if
         :: last -> break
-        :: else -> for (p : 0 .. PARTS - 1) { holder[p] = 0 }
+        :: else ->
+#ifdef LET_GO_FIRST
+            owner = 0;
+#endif
+            for (p : 0 .. PARTS - 1) { holder[p] = 0 }
+            owner = 0
         fi
     od;
-    assert(free_in[0] + free_in[1] == objects && pending[0] + pending[1] == 0);
-    atomic { !list_lock -> list_lock = true };
-    tag = false;
-    list_lock = false;
-    /* the holders stay taken; the memory goes */
-    gone = true
+    assert(free_in[0] + free_in[1] == objects);
+#ifndef TREE_LAST
+    leave_tree();
+#ifndef GIVES_LOCKED
+    tree_lock = false;
+#endif
+#endif
+    tag = false; /* under the lock of the list of faces */
+    ended[1] = true;
+    give_back(1);
+#ifdef TREE_LAST
+    leave_tree();
+#endif
+    tree_lock = false;
+    owner = 0; /* the holders stay taken */
+    ended[0] = true;
+    give_back(0)
 }
 
+/* Asks whose an object of part 1 is. Each word may be of another time, so it looks whether there is memory. */
 proctype asker()
 {
-    bool entered;
-#ifdef TAG_ONLY
-    if
-    :: tag -> entered = true
-    :: else
-    fi;
-#else
-    atomic { !list_lock -> list_lock = true };
-    if
-    :: tag -> TOUCH; atomic { if :: holder[0] == 0 -> holder[0] = 5; entered = true :: else fi }
-    :: else
-    fi;
-    list_lock = false;
+    bool found;
+#ifndef NO_FREEZE
+    atomic { !frozen -> frozen = true };
 #endif
     if
-    :: entered -> TOUCH; TOUCH; if :: holder[0] == 5 -> holder[0] = 0 :: else fi
+    :: !gone[1] -> /* the chunk, its reap, and the part */
+        assert(!gone[1]);
+        if
+        :: !gone[0] -> assert(!gone[0]); found = tag
+        :: else
+        fi
     :: else
-    fi
+    fi;
+    assert(!found || !gone[0]); /* the answer is of a reap that was there */
+#ifndef NO_FREEZE
+    frozen = false
+#endif
 }
 
-init { atomic { run freer(1, 0); run freer(2, 1); run destroyer(); run asker() } }
+/* Sums up all parts of the reaps that it finds. */
+proctype surveyor()
+{
+    atomic { !frozen -> frozen = true };
+    atomic { !tree_lock -> tree_lock = true };
+    if
+    :: in_tree -> TOUCH(0); TOUCH(1); assert(!gone[0] && !gone[1])
+    :: else
+    fi;
+    tree_lock = false;
+    frozen = false
+}
+
+init { atomic { run freer(1, 0); run freer(2, 1); run ender(); run asker(); run surveyor() } }

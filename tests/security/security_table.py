@@ -2,12 +2,14 @@
 """Runs each program of misuse under each malloc, and judges what it did.
 
     security_table.py --build DIR [--with NAME=PATH]... --page FILE     the table of doc/, of all mallocs
-    security_table.py --build DIR --mode default --expected FILE        one mode of ours, beside what is expected
+    security_table.py --build DIR --mode harden=1 --expected FILE       a mode of ours (or "ours"), beside what is expected
+    security_table.py --build DIR --held FILE --expected FILE           the page, beside what is expected: nothing runs
 """
 import argparse
 import collections
 import concurrent.futures
 import datetime
+import difflib
 import os
 import platform
 import re
@@ -18,6 +20,7 @@ import sys
 PEERS = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"), "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
          "mimalloc-secure": ("libmimalloc-secure.so.2", ""), "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")}
 FOLDERS = ["/usr/lib/" + platform.machine() + "-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"]
+OUR_MODES = ["default", "harden=1", "harden=2"]
 SIZES = ["small", "medium", "large"]
 PATIENCE = 60  # seconds, after which a program hangs, and nobody has told
 LETTERS = {"told": "T", "stopped": "S", "harmless": "h", "missed": "-"}
@@ -76,6 +79,10 @@ class Kind:
         self.results[mode.name, size] = judged(*mode.run([self.program, self.name, size]))
 
 
+def letters_of(kind, mode):
+    return "".join(LETTERS[kind.results[mode.name, size]] for size in kind.sizes)
+
+
 def kinds_of(part, program):
     """What the program lists; a line without a name begins a group."""
     found, group = [], ""
@@ -100,7 +107,7 @@ def ours(build):
     if not os.path.exists(preload):
         sys.exit(f"no {preload}")
     preload = os.path.realpath(preload)
-    return [Mode("default", preload, ""), Mode("harden=1", preload, "harden=1"), Mode("harden=2", preload, "harden=2")]
+    return [Mode(name, preload, "" if name == "default" else name) for name in OUR_MODES]
 
 
 def peers(extra):
@@ -173,7 +180,7 @@ its data in the blocks.
 def cell(kind, mode):
     if mode.absent or (kind.of_reaps and not mode.ours):
         return ""
-    return "`" + "".join(LETTERS[kind.results[mode.name, size]] for size in kind.sizes) + "`"
+    return "`" + letters_of(kind, mode) + "`"
 
 
 def row(first, cells):
@@ -190,12 +197,16 @@ def totals(kinds, modes, title):
     return lines
 
 
-def page(kinds, modes, without, given):
+def today():
+    machine = f"{platform.system()} {platform.release()}, {platform.machine()}, {' '.join(platform.libc_ver())}"
+    return datetime.date.today().isoformat(), machine
+
+
+def page(kinds, modes, without, given, when):
     there = [mode for mode in modes if not mode.absent]
     mallocs, reaps = [k for k in kinds if not k.of_reaps], [k for k in kinds if k.of_reaps]
     named = ", from Debian's packages" + "".join(f"; {name} is a build of one's own" for name in given)
-    machine = f"{platform.system()} {platform.release()}, {platform.machine()}, {' '.join(platform.libc_ver())}"
-    lines = [INTRODUCTION.format(date=datetime.date.today().isoformat(), machine=machine), MODES.format(given=named)]
+    lines = [INTRODUCTION.format(date=when[0], machine=when[1]), MODES.format(given=named)]
     lines += [f"**Missing: {mode.name}**, {mode.absent}.\n" for mode in modes if mode.absent]
     lines += [f"**Missing: the part {part}**, for its program was not built.\n" for part in without]
     if mallocs:
@@ -221,28 +232,28 @@ def rows(kinds, modes):
     return lines + [""]
 
 
-# --- one mode beside what is expected -----------------------------------------------------------------------------------
+# --- our modes and the page, beside what is expected ----------------------------------------------------------------------
 
 def expectations(file):
-    """From lines "part kind letters"."""
+    """From lines "part kind letters ...", with letters for each of our modes: by part and kind, by mode."""
     expected = {}
     with open(file, encoding="ascii") as lines:
         for line in lines:
             if line.strip() and not line.startswith("#"):
-                part, name, letters = line.split()
-                expected[part, name] = letters
+                part, name, *letters = line.split()
+                expected[part, name] = dict(zip(OUR_MODES, letters))
     return expected
 
 
-def beside(kinds, mode, expected, have, only):
+def beside(kinds, modes, expected, have, only):
     """Prints what differs; returns how many do."""
     differ, seen = 0, {(kind.part, kind.name) for kind in kinds}
     for kind in kinds:
-        letters = "".join(LETTERS[kind.results[mode.name, size]] for size in kind.sizes)
-        wanted = expected.get((kind.part, kind.name), "nothing")
-        if letters != wanted:
-            print(f"{kind.part} {kind.name} {letters}   expected {wanted}")
-            differ += 1
+        for mode in modes:
+            wanted = expected.get((kind.part, kind.name), {}).get(mode.name, "nothing")
+            if letters_of(kind, mode) != wanted:
+                print(f"{kind.part} {kind.name} {letters_of(kind, mode)}   expected {wanted} ({mode.name})")
+                differ += 1
     for part, name in expected:
         if (part, name) not in seen and part in have and re.search(only, name):
             print(f"{part} {name} is expected, and is no program")
@@ -250,10 +261,58 @@ def beside(kinds, mode, expected, have, only):
     return differ
 
 
+def cells_of(lines):
+    """From a page: its mallocs, and by table, group and kind the letters of each."""
+    names, cells, group, of_reaps = [], {}, "", False
+    for line in lines:
+        fields = [field.strip() for field in line.strip("|").split("|")]
+        if line.startswith("## "):
+            of_reaps = line.startswith("## Objects")
+        elif line.startswith("|  |"):
+            columns = fields[1:]
+            names += [name for name in columns if name not in names]
+        elif line.startswith("| **") and not any(fields[1:]):
+            group = fields[0].strip("*")
+        elif line.startswith("| ") and fields[-1].startswith("`") and names:
+            cells[of_reaps, group, fields[0]] = dict(zip(columns, (field.strip("`") for field in fields[1:])))
+    return names, cells
+
+
+def remade(kinds, text, expected):
+    """The page anew: rows, totals and words from the programs that there are, our cells from what is expected, and the
+    cells of others, date and machine from the page."""
+    lines = text.splitlines()
+    names, cells = cells_of(lines)
+    words = {word: letter for letter, word in LETTERS.items()}
+    modes = [Mode(name, options="") for name in OUR_MODES] + [Mode(name) for name in names if name not in OUR_MODES]
+    modes += [Mode(name, absent=why) for name, why in re.findall(r"^\*\*Missing: (\S+)\*\*, (.*)\.$", text, re.M)]
+    for kind in kinds:
+        for mode in modes:
+            of_others = cells.get((kind.of_reaps, kind.group, kind.what), {})
+            found = expected.get((kind.part, kind.name), {}) if mode.ours else of_others
+            letters = found.get(mode.name, "").ljust(len(kind.sizes), "-")
+            kind.results.update({(mode.name, size): words.get(letter, "missed") for size, letter in zip(kind.sizes, letters)})
+    date, machine = (re.search(rule, text, re.M) for rule in (r"made this page on (\S+)$", r"^\((.*)\)\. Do not edit"))
+    given = re.findall(r"; (\S+) is a build of one's own", text)
+    return page(kinds, modes, [], given, (date.group(1) if date else "?", machine.group(1) if machine else "?"))
+
+
+def page_differs(kinds, file, expected):
+    """Prints what a page has that it would not have today; returns how many lines."""
+    with open(file, encoding="utf-8") as page_file:
+        text = page_file.read()
+    told = difflib.unified_diff(text.splitlines(), remade(kinds, text, expected).splitlines(), file, "what is expected",
+                                lineterm="", n=0)
+    told = [line for line in told if not line.startswith("@@")]
+    print("\n".join(told), end="\n" if told else "")
+    return len(told)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=".")
     parser.add_argument("--page")
+    parser.add_argument("--held", help="a page to compare with what is expected")
     parser.add_argument("--mode")
     parser.add_argument("--expected")
     parser.add_argument("--record", help="write what is found as what is expected")
@@ -268,28 +327,33 @@ def main():
         sys.exit("tests/security/misuses is not built")
     kinds = [kind for part, program in have.items() for kind in kinds_of(part, program)]
     kinds = [kind for kind in kinds if re.search(options.only, kind.name)]
-    modes = ours(options.build) + peers(options.extra)
-    if options.mode:
+    if options.held:
+        if without:
+            sys.exit(f"the page cannot be compared: the part {without[0]} is not built")
+        sys.exit(page_differs(kinds, options.held, expectations(options.expected)) > 0)
+    modes = ours(options.build) + (peers(options.extra) if options.mode != "ours" else [])
+    if options.mode and options.mode != "ours":
         modes = [mode for mode in modes if mode.name == options.mode] or sys.exit(f"no mode {options.mode}")
     for mode in modes:
         if not mode.absent:
             mode.look(next(iter(have.values())))
-    if options.mode and modes[0].absent:
-        sys.exit(f"{options.mode}: {modes[0].absent}")
+    for mode in modes:
+        if options.mode and mode.absent:
+            sys.exit(f"{mode.name}: {mode.absent}")
     commit_all(kinds, modes, options.jobs)
     if options.page:
         with open(options.page, "w", encoding="utf-8") as file:
-            file.write(page(kinds, modes, without, [pair.split("=")[0] for pair in options.extra]))
+            file.write(page(kinds, modes, without, [pair.split("=")[0] for pair in options.extra], today()))
     if options.record:
         with open(options.record, "w", encoding="ascii") as file:
             for kind in kinds:
-                file.write(f"{kind.part} {kind.name} {''.join(LETTERS[kind.results[modes[0].name, s]] for s in kind.sizes)}\n")
+                file.write(" ".join([kind.part, kind.name] + [letters_of(kind, mode) for mode in modes]) + "\n")
     counts = collections.Counter((m, word) for kind in kinds for (m, _), word in kind.results.items())
     for mode in modes:
         print(f"{mode.name}: " + (mode.absent or ", ".join(f"{counts[mode.name, word]} {word}" for word in WORDS)))
     for part in without:
         print(f"skipped: no program (Debian: {'g++' if part == 'new' else 'gcc'}): the part {part}")
-    if options.expected and beside(kinds, modes[0], expectations(options.expected), have, options.only):
+    if options.expected and beside(kinds, modes, expectations(options.expected), have, options.only):
         sys.exit(1)
 
 
