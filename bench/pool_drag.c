@@ -77,9 +77,18 @@ static UNSEEN void *drag_range(void *address, size_t n)
     for (size_t at = 0; at < n; at += DRAG_UNIT) drag_use((char *)address + at);
     return address;
 }
-CALLED(void *, memset, (void *to, int byte, size_t n)) { return memset(drag_range(to, n), byte, n); }
-CALLED(void *, memcpy, (void *to, void *from, size_t n)) { return memcpy(drag_range(to, n), drag_range(from, n), n); }
-CALLED(void *, memmove, (void *to, void *from, size_t n)) { return memmove(drag_range(to, n), drag_range(from, n), n); }
+CALLED(void *, memset, (void *to, int byte, size_t n))
+{
+    return memset(drag_range(to, n), byte, n);
+}
+CALLED(void *, memcpy, (void *to, void *from, size_t n))
+{
+    return memcpy(drag_range(to, n), drag_range(from, n), n);
+}
+CALLED(void *, memmove, (void *to, void *from, size_t n))
+{
+    return memmove(drag_range(to, n), drag_range(from, n), n);
+}
 
 /* Of pools.h's atomic variables, which nobody else uses: there is one thread. */
 #define ATOMIC(bits, type)                                                                  \
