@@ -70,9 +70,9 @@ void *_ZnwmSt11align_val_t(size_t size, size_t alignment);
 void *_ZnwmSt11align_val_t(size_t size, size_t alignment) { return new_aligned(size, alignment); }
 
 /* A delete without a size: its mangled name, its parameters, what it calls. own_ and the name is this
- * definition; the name itself is the program's, where that has one. */
+ * definition; the name itself is the program's, where that has one. (clang would inline what it names.) */
 #define DELETE(mangled, parameters, call)                                                                    \
-    void mangled parameters NOPLT;                                                                           \
+    NOINLINE void mangled parameters NOPLT;                                                                  \
     void mangled parameters { call; }                                                                        \
     OWN(mangled) void own##mangled parameters;
 
@@ -81,11 +81,18 @@ DELETE(_ZdaPv, (void *block), _ZdlPv(block))
 DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment UNUSED), hoard_free_fast(block, "delete"))
 DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment), _ZdlPvSt11align_val_t(block, alignment))
 
+/* clang takes the two to be the same, unless the name's address is one that it cannot know. */
+#define IS_OWN(mangled)                                                                                      \
+    __extension__({                                                                                          \
+        __typeof__(&mangled) named_ = mangled;                                                               \
+        __asm__("" : "+r"(named_));                                                                          \
+        named_ == own##mangled;                                                                              \
+    })
+
 /* Where the program replaces an operator, the block may not be one of the hoard's. */
 static COLD void check_size(void *block, size_t size)
 {
-    if (_ZdlPv == own_ZdlPv && _ZdaPv == own_ZdaPv && _ZdlPvSt11align_val_t == own_ZdlPvSt11align_val_t &&
-        _ZdaPvSt11align_val_t == own_ZdaPvSt11align_val_t)
+    if (IS_OWN(_ZdlPv) && IS_OWN(_ZdaPv) && IS_OWN(_ZdlPvSt11align_val_t) && IS_OWN(_ZdaPvSt11align_val_t))
         hardened_check_size(block, size, "delete");
 }
 

@@ -57,6 +57,7 @@ packaged libreap-ask0 libreap-ask REAP_ASK_1
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
 cat >"$tmp/allowed" <<'LIST'
 # memory and strings, in registers
+bcmp
 memchr
 memcmp
 memcpy
