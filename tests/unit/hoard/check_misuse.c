@@ -182,8 +182,11 @@ static void no_work(void) {}
 START_TEST(a_chunk_is_no_block)
 {
     use_path(_i, NULL);
-    static const struct reap_hooks client = {
-        .free_object = no_object, .fork_prepare = no_work, .fork_parent = no_work, .fork_child = no_work};
+    static const struct reap_hooks client = {.free_object = no_object,
+                                             .fork_prepare = no_work,
+                                             .fork_parent = no_work,
+                                             .fork_child = no_work,
+                                             .take_along = no_work};
     reap_hooks_set(&client);
     for (size_t size = 8 * KIB; size <= 256 * KIB; size *= 2) {
         hoard_free(hoard_malloc(100));
