@@ -16,6 +16,15 @@
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* A value of which the compiler knows nothing, for where it knows too much: a parameter that a header
+ * declares nonnull, a name that another definition may have. */
+#define UNKNOWN(value)                                                                                       \
+    __extension__({                                                                                          \
+        __auto_type unknown_ = (value);                                                                      \
+        __asm__("" : "+r"(unknown_));                                                                        \
+        unknown_;                                                                                            \
+    })
+
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((cold, noinline))

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "base/small_file.h"
+#include "tools/common/numbered_name.h"
 
 static SPARSE char given[1024]; /* the file's name, as the user gave it */
 
@@ -33,24 +34,6 @@ static void add_lines(struct page *page)
     usage_lines(add_line, page);
 }
 
-/* Copies the file's name, with the process's number for each %p. False: it is too long. */
-static bool make_name(char *name, size_t size)
-{
-    char number[24];
-    const char *at = given;
-    size_t n = 0, length = report_format(number, sizeof number, "%u", (unsigned)getpid());
-    while (*at != '\0') {
-        bool is_process = at[0] == '%' && at[1] == 'p';
-        size_t more = is_process ? length : 1;
-        if (more >= size - n) break;
-        memcpy(name + n, is_process ? number : at, more);
-        n += more;
-        at += is_process ? 2 : 1;
-    }
-    name[n] = '\0';
-    return *at == '\0';
-}
-
 void usage_file_start(void)
 {
     size_t size = options.stats_file != NULL ? strcspn(options.stats_file, ",") : 0;
@@ -67,7 +50,7 @@ bool usage_file_write(void)
     char name[1200];
     if (given[0] == '\0') return false;
     const char *why = strerrordesc_np(ENAMETOOLONG);
-    int fd = make_name(name, sizeof name) ? named_file_open(name, &why) : -1;
+    int fd = numbered_name(name, sizeof name, given, strlen(given)) ? named_file_open(name, &why) : -1;
     if (fd >= 0) add_lines(&page);
     bool is_written = fd >= 0 && small_file_write_all(fd, page.text, page.size);
     if (fd >= 0 && !is_written) why = strerrordesc_np(errno);

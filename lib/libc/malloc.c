@@ -39,7 +39,7 @@ void own_free(void *block) __attribute__((alias("free"), visibility("hidden"), l
  */
 static bool malloc_is_ours(void)
 {
-    if (LIKELY(free == own_free)) return true;
+    if (LIKELY(UNKNOWN(free) == own_free)) return true;
     void *block = malloc(1);
     bool is_ours = block == NULL || pagemap_find(block) != NULL;
     free(block);

@@ -81,13 +81,8 @@ DELETE(_ZdaPv, (void *block), _ZdlPv(block))
 DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment UNUSED), hoard_free_fast(block, "delete"))
 DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment), _ZdlPvSt11align_val_t(block, alignment))
 
-/* clang takes the two to be the same, unless the name's address is one that it cannot know. */
-#define IS_OWN(mangled)                                                                                      \
-    __extension__({                                                                                          \
-        __typeof__(&mangled) named_ = mangled;                                                               \
-        __asm__("" : "+r"(named_));                                                                          \
-        named_ == own##mangled;                                                                              \
-    })
+/* clang would take the two to be the same. */
+#define IS_OWN(mangled) (UNKNOWN(mangled) == own##mangled)
 
 /* Where the program replaces an operator, the block may not be one of the hoard's. */
 static COLD void check_size(void *block, size_t size)

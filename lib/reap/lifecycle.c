@@ -128,8 +128,7 @@ static size_t chunk_limit(size_t asked)
 
 static bool are_valid(const struct reap_options *options)
 {
-    __asm__("" : "+r"(options)); /* reap.h declares it nonnull */
-    if (!options || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
+    if (!UNKNOWN(options) || options->size != sizeof *options || options->flags & ~REAP_SHARED) return false;
     if (!options->source.take != !options->source.give) return false;
     if (options->buffer && options->buffer_size < REAP_BUFFER_MIN) return false;
     if (options->buffer && options->buffer_size > UINTPTR_MAX - (uintptr_t)options->buffer) return false;

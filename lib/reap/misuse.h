@@ -43,8 +43,7 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
 /* Checks that an argument is not NULL. reap.h declares it nonnull, and compilers would drop a plain check. */
 #define REAP_NOT_NULL(argument, call)                                                                        \
     do {                                                                                                     \
-        __asm__("" : "+r"(argument));                                                                        \
-        if (UNLIKELY(!(argument))) reap_misuse_null(call);                                                   \
+        if (UNLIKELY(!UNKNOWN(argument))) reap_misuse_null(call);                                            \
     } while (0)
 
 /* Returns true if it is the chunk of a large object, without writes around that object. */

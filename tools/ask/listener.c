@@ -32,6 +32,7 @@
 #include "questions.h"
 #include "reap.h"
 #include "text.h"
+#include "tools/common/numbered_name.h"
 #include "user.h"
 
 enum {
@@ -71,7 +72,7 @@ static uint64_t start_ms, pause_until;
 /* Opens the socket. 0, or an error number. */
 static int open_listener(void)
 {
-    if (!process_address(given, address, sizeof address)) return ENAMETOOLONG;
+    if (!numbered_name(address, sizeof address, given, strlen(given))) return ENAMETOOLONG;
     int error = endpoint_listen(&listener, address, WAITING);
     if (error == 0) owner = getpid();
     return error;

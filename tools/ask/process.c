@@ -16,22 +16,6 @@
 
 enum { LARGE_STACK = 8 << 20 };
 
-bool process_address(const char *given, char *address, size_t size)
-{
-    char number[24];
-    size_t n = 0, length = (size_t)snprintf(number, sizeof number, "%d", (int)getpid());
-    while (*given) {
-        bool is_number = given[0] == '%' && given[1] == 'p';
-        size_t more = is_number ? length : 1;
-        if (more >= size - n) break;
-        memcpy(address + n, is_number ? number : given, more);
-        n += more;
-        given += is_number ? 2 : 1;
-    }
-    address[n] = '\0';
-    return !*given;
-}
-
 const char *process_option(size_t *size)
 {
     const char *at = secure_getenv("REAP_OPTIONS"), *value = NULL;

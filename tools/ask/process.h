@@ -6,9 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copies an address, with the process's number for each %p. False: it is too long. */
-bool process_address(const char *given, char *address, size_t size);
-
 /* Finds option ask of REAP_OPTIONS, as the library of reaps reads it. Returns its value, which ends after
  * *size bytes, or NULL. Setuid programs have no options. */
 const char *process_option(size_t *size);

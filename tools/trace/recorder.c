@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "stacks.h"
+#include "tools/common/numbered_name.h"
 #include "tools/common/own_file.h"
 #include "tools/common/standard_error.h"
 #include "varint.h"
@@ -173,17 +174,7 @@ static bool write_slot(struct slot *slot)
 /* Copies a file's name, with %p replaced, until a comma. */
 static bool set_path(const char *from)
 {
-    size_t n = 0;
-    for (; *from && *from != ',' && n < PATH_MAX; from++) {
-        bool is_pid = from[0] == '%' && from[1] == 'p';
-        if (is_pid)
-            n += (size_t)snprintf(path + n, sizeof path - n, "%d", (int)getpid());
-        else
-            path[n++] = *from;
-        from += is_pid;
-    }
-    path[n] = '\0';
-    return n > 0 && n < PATH_MAX;
+    return numbered_name(path, PATH_MAX, from, strcspn(from, ",")) && path[0] != '\0';
 }
 
 static int open_new(void)

@@ -14,6 +14,7 @@
 #include "tools/ask/process.h"
 #include "tools/ask/questions.h"
 #include "tools/ask/text.h"
+#include "tools/common/numbered_name.h"
 
 /* What the library answers. To be freed. */
 static char *answer_to(const char *question)
@@ -381,13 +382,13 @@ START_TEST(addresses_have_the_processs_number)
 {
     char name[64], expected[64];
     snprintf(expected, sizeof expected, "/a.%d.%%x%d%%", (int)getpid(), (int)getpid());
-    ck_assert(process_address("/a.%p.%x%p%", name, sizeof name));
+    ck_assert(numbered_name(name, sizeof name, "/a.%p.%x%p%", 11));
     ck_assert_str_eq(name, expected);
-    ck_assert(process_address("plain", name, 6));
+    ck_assert(numbered_name(name, 6, "plain", 5));
     ck_assert_str_eq(name, "plain");
-    ck_assert(!process_address("plain", name, 5));
-    ck_assert(!process_address("%p%p%p%p", name, 4));
-    ck_assert(process_address("", name, 1));
+    ck_assert(!numbered_name(name, 5, "plain", 5));
+    ck_assert(!numbered_name(name, 4, "%p%p%p%p", 8));
+    ck_assert(numbered_name(name, 1, "", 0));
 }
 END_TEST
 
