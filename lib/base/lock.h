@@ -40,7 +40,7 @@ enum lock_rank {
     RANK_GLOBAL_HEAP,
     RANK_ARENAS,
     RANK_USER_MEMORY,
-    RANK_GUARDED,
+    RANK_APART,
     RANKS
 };
 

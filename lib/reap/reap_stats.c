@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_shared.h"
@@ -157,7 +156,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         more = find_object(&next);
         void *object = reap_address(here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
-        if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
+        reap_use_all(here.chunk, size);
         walk.reap = next.reap;
         walk.coming = more ? reap_address(next.unit) : NULL;
         result = fn(object, size, arg);

@@ -63,7 +63,6 @@ START_TEST(options_have_these_presets)
         "ask=none",
         "leaks=0",
         "bypass=0",
-        "redzone=0",
         "harden=0",
 #ifdef REAP_DEBUG
         "walk_steps=16",

@@ -130,7 +130,7 @@ START_TEST(what_is_no_reaps_stays)
 }
 END_TEST
 
-/* With redzone or bypass each object has memory of its own, which malloc may have by now. */
+/* With bypass each object has memory of its own, which malloc may have by now. */
 START_TEST(what_malloc_has_by_now_stays)
 {
     void *reap, *blocks[BATCH];

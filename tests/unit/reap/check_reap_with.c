@@ -189,7 +189,7 @@ START_TEST(a_reap_in_shared_memory)
 {
     size_t size = 1 << 20;
     /* The child's Memcheck knows what is in there, the parent's does not. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);

@@ -74,7 +74,7 @@ END_TEST
 START_TEST(the_bigger_hole_stays)
 {
     /* Always a heap then: the rest of the new chunk comes first. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *small = reapMalloc(&reap, 16);
     char *big = reapMalloc(&reap, 15500);
     ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);
@@ -200,7 +200,7 @@ START_TEST(gaps_join_before_the_reap_grows)
     enum { N = 8000 };
     static void *objects[N];
     struct reap *r = reap;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     for (int count = 40; count <= N; count *= 10) {
         for (int i = 0; i < count; i++) objects[i] = reapMalloc(&reap, 100);
         while (r->bump_max - r->bump >= 112) reapMalloc(&reap, 100);
