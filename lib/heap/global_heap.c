@@ -62,7 +62,7 @@ static struct level *lock_level_of(const struct superblock *sb)
 
 /* Returns true if it is on this level, which is locked. A superblock that is here stays while the lock is
  * held. One that is elsewhere may move. */
-static bool is_on(const struct level *level, const struct superblock *sb)
+static bool is_on_level(const struct level *level, const struct superblock *sb)
 {
     return superblock_role(sb).heap == id_of(level);
 }
@@ -108,7 +108,7 @@ static void file_empty(struct level *level, struct superblock *sb)
 
 /* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
  * may be freed; that free does not see that it is the last. So the loop looks at the end. */
-static void file(struct level *level, struct superblock *sb)
+static void file_on_level(struct level *level, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&level->lock) && sb->role.owner == OWNER_NONE);
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
@@ -129,7 +129,7 @@ static void file(struct level *level, struct superblock *sb)
 
 static void unfile(struct level *level, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&level->lock) && is_on(level, sb) && level->slots >= superblock_slots(sb));
+    ASSERT(lock_is_mine(&level->lock) && is_on_level(level, sb) && level->slots >= superblock_slots(sb));
     if (sb->group == GROUP_EMPTY)
         list_remove(&sb->link);
     else
@@ -137,10 +137,10 @@ static void unfile(struct level *level, struct superblock *sb)
     level->slots -= superblock_slots(sb);
 }
 
-static void refile(struct level *level, struct superblock *sb)
+static void refile_on_level(struct level *level, struct superblock *sb)
 {
     unfile(level, sb);
-    file(level, sb);
+    file_on_level(level, sb);
 }
 
 static struct superblock *first_empty(const struct level *level)
@@ -164,7 +164,7 @@ static void hold_back(struct level *level, struct superblock *sb)
     ASSERT(false_sharing_possible(sb->class));
     unfile(level, sb);
     set_role_by_lines(sb, id_of(level), 0, SHARING_NOTES_GLOBAL);
-    file(level, sb);
+    file_on_level(level, sb);
 }
 
 static void file_arrived(struct level *level)
@@ -174,25 +174,25 @@ static void file_arrived(struct level *level)
     for (; node != NULL; node = next) {
         next = node->next;
         node->next = NULL;
-        file(level, LIST_ENTRY(node, struct superblock, link));
+        file_on_level(level, LIST_ENTRY(node, struct superblock, link));
     }
 }
 
 /* Locks the level. False, and the lock is not held: a stopped thread may hold it. */
-static bool lock_soon(struct level *level)
+static bool lock_level_soon(struct level *level)
 {
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
     ASSERT(lock_is_mine(&level->lock));
     return true;
 }
 
-static void unlock(struct level *level);
-static bool adds_up(const struct level *level);
+static void unlock_level(struct level *level);
+static bool level_adds_up(const struct level *level);
 
-static struct superblock *take(struct level *level, unsigned class, unsigned id)
+static struct superblock *take_from_level(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
-    if (!lock_soon(level)) return NULL;
+    if (!lock_level_soon(level)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL && sizeclasses[class].slots == 1) sb = first_empty(level);
@@ -201,7 +201,7 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
         set_role(sb, HEAP_NONE, 0);
     }
     ASSERT(sb == NULL || (sb->role.owner == OWNER_NONE && !list_holds(&sb->link)));
-    unlock(level);
+    unlock_level(level);
     return sb;
 }
 
@@ -232,7 +232,7 @@ static void push_arrival(struct level *level, struct superblock *sb)
 /* Files the arrivals, and pushes the surplus of a cache's heap up. A thread pushes an arrival before it tries
  * for the lock, and a holder looks for arrivals after it gives the lock back. So one of the two sees the
  * other. */
-static void settle(struct level *level)
+static void settle_level(struct level *level)
 {
     while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
         struct superblock *over;
@@ -241,14 +241,14 @@ static void settle(struct level *level)
             push_arrival(&top, over);
         lock_give(&level->lock);
     }
-    if (level != &top) settle(&top);
+    if (level != &top) settle_level(&top);
 }
 
-static void unlock(struct level *level)
+static void unlock_level(struct level *level)
 {
-    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, adds_up(level));
+    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, level_adds_up(level));
     lock_give(&level->lock);
-    settle(level);
+    settle_level(level);
 }
 
 /* For a thread that waits until a superblock has arrived somewhere: the thread that gave it may run on the
@@ -256,10 +256,10 @@ static void unlock(struct level *level)
 static void settle_all(void)
 {
     struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle(level);
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle_level(level);
 }
 
-static void drain(struct level *level)
+static void drain_level(struct level *level)
 {
     for (;;) {
         lock_take(&level->lock);
@@ -276,9 +276,9 @@ static bool refile_soon(struct superblock *sb)
 {
     struct level *level = level_of(superblock_role(sb).heap);
     if (!lock_try(&level->lock)) return !superblock_has_pending(sb);
-    bool here = is_on(level, sb);
-    if (here) refile(level, sb);
-    unlock(level);
+    bool here = is_on_level(level, sb);
+    if (here) refile_on_level(level, sb);
+    unlock_level(level);
     return here || !superblock_has_pending(sb);
 }
 
@@ -312,15 +312,15 @@ void global_heap_settle(void)
     struct level *here = level_here();
     if (atomic_load_explicit(&here->arrived, memory_order_relaxed) != NULL ||
         atomic_load_explicit(&top.arrived, memory_order_relaxed) != NULL)
-        settle(here);
+        settle_level(here);
 }
 
 struct superblock *global_heap_take(unsigned class, unsigned id)
 {
     global_heap_take_queued();
     struct level *here = level_here();
-    struct superblock *sb = take(here, class, id);
-    if (sb == NULL && here != &top) sb = take(&top, class, id);
+    struct superblock *sb = take_from_level(here, class, id);
+    if (sb == NULL && here != &top) sb = take_from_level(&top, class, id);
     if (sb == NULL) return NULL;
     ASSERT(sb->role.heap == HEAP_NONE && (sb->class == class || sb->group == GROUP_EMPTY));
     if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
@@ -331,11 +331,11 @@ struct superblock *global_heap_take(unsigned class, unsigned id)
 bool global_heap_free(struct superblock *sb, void *block)
 {
     struct level *level = lock_level_of(sb);
-    bool here = is_on(level, sb);
+    bool here = is_on_level(level, sb);
     ASSERT(!here || sb->role.owner == OWNER_NONE);
     bool due = here && superblock_free_unowned(sb, block);
-    if (due) refile(level, sb);
-    unlock(level);
+    if (due) refile_on_level(level, sb);
+    unlock_level(level);
     if (due) arena_purge_after_free(); /* it may have been the last block in it */
     if (!here) settle_all();
     return here;
@@ -345,7 +345,7 @@ void global_heap_collect(void)
 {
     global_heap_take_queued();
     struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
+    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain_level(level);
     lock_take(&top.lock);
     file_arrived(&top);
     for (unsigned class = 1; class < CLASSES; ++class)
@@ -354,17 +354,17 @@ void global_heap_collect(void)
             for (; node != NULL; node = next) {
                 next = node->next;
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (superblock_has_pending(sb)) refile(&top, sb);
+                if (superblock_has_pending(sb)) refile_on_level(&top, sb);
             }
         }
-    unlock(&top);
+    unlock_level(&top);
 }
 
 bool global_heap_has_free(struct superblock *sb, const void *block)
 {
     struct level *level = lock_level_of(sb);
     bool has = superblock_has_free(sb, block);
-    unlock(level);
+    unlock_level(level);
     return has;
 }
 
@@ -381,14 +381,14 @@ size_t global_heap_slots(void)
 
 /* Returns true if the level's lists agree with its accounts. The level is locked, or no other thread
  * allocates. */
-static bool adds_up(const struct level *level)
+static bool level_adds_up(const struct level *level)
 {
     struct bin_sums sums = {0, 0};
     for (unsigned class = 1; class < CLASSES; ++class)
         if (!bin_is_valid(&level->bins[class], id_of(level), class, NULL, true, &sums)) return false;
     for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) {
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-        if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
+        if (!is_on_level(level, sb) || superblock_live(sb) != 0) return false;
         sums.slots++;
     }
     return sums.slots == level->slots;
@@ -398,7 +398,7 @@ bool global_heap_is_valid(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
-        if (!adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
+        if (!level_adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
 

@@ -33,7 +33,7 @@ static void count_unseen(_Atomic uint32_t *unseen, unsigned slots)
     if (before / HEAP_UNSEEN != (before + slots) / HEAP_UNSEEN) atomic_store(&heap_queues_are_long, true);
 }
 
-static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
+static void push_queued(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
     ASSERT(sb->queued != 0);
     struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
@@ -49,7 +49,7 @@ void heap_enqueue(struct superblock *sb)
     unsigned id = superblock_role(sb).heap;
     struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     ASSERT(id >= HEAP_NONE || heap != NULL);
-    push(heap != NULL ? &heap->queued : &heap_global_queued, sb);
+    push_queued(heap != NULL ? &heap->queued : &heap_global_queued, sb);
     count_unseen(heap != NULL ? &heap->unseen : &heap_global_unseen, superblock_slots(sb));
 }
 
@@ -120,7 +120,7 @@ struct sorted {
     struct chain chain;
 };
 
-static void send(const struct sorted *sorted)
+static void send_sorted(const struct sorted *sorted)
 {
     if (sorted->sb != NULL) heap_make_pending(sorted->sb, &sorted->chain);
 }
@@ -131,7 +131,7 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
     struct chain chain = chain_of_block(sb, block);
     ASSERT(sorted->sb != sb || sorted->chain.count != 0);
     if (sorted->sb != sb) {
-        send(sorted);
+        send_sorted(sorted);
         *sorted = (struct sorted){sb, chain};
         return;
     }
@@ -185,7 +185,7 @@ static void deliver(uint64_t word)
         before = block;
         block = next;
     }
-    for (unsigned i = 0; i < SORTED; i++) send(&table[i]);
+    for (unsigned i = 0; i < SORTED; i++) send_sorted(&table[i]);
 }
 
 static void deliver_own(unsigned id, unsigned n)
@@ -203,7 +203,7 @@ void heap_batch_deliver(void)
 
 /* Sections do not touch a closed word. One that had read it before may still write; it is over after
  * the next fence. True: it has blocks. */
-static bool close(uint64_t *at)
+static bool close_word(uint64_t *at)
 {
     uint64_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (word != 0 && !__atomic_compare_exchange_n(at, &word, word | HEAP_BATCH_CLOSED, false,
@@ -235,7 +235,7 @@ static void take_all(struct heap *heap)
     do {
         any = false;
         for (unsigned n = 1; n < WORDS; n++)
-            if (left[n]) any |= left[n] = close(word_of(heap->id, n));
+            if (left[n]) any |= left[n] = close_word(word_of(heap->id, n));
         if (any) rseq_fence();
         for (unsigned n = 1; n < WORDS; n++)
             if (left[n]) left[n] = !take_closed(word_of(heap->id, n));

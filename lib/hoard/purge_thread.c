@@ -26,7 +26,7 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
-static void *purge(void *unused)
+static void *purge_forever(void *unused)
 {
     (void)unused;
     unsigned ms = options.purge_ms != 0 ? options.purge_ms : 1;
@@ -54,7 +54,7 @@ static void create_purger(void)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (unsigned i = 0; i < 2 && error == EINVAL; i++) {
         pthread_attr_setstacksize(&attributes, stacks[i]);
-        error = pthread_create(&thread, &attributes, purge, NULL);
+        error = pthread_create(&thread, &attributes, purge_forever, NULL);
     }
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -66,7 +66,7 @@ static void create_purger(void)
 
 /* --- when it starts -------------------------------------------------------------------------- */
 
-static void look(void)
+static void see_if_due(void)
 {
     unsigned option = options.purge_thread;
     if (!begun || !(option == PURGE_THREAD_ALWAYS || (option == PURGE_THREAD_AUTO && asked))) return;
@@ -77,14 +77,14 @@ static void look(void)
 void purge_thread_begin(void)
 {
     atomic_store(&begun, true);
-    look();
+    see_if_due();
 }
 
 void purge_thread_ask(void)
 {
     if (atomic_exchange(&asked, true)) return;
     atomic_store(&least, 0);
-    look();
+    see_if_due();
 }
 
 void purge_thread_fork_child(void)
@@ -93,7 +93,7 @@ void purge_thread_fork_child(void)
     atomic_store(&is_due, false);
     atomic_store(&asked, false);
     atomic_store(&least, arena_held().now + CHILD_MORE);
-    look();
+    see_if_due();
 }
 
 /* pthread_create allocates, and may come here again: by then nothing is due any more. */
