@@ -191,7 +191,7 @@ bool false_sharing_is_over(const struct superblock *sb) { return notes_of(sb)->f
 
 bool false_sharing_holds(const struct superblock *sb, const void *block)
 {
-    return sb->role.sharing_notes == SHARING_NOTES &&
+    return sb->role.sharing == SHARING_NOTES &&
            bitmap_get(notes_of(sb)->waiting, index_of(sb, (unsigned)block_number(sb, block)));
 }
 
@@ -213,8 +213,8 @@ void false_sharing_end(struct superblock *sb)
 void false_sharing_forget(struct superblock *sb)
 {
     union superblock_role role = sb->role;
-    if (role.sharing_notes != SHARING_NOTES) return;
-    role.sharing_notes = 0;
+    if (role.sharing != SHARING_NOTES) return;
+    role.sharing = SHARING_NONE;
     superblock_set_role(sb, role);
     false_sharing_end(sb);
 }

@@ -162,7 +162,7 @@ static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
     unsigned eighths = options.empty_fraction < 2 ? options.empty_fraction : 2;
-    unsigned step = sb->role.sharing_notes ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
+    unsigned step = sb->role.sharing != SHARING_NONE ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
     return step != 0 ? step : 1;
 }
 
@@ -180,7 +180,7 @@ bool superblock_pending_is_much(const struct superblock *sb)
 bool superblock_free_unowned(struct superblock *sb, void *block)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
-    if (!sb->role.sharing_notes) return superblock_push(sb, block) >= sb->role.regroup_at;
+    if (sb->role.sharing == SHARING_NONE) return superblock_push(sb, block) >= sb->role.regroup_at;
     struct chain chain = chain_of_block(sb, block);
     return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
 }

@@ -27,6 +27,7 @@ static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
+_Static_assert((int)IDS_MAX <= 1 << 14, "an id fits role.left_by");
 
 /* --- the level of a superblock --------------------------------------------------------------- */
 
@@ -77,19 +78,22 @@ static struct level *level_at(unsigned i)
 /* --- one level, locked ----------------------------------------------------------------------- */
 
 /* role.heap names a level only while the superblock is on a list there. So under the lock it alone tells. */
-static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at,
-                              unsigned sharing_notes)
-{
-    ASSERT(heap >= HEAP_NONE && sharing_notes <= UINT16_MAX);
-    superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
-                                                    .heap = (uint16_t)heap,
-                                                    .regroup_at = (uint16_t)regroup_at,
-                                                    .sharing_notes = (uint16_t)sharing_notes});
-}
-
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
-    set_role_by_lines(sb, heap, regroup_at, sb->role.sharing_notes);
+    union superblock_role role = sb->role;
+    ASSERT(heap >= HEAP_NONE && role.owner == OWNER_NONE);
+    role.heap = (uint16_t)heap;
+    role.regroup_at = (uint16_t)regroup_at;
+    superblock_set_role(sb, role);
+}
+
+static void set_sharing(struct superblock *sb, enum sharing sharing, unsigned left_by)
+{
+    union superblock_role role = sb->role;
+    ASSERT(false_sharing_possible(sb->class));
+    role.sharing = sharing;
+    role.left_by = left_by & (IDS_MAX - 1);
+    superblock_set_role(sb, role);
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -118,7 +122,7 @@ static void file_on_level(struct level *level, struct superblock *sb)
             file_empty(level, sb);
             return;
         }
-        if (sb->role.sharing_notes == SHARING_NOTES_GLOBAL) false_sharing_hold_back(sb);
+        if (sb->role.sharing == SHARING_HELD) false_sharing_hold_back(sb);
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
@@ -155,15 +159,13 @@ static struct superblock *first_empty(const struct level *level)
  * always. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
-    unsigned sharing_notes = sb->role.sharing_notes;
-    return sharing_notes == 0 || sharing_notes == SHARING_NOTES_GLOBAL || sharing_notes == global_left_by(id);
+    return sb->role.sharing != SHARING_LEFT || sb->role.left_by == id;
 }
 
 static void hold_back(struct level *level, struct superblock *sb)
 {
-    ASSERT(false_sharing_possible(sb->class));
     unfile(level, sb);
-    set_role_by_lines(sb, id_of(level), 0, SHARING_NOTES_GLOBAL);
+    set_sharing(sb, SHARING_HELD, 0);
     file_on_level(level, sb);
 }
 
@@ -299,11 +301,10 @@ void global_heap_give(struct superblock *sb, unsigned id)
 {
     ASSERT(sb->role.owner == OWNER_NONE && !list_holds(&sb->link) && sb->link.next == NULL);
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    bool owned = sb->role.sharing_notes == 0;
+    bool owned = sb->role.sharing == SHARING_NONE;
     false_sharing_forget(sb);
-    unsigned sharing_notes = sb->role.sharing_notes;
-    if (false_sharing_possible(sb->class)) sharing_notes = owned ? global_left_by(id) : SHARING_NOTES_GLOBAL;
-    set_role_by_lines(sb, HEAP_NONE, 0, sharing_notes);
+    if (false_sharing_possible(sb->class)) set_sharing(sb, owned ? SHARING_LEFT : SHARING_HELD, id);
+    set_role(sb, HEAP_NONE, 0);
     push_arrival(level_here(), sb);
 }
 

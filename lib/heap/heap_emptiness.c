@@ -65,9 +65,9 @@ static bool splice_chain(struct heap *heap, struct superblock *sb, const struct 
  * from now on its frees take the fast path. If this thread has another id now, the next look does it. */
 static void own_superblock(struct heap *heap, struct superblock *sb)
 {
-    ASSERT(sb->role.sharing_notes == SHARING_NOTES && sb->role.owner == OWNER_NONE);
+    ASSERT(sb->role.sharing == SHARING_NOTES && sb->role.owner == OWNER_NONE);
     union superblock_role role = sb->role, owned = role;
-    owned.sharing_notes = 0;
+    owned.sharing = SHARING_NONE;
     owned.owner = (uint16_t)heap_owner(heap);
     if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE) false_sharing_end(sb);
 }
@@ -79,11 +79,11 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     struct chain chain = superblock_take_pending(sb);
     ASSERT(chain.count <= superblock_class(sb)->capacity);
-    if (sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
+    if (sb->role.sharing == SHARING_NOTES) chain = false_sharing_release(sb, &chain);
     bool done = chain.count == 0 || splice_chain(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
     if (!done) superblock_put_pending(sb, &chain);
-    if (done && sb->role.sharing_notes && false_sharing_is_over(sb)) own_superblock(heap, sb);
+    if (done && sb->role.sharing == SHARING_NOTES && false_sharing_is_over(sb)) own_superblock(heap, sb);
     if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_enqueue(sb);
     return done;
 }
@@ -113,7 +113,7 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE && !heap_is_active(heap, sb));
     false_sharing_forget(sb);
     superblock_absorb(sb);
-    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing_notes == 0);
+    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing == SHARING_NONE);
     list_push(&heap->empty[superblock_size_of(superblock_slots(sb))], &sb->link);
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);

@@ -23,7 +23,7 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool h
         sb, (union superblock_role){.owner = (uint16_t)(has_notes ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
-                                    .sharing_notes = has_notes ? SHARING_NOTES : 0});
+                                    .sharing = has_notes ? SHARING_NOTES : SHARING_NONE});
     return sb;
 }
 
@@ -59,7 +59,7 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     struct superblock *sb = global_heap_take(class, heap->id);
     if (sb == NULL) return NULL;
     ASSERT(sb->class == class && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
-    bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
+    bool needs_notes = sb->role.sharing == SHARING_HELD && superblock_live(sb) != 0;
     if (needs_notes) false_sharing_begin(sb);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     return adopt(heap, sb, needs_notes);
