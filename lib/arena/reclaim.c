@@ -23,7 +23,7 @@ static uint64_t first_run(uint64_t bits, size_t most)
 }
 
 /* Gives the memory of claimed dirty slots back to the OS. false: the OS refused. */
-static bool clean(struct arena *arena, uint64_t mask)
+static bool purge_claimed(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == mask);
     unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
@@ -47,7 +47,7 @@ static unsigned purge_run(struct arena *arena, uint64_t mask)
     if (arena_claim(arena, mask)) {
         ASSERT(arena->mapping == 0); /* not before: the struct may have been another's mapping meanwhile */
         uint64_t dirty = atomic_load(&arena->dirty) & mask; /* another thread may have used them since */
-        if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
+        if (dirty == mask && purge_claimed(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
         arena_release(arena, mask);
     }
     gate_leave(&arenas.gate);
@@ -252,7 +252,7 @@ bool arena_nears_limit(size_t more)
     return more != 0 && (held >= near || more > near - held);
 }
 
-static COLD bool make_room(size_t more)
+static COLD bool make_room_near_limit(size_t more)
 {
     if (!arenas.limit_is_known)
         arena_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
@@ -263,4 +263,4 @@ static COLD bool make_room(size_t more)
     return false;
 }
 
-bool arena_make_room(size_t more) { return LIKELY(!arena_nears_limit(more)) || make_room(more); }
+bool arena_make_room(size_t more) { return LIKELY(!arena_nears_limit(more)) || make_room_near_limit(more); }
