@@ -42,7 +42,8 @@ void apart_start(void)
     watched = sanitizer_running();
     foreign = (watched || options.bypass) && !redirect_on;
     zone = options.harden && !watched ? ZONE : 0;
-    apart_on = watched || options.bypass || options.harden || reap_trace_is_here;
+    bool is_due = watched || options.bypass || options.harden || reap_trace_is_here;
+    apart_on = is_due && apart_table_start();
     if (!apart_on) return;
     user_memory_begin_apart();
     if (zone != 0) atexit(apart_check_freed);

@@ -2,18 +2,21 @@
 #include "hoard/apart_table.h"
 
 #include "base/lock.h"
+#include "os/metadata.h"
 
-enum { PLACES = 1 << 15 };
+enum { PLACES = 1 << 17 };
 
 bool apart_on;
 
-static SPARSE struct apart_entry *places[PLACES];
+static struct apart_entry **places; /* apart, since few processes have the mode */
 static struct {
     struct lock lock;
     struct apart_entry *oldest, *youngest; /* freed ones */
     size_t dead, kept;                     /* their number, and the bytes of those that wait */
     size_t greatest;                       /* bytes of the greatest object that there was */
 } table = {.lock = LOCK_OF_RANK(RANK_APART)};
+
+bool apart_table_start(void) { return (places = metadata_alloc(PLACES * sizeof *places)) != NULL; }
 
 void apart_hold(void) { lock_take(&table.lock); }
 void apart_let_go(void) { lock_give(&table.lock); }
@@ -25,10 +28,13 @@ static struct apart_entry **place_of(uintptr_t kib)
 
 static uintptr_t kib_of(const void *address) { return (uintptr_t)address / KIB; }
 
+/* The freed object that started at the same address goes: so a place has no more entries than addresses. */
 void apart_enter(struct apart_entry *entry)
 {
-    struct apart_entry **place = place_of(kib_of(entry->object));
+    struct apart_entry **place = place_of(kib_of(entry->object)), **link = place;
     apart_hold();
+    while (*link && (*link)->object != entry->object) link = &(*link)->next;
+    if (*link) *link = (*link)->next;
     if (entry->room > table.greatest) table.greatest = entry->room;
     entry->next = *place;
     *place = entry;
@@ -59,8 +65,8 @@ struct apart_entry *apart_exhume(size_t count, size_t bytes)
         table.dead--;
         if (entry->waits) table.kept -= entry->room;
         struct apart_entry **link = place_of(kib_of(entry->object));
-        while (*link != entry) link = &(*link)->next;
-        *link = entry->next;
+        while (*link && *link != entry) link = &(*link)->next;
+        if (*link) *link = entry->next;
     }
     apart_let_go();
     return entry;

@@ -25,6 +25,9 @@ struct apart_entry {
 /* True if objects lie apart. Only apart_start sets it, before the first reap is made. */
 extern HIDDEN bool apart_on;
 
+/* Makes the table, once, before objects lie apart. False: no memory. */
+bool apart_table_start(void);
+
 /* Enters a live object. Frees it; its memory waits or not. */
 void apart_enter(struct apart_entry *entry);
 void apart_bury(struct apart_entry *entry, bool waits);

@@ -92,7 +92,7 @@ static void free_as_own(struct reap_chunk *chunk, void *object, const char *call
 {
     ASSERT(is_own(chunk));
     int saved = errno;
-    if (chunk->shared && reap_chunk_is_live(chunk) && !chunk->apart) {
+    if (chunk->shared && reap_chunk_is_live(chunk)) {
         shared_free_any(reap_face(chunk->owner), object, call);
         errno = saved;
         return;
@@ -154,7 +154,7 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 static void *realloc_object(void *in, void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = in;
-    if (UNLIKELY(chunk->shared) && reap_chunk_is_live(chunk) && !chunk->apart)
+    if (UNLIKELY(chunk->shared) && reap_chunk_is_live(chunk))
         return shared_realloc(reap_face(chunk->owner), object, size, call);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);

@@ -33,8 +33,7 @@ for options in stats=0 bypass=1,harden=1; do
         finds $options $mistake "$error" "in $mistake" "allocated by thread" "in reap"
     done
     for mistake in after_free start_after_free written_after_free after_clear after_clear_refilled after_rewind \
-        after_growing after_destroy after_destroy_root after_destroy_and_create after_destroy_and_many of_a_buffer \
-        after_clear_large after_destroy_large after_free_large after_clear_spare stale_builder; do
+        after_growing after_destroy after_destroy_and_many of_a_buffer stale_builder; do
         finds $options $mistake "$error: heap-use-after-free" "in $mistake" "freed by thread" "allocated by thread"
     done
     finds $options freed_by_libc "$error: attempting double-free" "freed by thread" "allocated by thread"

@@ -204,66 +204,6 @@ static void after_destroy(void)
     sink = object[5];
 }
 
-static void after_destroy_root(void)
-{
-    void *root;
-    reapCreate(&root, NULL);
-    volatile char *object = reapMalloc(&root, 100);
-    object[5] = 1;
-    reapDestroy(&root);
-    sink = object[5];
-}
-
-/* Whoever comes next does not get its memory. */
-static void after_destroy_and_create(void)
-{
-    void *child, *next[10];
-    reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100);
-    object[5] = 1;
-    reapDestroy(&child);
-    for (int i = 0; i < 10; i++) {
-        reapCreate(&next[i], &reap);
-        memset(reapMalloc(&next[i], 5000), 1, 5000);
-    }
-    sink = object[5];
-}
-
-static void after_clear_large(void)
-{
-    volatile char *object = reapMalloc(&reap, 100000);
-    object[50000] = 1;
-    reapFreeAll(&reap);
-    sink = object[50000];
-}
-
-static void after_destroy_large(void)
-{
-    void *child;
-    reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100000);
-    object[50000] = 1;
-    reapDestroy(&child);
-    sink = object[50000];
-}
-
-static void after_free_large(void)
-{
-    volatile char *object = reapMalloc(&reap, 100000);
-    object[50000] = 1;
-    reapFree(&reap, (void *)object);
-    sink = object[50000];
-}
-
-/* Of a chunk that is not the first, which the reap keeps for the next round. */
-static void after_clear_spare(void)
-{
-    volatile char *object = NULL;
-    for (int i = 0; i < 20; i++) object = memset(reapMalloc(&reap, 1000), 1, 1000);
-    reapFreeAll(&reap);
-    sink = object[5];
-}
-
 static void after_rewind(void)
 {
     reap_mark mark;
@@ -412,12 +352,6 @@ static const struct {
                 {"after_rewind", after_rewind},
                 {"after_growing", after_growing},
                 {"freed_twice", freed_twice},
-                {"after_destroy_root", after_destroy_root},
-                {"after_destroy_and_create", after_destroy_and_create},
-                {"after_clear_large", after_clear_large},
-                {"after_destroy_large", after_destroy_large},
-                {"after_free_large", after_free_large},
-                {"after_clear_spare", after_clear_spare},
                 {"start_after_free", start_after_free},
                 {"written_after_free", written_after_free},
                 {"after_clear_refilled", after_clear_refilled},
