@@ -97,7 +97,7 @@ enum reap_chunk_state {
 /* The special states of a reap. */
 enum reap_flag {
     REAP_ENDING = 1,     /* being cleared or destroyed */
-    REAP_WATCHED = 2,    /* instrumented or traced: see instrument.h, reap_trace.h */
+    REAP_WATCHED = 2,    /* instrumented: see instrument.h */
     REAP_LIMITED = 4,    /* has a limit, or is below one: see quota.h */
     REAP_ON_LIMIT = 8,   /* has a function of reapOnLimit */
     REAP_MARKED = 16,    /* a mark is open: see reap_mark.h */
@@ -283,7 +283,7 @@ struct chunk_source {
 };
 
 enum {
-    REAP_SHORT_BYTES = 32,
+    REAP_SHORT_BYTES = 40,
     REAP_SHORT_NAME = REAP_SHORT_BYTES - offsetof(struct reap_name, text) /* bytes of text */
 };
 
@@ -291,7 +291,6 @@ enum {
  * call comes that cannot fail. */
 struct reap_records {
     struct reap_share share;           /* quota.h */
-    uint64_t made;                     /* time of its creation; undefined unless traced: reap_trace.h */
     char short_name[REAP_SHORT_BYTES]; /* see reap_short_name */
 
     /* from here on not in a small first chunk */
