@@ -23,7 +23,11 @@ WORKERS = 5 * CLIENTS # a server that proxies to itself has two for a request; a
 MPMS = {"event": f"ServerLimit 1\nStartServers 1\nThreadsPerChild {WORKERS}\nMaxRequestWorkers {WORKERS}\n"
                  f"MinSpareThreads 1\nMaxSpareThreads {WORKERS}",
         "prefork": f"ServerLimit {WORKERS}\nStartServers {WORKERS}\nMinSpareServers 1\nMaxSpareServers {WORKERS}\n"
-                   f"MaxRequestWorkers {WORKERS}"}
+                   f"MaxRequestWorkers {WORKERS}",
+        "one": "ServerLimit 1\nStartServers 1\nThreadLimit 4\nThreadsPerChild 4\nMaxRequestWorkers 4\nProtocols h2c http/1.1",
+        "child": "ServerLimit 1\nStartServers 1\nMaxRequestWorkers 1\nAddType text/plain .txt\n"
+                 "AddOutputFilterByType DEFLATE text/plain"} # both recorded
+MODULE = {"one": "mpm_event env http2", "child": "mpm_prefork deflate"}
 LABELS = [f"event {page}" for page in PAGES] + ["prefork static", "prefork all"]
 
 
@@ -47,7 +51,7 @@ def free_port():
 
 
 def configuration(directory, mpm, port):
-    names = f"mpm_{mpm} authz_core mime dir autoindex include filter alias proxy proxy_http".split()
+    names = f"{MODULE.get(mpm, f'mpm_{mpm}')} authz_core mime dir autoindex include filter alias proxy proxy_http".split()
     user = "User www-data\nGroup www-data\n" if os.getuid() == 0 else ""
     return "".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so\n" for name in names) + f"""{MPMS[mpm]}
 {user}ServerRoot {directory}
@@ -107,22 +111,22 @@ def memory_mib(pids):
 
 
 @contextlib.contextmanager
-def serving(contestant, mpm):
-    """A server in a directory and a process group of its own, on a port of 127.0.0.1."""
+def serving(contestant, mpm, recorded=None):
+    """A server in a directory and a process group of its own, on a port of 127.0.0.1; or recorded, in that environment."""
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         directory.chmod(0o755) # children of root run as another user
         make_site(directory / "site")
         port = free_port()
         (directory / "httpd.conf").write_text(configuration(directory, mpm, port))
-        environment = {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
+        environment = recorded or {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
         if contestant.preload:
             environment.update(LD_PRELOAD=contestant.preload, LD_LIBRARY_PATH=os.path.dirname(contestant.preload))
-        server = subprocess.Popen([contestant.program, "-f", directory / "httpd.conf", "-DFOREGROUND"], env=environment,
+        server = subprocess.Popen([contestant.program, "-f", directory / "httpd.conf", "-X" if mpm == "one" else "-DFOREGROUND"], env=environment,
                                   start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until = time.monotonic() + 20
-            children = WORKERS if mpm == "prefork" else 1
+            children = {"prefork": WORKERS, "one": 0}.get(mpm, 1)
             while b" 200 " not in answer(port, "/page.txt")[:20] or len(processes(server)) <= children:
                 if server.poll() is not None or time.monotonic() > until:
                     errors = directory / "error.log"

@@ -88,13 +88,13 @@ def setting(directory, name):
         return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
 
 
-def compile_beside(directory, sources, program, library):
+def compile_beside(directory, sources, program, library, *also):
     """A program as it is here, compiled as the other build is, with what its reap.h puts inline, and linked to its
     library."""
     here = os.path.dirname(os.path.abspath(__file__))
     words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
     words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
-              *(f"{here}/{source}" for source in sources), "-o", program, f"-L{directory}/.libs",
+              *(f"{here}/{source}" for source in sources), "-o", program, *also, f"-L{directory}/.libs",
               f"-Wl,-rpath,{directory}/.libs", f"-l{library}", "-lpthread"]
     compiled = subprocess.run(words, text=True, capture_output=True)
     if compiled.returncode:
@@ -412,8 +412,3 @@ def counters(errors):
              "transfers": r"transfers (\d+)", "held": r"peak held (\d+)"}
     found = {name: [int(n) for n in re.findall(pattern, errors)] for name, pattern in names.items()}
     return {name: max(values, default=0) if name == "held" else sum(values) for name, values in found.items()}
-
-
-def asked(errors):
-    """What asked.c told: for each process the most bytes, allocations, frees."""
-    return re.findall(r"asked: most (\d+) bytes, allocations (\d+), frees (\d+)", errors)

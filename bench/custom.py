@@ -12,10 +12,6 @@ from contest import Case, Contestant, Work
 OWN = {"parser": "xalloc", "boxed": "classes", "gcc": "obstack", "lcc": "raw", "httpd": "apr"}
 
 
-# Those whose accesses are seen: the trace of httpd has none.
-DRAGGED = ["parser", "boxed", "gcc", "lcc"]
-
-
 class Own(Contestant):
     """Of each program its own allocator."""
 
@@ -34,17 +30,8 @@ def plan_custom(build, options):
     emulated = [Contestant(c.name + " malloc" * c.ours, build + "/bench/pool_emulator", c.preload, c.options,
                            ours=c.ours, absent=c.absent) for c in contest.mallocs(build, options) if not c.beside]
     first, *others = pools.of_regions(build, options)
-    drag = Contestant("regions", build + "/bench/pool_drag", yardstick=True)
     return [Work([first, Own(build), *emulated, *others],
-                 contest.wanted([Case(label, [label]) for label in OWN], options), 5, pools.timed),
-            Work([drag], contest.wanted([Case(label, [label]) for label in DRAGGED], options), 1, dragged)]
-
-
-def dragged(build, contestant, case):
-    """What regions hold over what is needed if each object ends after its last use: over time, and at the most."""
-    run = contest.run_once(build, contestant, case)
-    run["drag"], run["peak"] = run["area_held"] / run["area_needed"], run["most_held"] / run["most_needed"]
-    return run
+                 contest.wanted([Case(label, [label]) for label in OWN], options), 5, pools.timed)]
 
 
 def show_custom(build, options, works):
@@ -53,12 +40,6 @@ def show_custom(build, options, works):
     contest.print_figures("custom: peak RSS in MiB, median", contestants, cases, "rss", "{:.1f}", statistics.median)
     print_to_own("CPU time, minima", contestants, cases, "cpu_ns", min)
     print_to_own("peak RSS, medians", contestants, cases, "rss", statistics.median)
-    drag, cases = works[1].contestants[0], works[1].cases
-    contest.print_table("custom: memory that is held, over what is needed if each object ends after its last use",
-                        ["", "over time (drag)", "at the most", "held, bytes", "needed, bytes"],
-                        [[case.label] + [contest.middle(drag, case, *shown) for shown in
-                                         (("drag",), ("peak",), ("most_held", "{:.0f}"), ("most_needed", "{:.0f}"))]
-                         for case in cases])
 
 
 def print_to_own(what, contestants, cases, figure, summary):

@@ -9,7 +9,6 @@ from contest import Case, Contestant, Work
 POOLS = {"reap": "reap", "apr": "apr", "talloc": "talloc", "talloc_pool": "talloc pool", "obstack": "obstack",
          "mimalloc": "mi heap"}
 YARDSTICKS = ["raw", "bump"]
-SHARED = ["pools_source.c", "traces.c", "trace_httpd.c", "trace_perl.c"]  # of all programs pool_NAME
 
 # Where a mean is wanted of ratios to the best peer, what it is of; how large it and each of them may be.
 FREES = ["churn", "phases", "vectors", "big", "passed", "perl"]
@@ -37,7 +36,7 @@ NEAR_RAW += out(NEAR_RAW)
 def built_beside(build, name, directory):
     """pool_reap as it is here, on the reap.h and the library of another build."""
     program = f"{build}/bench/beside-pool_reap-{name}"
-    contest.compile_beside(directory, ["pool_reap.c", *SHARED], program, "reap-malloc")
+    contest.compile_beside(directory, ["pool_reap.c"], program, "reap-malloc", f"{build}/.libs/libpools.a", "-llz4")
     return program
 
 

@@ -3,9 +3,11 @@
 """Runs the benchmarks in interleaved rounds and prints minima, medians and ratios as tables."""
 import argparse
 import csv
+import json
 import os
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -171,19 +173,21 @@ def counted_threads(build, contestant, case):
 
 
 def counted_program(build, contestant, case):
-    """What it asks for, by asked.c on glibc; then what reap held for that."""
-    asked = contest.run_once(build, contestant, case, preload=f"{build}/.libs/libasked.so:{case.bare}")
+    """What it asks for, as recorded on glibc; and what reap held for that."""
     run = contest.run_once(build, contestant, case, options="stats=1")
-    told = [list(map(int, numbers)) for numbers in contest.asked(asked["errors"])]
-    return add_fragmentation(dict(run, **contest.counters(run["errors"]), asked=max(most for most, _, _ in told),
-                                  calls=sum(a + f for _, a, f in told), allocations=sum(a for _, a, _ in told)))
+    with tempfile.TemporaryDirectory() as traces:
+        contest.run_once(build, contestant, case, [f"REAP_TRACE={traces}/t"], preload=f"{build}/.libs/libreap-trace.so:{case.bare}")
+        told = [json.loads(subprocess.run([f"{build}/tools/trace/reap-analyse", "--json", f"{traces}/{name}"], stdout=subprocess.PIPE,
+                                          check=True).stdout) for name in os.listdir(traces) if not name.endswith(".live")]
+    return add_fragmentation(dict(run, **contest.counters(run["errors"]), asked=max(t["U"] for t in told),
+                                  calls=sum(t["events"] for t in told), allocations=sum(t["objects"] for t in told)))
 
 
 def plan_fragmentation(build, options):
     everybody, threads = contest.mallocs(build, options), threaded(build, options, (1, 16), ["count"])
     threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")]
-    return [Work(everybody, threads, 3, counted_threads),
-            Work(everybody[:1], programs.installed(build, options.workloads), 1, counted_program)]
+    real = programs.installed(build, options.workloads) if os.path.exists(f"{build}/.libs/libreap-trace.so") else []
+    return [Work(everybody, threads, 3, counted_threads), Work(everybody[:1], real, 1, counted_program)]
 
 
 def show_fragmentation(build, options, works):

@@ -41,8 +41,8 @@ def matching(view, row, figure):
 
 
 def figures_of(figure):
-    """Without a figure: fragmentation, of which ours has two; drag is over time and at the peak."""
-    return {None: ["held_asked", "rss_asked"], "drag": ["drag", "peak"]}.get(figure, [figure])
+    """Without a figure: fragmentation, of which ours has two."""
+    return [figure] if figure else ["held_asked", "rss_asked"]
 
 
 def paper_bar(paper):
@@ -79,23 +79,12 @@ def fragmentation_bars(block):
             yield Bar(f"{contestant.name}, RSS", rss.value, number(rss.value), "", cls, contestant.ours)
 
 
-def drag_bars(block):
-    for contestant in block.present():
-        for key, name in (("drag", "drag, here"), ("peak", "peak, here")):
-            figure = block.figure(contestant.name, key)
-            if figure:
-                yield Bar(name, figure.value, number(figure.value), "", "reap", True)
-
-
 def row_picture(view, exhibit, row, block):
     figure = row.ours[2] if len(row.ours) > 2 and row.ours[2] else exhibit.figure
     papers = [paper_bar(paper) for paper in row.paper]
     if figure is None:
         bars = papers + list(fragmentation_bars(block))
         return Picture(row.label, draw.bars(about(row, exhibit, bars), bars, 1), fragmentation_says(bars, row, block), row.note)
-    if figure == "drag":
-        bars = papers + list(drag_bars(block))
-        return Picture(row.label, draw.bars(about(row, exhibit, bars), bars, 1), "", row.note)
     group = Group(exhibit.title, block.suite, re.escape(block.case.label), figure, exhibit.unit, exhibit.kind,
                   SUMMARIES[exhibit.summary], exhibit.base)
     panel = Panel(block, group)
@@ -288,13 +277,8 @@ def shown(view, exhibit):
 def own_rows(picture, exhibit, row, block):
     """The measured values behind a picture, with their spread."""
     if picture.meta is None:
-        for bar in [*fragmentation_bars(block), *drag_bars(block)]:
+        for bar in fragmentation_bars(block):
             yield [row.label, bar.name, number(bar.value)]
-        for contestant in block.present() if exhibit.figure == "drag" else []:
-            for key, name in (("most_held", "with regions, here, bytes"), ("most_needed", "freed at once, here, bytes")):
-                figure = block.figure(contestant.name, key)
-                if figure:
-                    yield [row.label, name, f"{figure.value:,.0f}"]
         return
     panel = picture.meta
     base = (panel.of(exhibit.base) or panel.peer) if exhibit.base and exhibit.relative else None
