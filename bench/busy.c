@@ -314,8 +314,8 @@ static void run(double seconds)
     }
     measure_need(operations > 0, "no operation was done");
     measure_print(atomic_load(&last_end) - start, operations);
-    print_calls("malloc", &began, ns_a_tick);
-    print_calls("free", &ended, ns_a_tick);
+    calls_print("malloc", &began, ns_a_tick);
+    calls_print("free", &ended, ns_a_tick);
     measure_print_named("used", (long long)used);
     if (workload->run != larson_thread) measure_print_named("sleeps", (long long)sleeps);
 }

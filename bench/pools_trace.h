@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pools_trace.h: the workloads, compiled for each pool (pools.h), that do what a real program did.
  *
- *     httpd     a child of Debian's httpd with four connections of five requests each: its pools, and sizes of
- *               objects
+ *     httpd     a child of Debian's httpd with four connections of five requests each: pools and sizes
  *     perl      a script of perl's that counts and sorts words: mallocs, frees, and what is left at its end,
  *               as one region
  *
- * README.md says how they were recorded. A replay begins a pool, does all events of the recording (traces.h), ends the
- * pool, and begins anew. With `out` there are as many replays at once as have 16 MB alive, in turn, each in
- * another place of the recording. Objects are written and read as by use.h, not as by the program. An operation is an event;
- * reading what ends with its pool is none.
+ * README.md says how they were recorded. A replay begins a pool, does all events of the recording (traces.h),
+ * ends the pool, and begins anew. With `out` there are as many replays at once as have 16 MB alive, in turn,
+ * each in another place of the recording. Objects are written and read as by use.h, not as by the program. An
+ * operation is an event; reading what ends with its pool is none.
  */
 #ifndef POOLS_TRACE_H
 #define POOLS_TRACE_H

@@ -230,7 +230,7 @@ def steps_of_reaps(build, contestant):
         beside = contestant.beside
         program = temporary + "/steps_reap" if beside else build + "/bench/steps_reap"
         if beside:
-            contest.compile_beside(os.path.dirname(libraries), ["steps_reap.c"], program, "reap")
+            contest.compile_beside(os.path.dirname(libraries), ["steps_reap.c", "stepping.c"], program, "reap")
         first, *lines = stepped(program, contestant, LD_LIBRARY_PATH=libraries)
     if first != f"library {libraries}/libreap.so.0":
         raise contest.Failed(f"steps on {contestant.name}: {first}, and not that of {libraries}")

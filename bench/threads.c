@@ -29,6 +29,7 @@
 #include "workers.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 /* clang-format off */

@@ -5,8 +5,8 @@
 
 enum { TRACE_MEAN = 72 /* the mean of the sizes of pools.h */, TRACE_LEAST = 8, TRACE_ROUND = 16 };
 
-/* What is alive while a trace is read: by object its bytes, by pool its bytes since it began or was cleared, and
- * the event that began it, plus 1. */
+/* What is alive while a trace is read: by object its bytes, by pool its bytes since it began or was cleared,
+ * and the event that began it, plus 1. */
 struct living {
     size_t bytes, *of_object, *of_pool;
     uint32_t *began;
@@ -69,11 +69,11 @@ bool trace_read(struct trace *trace, const char *name)
     snprintf(path, sizeof path, RECORDINGS "/%s.trace", name);
     const struct replay *replay = replay_load(path, true, NULL);
     measure_need(replay != NULL, "no such recording");
-    *trace = (struct trace){.frees = replay->n_pools == 0,
-                            .objects = replay->n_objects + 1,
-                            .pools = replay->n_pools + 1,
-                            .events = measure_table(replay->n + replay->n_objects + replay->n_pools + 2,
-                                                    sizeof(struct event))};
+    *trace = (struct trace){
+        .frees = replay->n_pools == 0,
+        .objects = replay->n_objects + 1,
+        .pools = replay->n_pools + 1,
+        .events = measure_table(replay->n + replay->n_objects + replay->n_pools + 2, sizeof(struct event))};
     struct living living = {.of_object = measure_table(trace->objects, sizeof(size_t)),
                             .of_pool = measure_table(trace->pools, sizeof(size_t)),
                             .began = measure_table(trace->pools, sizeof(uint32_t))};
