@@ -28,6 +28,9 @@ MPMS = {"event": f"ServerLimit 1\nStartServers 1\nThreadsPerChild {WORKERS}\nMax
         "child": "ServerLimit 1\nStartServers 1\nMaxRequestWorkers 1\nAddType text/plain .txt\n"
                  "AddOutputFilterByType DEFLATE text/plain"} # both recorded
 MODULE = {"one": "mpm_event env http2", "child": "mpm_prefork deflate"}
+FIGURES = [("ns", "time by the clock of a request", "ns", statistics.median), ("us", "CPU time of the server for a request", "us", statistics.median),
+           ("soon", f"PSS of all its processes {SOON} s after the load", "MiB", statistics.median),
+           ("later", f"PSS of all its processes {LATER} s after the load", "MiB", statistics.median)]
 LABELS = [f"event {page}" for page in PAGES] + ["prefork static", "prefork all"]
 
 
@@ -171,7 +174,7 @@ def once(build, contestant, case):
         time.sleep(SOON)
         soon = memory_mib(pids)
         time.sleep(LATER - SOON)
-        return {"rate": requests / took, "us": 1e6 * cpu / requests, "soon": soon, "later": memory_mib(pids)}
+        return {"ns": 1e9 * took / requests, "us": 1e6 * cpu / requests, "soon": soon, "later": memory_mib(pids)}
 
 
 def plan_apache(build, options):
@@ -189,21 +192,3 @@ def plan_apache(build, options):
     for case in cases:
         case.seconds = max(1, round(options.seconds or 2))
     return [Work(contestants, cases, 5, once)]
-
-
-def show_apache(build, options, works):
-    for work in works:
-        for figure, what, cell in (("rate", "requests a second", "{:.0f}"),
-                                   ("us", "CPU time of the server for a request, us", "{:.1f}"),
-                                   ("soon", f"PSS of all its processes {SOON} s after the load, MiB", "{:.2f}"),
-                                   ("later", f"PSS of all its processes {LATER} s after the load, MiB", "{:.2f}")):
-            contest.print_table(f"apache: {what}, median", [""] + [c.name for c in work.contestants], [
-                [case.label] + [contest.middle(c, case, figure, cell, statistics.median) for c in work.contestants]
-                for case in work.cases])
-        ours, stock = work.contestants[:2]
-        rows = []
-        for case in work.cases:
-            ratios = [contest.round_to(ours, stock, case, figure) for figure in ("rate", "us", "soon", "later")]
-            rows.append([case.label] + [ours.cell(case, f"{r:.3f}" if r else "") for r in ratios])
-        contest.print_table("apache: reap to stock, median of the rounds' ratios",
-                            ["", "requests a second", "CPU time", f"PSS, {SOON} s", f"PSS, {LATER} s"], rows)

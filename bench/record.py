@@ -1,31 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records traces of real programs, for bench/replay, the pools' benchmarks and reap-analyse: bench/record.py --build DIR
 [--stacks N] [--to DIR] [NAME...]. Names are programs of programs.py (perl, php, g++, xmllint, redis and others), the
-servers below (apache-index, apache-ssi, apache-proxy, apache-h2, postgres), and httpd and perl-short, which are in
+servers below (apache-index, apache-ssi, apache-proxy, apache-h2), and httpd and perl-short, which are in
 bench/recordings. What is not installed is named and left out. A trace that is there stays."""
 import argparse
-import contextlib
-import glob
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import apache
 import contest
 import inputs
 import programs
-
-
-def wait_for(answers, what):
-    for _ in range(600):
-        if answers():
-            return
-        time.sleep(0.1)
-    raise SystemExit(f"{what} does not answer")
 
 
 class Program:
@@ -67,34 +55,13 @@ class Apache:
         return 0
 
 
-class Postgres:
-    """A server with a new cluster, and pgbench: each backend is a process of its own."""
-    label, package = "postgres", "postgresql"
-    path = shutil.which("postgres", path=":".join(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)))
-
-    def run(self, to, build, environment):
-        names, plain = ("initdb", "pgbench", "pg_isready"), {"PATH": os.environ["PATH"]}
-        initdb, pgbench, ready = (os.path.join(os.path.dirname(self.path), name) for name in names)
-        given = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}  # root is refused
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": to, **given}
-        subprocess.run([initdb, "-D", f"{to}/data", "-A", "trust", "-N"], check=True, env=plain, **quiet)
-        command = [self.path, "-D", f"{to}/data", "-k", to, "-h", "", "-F"]
-        with subprocess.Popen(command, env=environment, **quiet) as server:
-            wait_for(lambda: subprocess.run([ready, "-h", to], env=plain, **quiet).returncode == 0, self.label)
-            for work in (["-i", "-s", "1"], ["-t", "300", "-c", "2"]):
-                subprocess.run([pgbench, "-h", to, *work, "postgres"], check=True, env=plain, **quiet)
-            server.send_signal(signal.SIGINT)
-            return server.wait()
-
-
 REQUESTS = ["/one.html", "/page.txt", "/all.shtml", "/", "/none"]
 ALL = [Program(program) for program in programs.ALL] + [
     Apache("apache-index", "one", ["/big/"], 20), Apache("apache-ssi", "one", ["/all.shtml"], 200),
     Apache("apache-proxy", "one", ["/proxied/big/"], 20), Apache("apache-h2", "one", ["/all.shtml"], 200, "--http2-prior-knowledge"),
-    Postgres(), Apache("httpd", "child", REQUESTS, 4),
+    Apache("httpd", "child", REQUESTS, 4),
     Program(next(p for p in programs.ALL if p.label == "perl"), "perl-short", 25)]
-USUAL = ["perl", "php", "g++", "xmllint", "lua", "sqlite3", "redis", "apache-index", "apache-ssi", "apache-proxy", "apache-h2",
-         "postgres"]
+USUAL = ["perl", "php", "g++", "xmllint", "lua", "sqlite3", "redis", "apache-index", "apache-ssi", "apache-proxy", "apache-h2"]
 
 
 def record(recorded, build, to, stacks):
@@ -109,12 +76,11 @@ def record(recorded, build, to, stacks):
         environment = dict(os.environ, LD_PRELOAD=f"{build}/.libs/libreap-trace.so",
                            REAP_TRACE=f"{temporary}/{trace}" + (f",stacks={stacks}" if stacks else ""))
         status = recorded.run(temporary, build, environment)
+        names = [name for name in os.listdir(temporary) if name.startswith(trace)]
         if getattr(recorded, "mpm", "") == "child":
-            os.replace(max(glob.glob(f"{temporary}/{trace}.[0-9]*"), key=os.path.getsize), f"{temporary}/{trace}")
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{temporary}/{trace}.live")
-        names = [name for name in os.listdir(temporary) if name == trace or name.startswith(f"{trace}.")
-                 and (getattr(recorded, "mpm", "") != "child")]
+            child = max((name for name in names if name[len(trace) + 1:].isdigit()), key=lambda name: os.path.getsize(f"{temporary}/{name}"))
+            os.rename(f"{temporary}/{child}", f"{temporary}/{trace}")
+            names = [trace]
         for name in names:
             shutil.move(f"{temporary}/{name}", f"{to}/{name}")
     sizes = sorted((os.path.getsize(f"{to}/{name}"), name) for name in names)

@@ -8,9 +8,6 @@
  * with what reap.h puts inline. Three kinds of reaps do the same: a plain one, one of REAP_SHARED that one
  * thread uses, and one with a limit. Each number is the least of several calls, after many others. How they
  * are counted: stepping.h. Status 77 where that cannot be done.
- *
- * For another build run.py compiles this file with that build's reap.h, and LD_LIBRARY_PATH leads to its
- * library.
  */
 #include "reap.h"
 #include "stepping.h"

@@ -3,7 +3,7 @@
 import re
 import statistics
 
-from . import draw, ratios
+from . import draw
 from .charts import Group, Panel
 from .draw import Bar, number
 from .papers import Paper
@@ -219,36 +219,11 @@ def offset_pictures(view, shown):
         shown.missing.setdefault("not in this run", []).append("stacks with offsets")
 
 
-def virtual_tables(view, shown):
-    """What one thread saw that acted as 16 processors."""
-    block = next((b for b in view.blocks if b.suite == "virtual" and b.values("reap", "active fast 16 false")), None)
-    figures = next((r.runs["reap"]["figures"] for r in block.rounds if "figures" in r.runs.get("reap", {})), {}) if block else {}
-    if not figures:
-        shown.missing.setdefault("tests/model/bounds was not run; the quick report leaves it out", []).append("virtual processors")
-        return
-    loads = list(dict.fromkeys(name.split()[0] for name in figures))
-    rows = []
-    for load in loads:
-        for path in ("fast", "locked"):
-            def of(column):
-                return figures.get(f"{load} {path} 16 {column}")
-            if of("false") is not None:
-                rows.append([f"{load}, {path}", f"{of('false'):.0f}", f"{of('live'):.2f}", f"{of('held'):.2f}", f"{of('bound'):.0f}",
-                             f"{of('visits'):.3f}", f"{of('locks'):.4f}"])
-    falsely = sum(float(row[1]) for row in rows)
-    shown.says = (f"reap: {falsely:.0f} such lines in {len(loads)} loads, on the path with restartable sequences and on the one with "
-                  "locks. Peers have no such counter; what sharing costs them is in active-false and passive-false of table 2.")
-    shown.tables.append(("Numbers: 16 virtual processors", ["load, path", "false lines",
-                         "live MiB", "held MiB", "bound MiB", "visits of the global heap in 1000", "locks an operation"], rows))
-
-
 # --- all ---------------------------------------------------------------------------------------------------------------------
 
 def shown(view, exhibit):
     result = Shown()
-    if exhibit.key == "hoard-3":
-        virtual_tables(view, result)
-    elif exhibit.key == "smt-5":
+    if exhibit.key == "smt-5":
         dynamic_pictures(view, result)
     elif exhibit.key == "smt-offsets":
         offset_pictures(view, result)

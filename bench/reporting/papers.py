@@ -201,10 +201,6 @@ def exhibits():
                 "with one thread. At 14 processors the paper's Hoard is 278 % faster than Ptmalloc in threadtest, 85 % faster "
                 "in shbench, 18 times in Larson. This machine has CPUS CPUs: beyond as many threads a curve can only stay level.",
                 lines=("threadtest", "shbench", "larson", "thrash", "scratch")),
-        Exhibit("hoard-3", HOARD, "table 3, section 5.3", "Objects that may be falsely shared", "The paper counts, on 14 processors, "
-                "objects that lie in a superblock of the global heap when a processor gets it: 0 in threadtest, shbench, Larson, "
-                "BEMengine and Barnes-Hut. Here one thread acts as 16 processors (tests/model), and counts each cache line that "
-                "malloc shares between two processors' live objects."),
         Exhibit("hoard-4", HOARD, "table 4, section 5.4", "Fragmentation", "The most held over the most asked for, with as many threads "
                 "as the paper had processors. Of the paper's Hoard and of reap, held, that is what the allocator counts; for all, the "
                 "growth of RSS from the start of main to its peak.", hoard_4(), figure=None, unit="A / U", kind="memory",
