@@ -18,18 +18,9 @@ FIGURES = [("ns", "time of an operation", "ns", statistics.median)] + [
     (("999", "99.9th percentile", "ns", statistics.median), ("worst", "the longest", "ns", max), ("long", "more than 10 ms", "", statistics.median))]
 
 
-class Bad(Case):
-    """A case that says where it runs, for the tables."""
-
-    def __init__(self, build, workload, place, threads, loops, cpus, seconds):
-        arguments = [workload, str(threads), f"{seconds:g}", str(loops), str(cpus)]
-        super().__init__(f"{workload} {place} {threads}", arguments, build + "/bench/busy")
-
-
 def cases_of(build, options):
-    seconds = options.seconds or 1
-    cases = [Bad(build, workload, place, threads, loops, cpus, seconds)
-             for workload in WORKLOADS for place, numbers, loops, cpus in SURROUNDINGS for threads in numbers]
+    cases = [Case(f"{workload} {place} {n}", [workload, str(n), f"{options.seconds or 1:g}", str(loops), str(cpus)], build + "/bench/busy")
+             for workload in WORKLOADS for place, numbers, loops, cpus in SURROUNDINGS for n in numbers]
     return contest.wanted(cases, options)
 
 

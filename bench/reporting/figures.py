@@ -3,6 +3,7 @@
 what was measured of it, under a line with its dates, commit, machine and versions. Other parts stay as they are."""
 import re
 import statistics
+import textwrap
 
 from . import machine, page, ratios
 from .draw import number
@@ -64,7 +65,7 @@ def regions(view):
 def memory(view):
     rows = [("idle, three objects: KiB of RSS", "idle 10000", "a_pool", min, shown),
             ("64 MB of small objects: RSS over their sizes, rounded up to 16", "hold", "rss_asked", min, shown),
-            ("a tenth lives on: of RSS back within a second", "fall", "left_later", min, lambda v: "-" if v is None else f"{1 - v:.0%}")]
+            ("a tenth lives on: of RSS back within a second", "fall", "left_later", min, lambda v: "-" if v is None else f"{max(1 - v, 0):.0%}")]
     return table(["memory of a region"] + list(POOLS), [
         [text] + [form(value(of(view, "memory", label), who, key, median, best)) for who in POOLS.values()] for text, label, key, best, form in rows])
 
@@ -118,11 +119,13 @@ def told(blocks, build, source, quick):
     commits = sorted({r.commit for r in rounds if r.commit}) or ["unknown"]
     days = list(dict.fromkeys(page.date(at).split(",")[0] for at in (min(r.at for r in rounds), max(r.at for r in rounds))))
     facts, least = machine.describe(), min(len(b.rounds) for b in blocks if b.rounds)
-    versions = [f"{name} ({version})" for name, version in machine.versions([c for b in blocks for c in b.contestants], build, source)
-                if name not in ("reap", "compiler")]
+    versions = dict.fromkeys(version if version[0] != "/" else f"{name} {version}" for name, version in
+                             machine.versions([c for b in blocks for c in b.contestants], build, source) if name not in ("reap", "compiler"))
+    missing = sum(1 for b in blocks if not b.rounds)
     noise = machine.in_words(machine.noise([run for r in rounds for run in r.runs.values() if "seconds" in run]))
-    return (f"Measured on {' to '.join(days)} at {', '.join(commits)}: {facts[0][1]}, {facts[2][1]}; {', '.join(versions)}; {least} or more "
-            f"interleaved rounds{' of the quick report' * quick}; {noise}.")
+    text = (f"Measured on {' to '.join(days)} at {', '.join(commits)}: {facts[0][1]}, {facts[2][1]}; {', '.join(versions)}; {least} or more "
+            f"interleaved rounds{' of the quick report' * quick}{f', {missing} of {len(blocks)} cases not yet' * bool(missing)}; {noise}.")
+    return textwrap.fill(text, 120)
 
 
 def write(text, view, names, build, source, quick):
@@ -130,8 +133,8 @@ def write(text, view, names, build, source, quick):
     stayed = []
     for name in names:
         suites, of_part = PARTS[name]
-        blocks = [b for b in view.blocks if b.suite in suites and b.rounds]
-        lines = of_part(view) if blocks else []
+        blocks = [b for b in view.blocks if b.suite in suites]
+        lines = of_part(view) if any(b.rounds for b in blocks) else []
         marks = f"<!-- {name} -->", f"<!-- end of {name} -->"
         if suites and not all(mark in text for mark in marks):
             raise ValueError(f"the page has no {' ... '.join(marks)}")

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, bench)
 import report # noqa: E402
 from contest import Case, Contestant, Suite, Work # noqa: E402
-from reporting import charts, draw, exhibits, machine, page, papers, plan, ratios, results, rounds # noqa: E402
+from reporting import charts, draw, exhibits, figures, machine, page, papers, plan, ratios, results, rounds # noqa: E402
 
 FIGURES = [("ns", "time", "ns", min), ("rss", "peak RSS", "MiB", statistics.median)]
 wrong = []
@@ -299,10 +299,34 @@ def check_page():
     expect(any("BEMengine" in names for names in shown.missing.values()), "and says what was not")
 
 
+def check_figures():
+    """A part of doc/figures.md is what was measured of it, under a line that says when and where; the others stay."""
+    marks = "".join(f"\n<!-- {name} -->\nold {name}\n<!-- end of {name} -->\n" for name in figures.PARTS)
+    view, blocks = charts.View(made_up()), made_up()
+    for block in blocks:
+        for round_ in block.rounds:
+            round_.commit = "commit abc"
+    view.blocks = blocks
+    text, stayed = figures.write("before" + marks + "after", view, ["regions", "small", "malloc"], tmp, bench, True)
+    expect("| request: child, objects, destroy | 3.00 | 4.00 | - | - | - | - | 9.00 | 2.00 |" in text, "the page has the regions' figures")
+    expect("| random churn of 10,000 live objects | 3.00 | - | - " in text, "and who cannot do it")
+    expect("| hello, world | - | - | 0.00 | 100 | - | - |" in text, "and small programs")
+    expect(text.count("at commit abc: ") == 2 and "of the quick report" in text and "others used 40%" in text, "each under when, where and beside what")
+    expect("old memory" in text and "old regions" not in text and text.startswith("before") and text.endswith("after"), "other parts stay")
+    expect(stayed == ["malloc"] and "old malloc" in text, "and so does what was not measured")
+    for names, page_ in (("regions", "no marks"), ("nonsense", marks)):
+        try:
+            figures.write(page_, view, figures.names_of(names), tmp, bench, False)
+            expect(False, f"{names} of a page that has it not is written")
+        except ValueError:
+            pass
+
+
 check_ratios()
 check_results()
 check_blocks()
 check_plan()
 check_page()
+check_figures()
 print(*wrong, sep="\n", end="\n" * bool(wrong))
 sys.exit(bool(wrong))
