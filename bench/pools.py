@@ -32,7 +32,7 @@ GROUPS = {
 def built_beside(build, name, directory):
     """pool_reap as it is here, on the reap.h and the library of another build."""
     program = f"{build}/bench/beside-pool_reap-{name}"
-    contest.compile_beside(directory, ["pool_reap.c"], program, "reap-malloc", f"{build}/.libs/libpools.a", "-llz4")
+    contest.compile_beside(directory, ["pool_reap.c"], program, "reap-malloc", f"{build}/.libs/libpools.a", *contest.setting(build, "LZ4_LIBS").split())
     return program
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """doc/figures.md: what stands between the marks of a part, <!-- NAME --> and <!-- end of NAME -->, is written anew from
 what was measured of it, under a line with its dates, commit, machine and versions. Other parts stay as they are."""
+import argparse
 import re
 import statistics
 import textwrap
@@ -104,7 +105,7 @@ PARTS = {"regions": (["pools"], regions), "memory": (["memory"], memory), "mallo
 def names_of(text):
     unknown = [name for name in text.split() if name not in PARTS]
     if unknown:
-        raise ValueError(f"no part {', '.join(unknown)}: they are {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"no part {', '.join(unknown)}: they are {', '.join(PARTS)}")
     return text.split() or list(PARTS)
 
 
