@@ -39,8 +39,8 @@ esac
 printf '%s000 1000\nsum=5\n' "$ns" >"$1"
 echo "1024 $ns 0 7"
 END
-echo : >"$tmp/build/bench/mallocs"
-chmod +x "$tmp/build/bench/launch" "$tmp/build/bench/mallocs"
+echo : >"$tmp/build/bench/threads"
+chmod +x "$tmp/build/bench/launch" "$tmp/build/bench/threads"
 for name in libreap-malloc crash hang slow; do echo "$name" >"$tmp/build/.libs/$name.so"; done
 # A script, so that what is started in the background is the report itself.
 cat >"$tmp/measure" <<END
