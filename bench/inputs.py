@@ -104,6 +104,71 @@ int use_{name}(const std::string &text) {{
 """)
 
 
+def functions(path):
+    """Plain functions in C, and a main that calls them."""
+    numbers = Numbers(6)
+    with open(path, "w") as out:
+        out.write("int printf(const char *, ...);\n")
+        for i in range(40000):
+            name = numbers.word()
+            out.write(f"struct s{i} {{ int {name}_a, b[{1 + numbers.below(9)}]; struct s{i} *next; }};\n"
+                      f"#define M{i}(x) ((x) * {numbers.below(99)} + {i})\n"
+                      f"static int f{i}(int n)\n{{\n    struct s{i} s = {{n, {{{i}}}, &s}}; /* {numbers.words(3)} */\n"
+                      f"    const char *text = \"{numbers.words(4)}\";\n"
+                      f"    for (int i = 0; i < n % 7; i++) s.{name}_a += M{i}(text[i]) ^ s.next->b[0];\n"
+                      f"    return s.{name}_a;\n}}\n")
+        out.write("int main(void)\n{\n    unsigned n = 1;\n")
+        out.write("".join(f"    n += f{i}(n % 100);\n" for i in range(40000)))
+        out.write('    printf("%u\\n", n);\n}\n')
+
+
+def classes(path):
+    """C++ without headers, for a checker."""
+    numbers = Numbers(7)
+    with open(path, "w") as out:
+        for i in range(400):
+            out.write(f"""
+class C{i} {{
+public:
+    explicit C{i}(int n) : count(n), text("{numbers.words(3)}") {{}}
+    int sum(const int *list, int n) const {{
+        int total = count;
+        for (int k = 0; k < n; ++k) {{
+            if (list[k] > {numbers.below(100)}) total += list[k] * {i};
+            else if (list[k] < 0) return total - {numbers.below(9)};
+            switch (list[k] % 3) {{ case 0: total++; break; case 1: total--; break; default: break; }}
+        }}
+        return total;
+    }}
+private:
+    int count;
+    const char *text;
+}};
+int use{i}(int n) {{ int list[8] = {{1, 2, n}}; C{i} c(n); return c.sum(list, 8); }}
+""")
+
+
+def graph(path):
+    numbers = Numbers(8)
+    with open(path, "w") as out:
+        out.write("digraph g {\n")
+        for i in range(1, 640):
+            out.write(f"  n{i} [label=\"{numbers.words(2)}\"];\n  n{numbers.below(i)} -> n{i};\n")
+            if i % 4 == 0:
+                out.write(f"  n{numbers.below(i)} -> n{i} [label=\"{numbers.word()}\"];\n")
+        out.write("}\n")
+
+
+def document(path):
+    """A manual page of many sections."""
+    numbers = Numbers(9)
+    with open(path, "w") as out:
+        out.write('.TH LONG 1 "2000-01-01"\n')
+        for i in range(3000):
+            out.write(f".SH {numbers.words(3)}\n{numbers.words(60)}\n.TP {1 + i % 9}\n.B {numbers.word()}\n"
+                      f"{numbers.words(30)}\n.PP\n\\fB{numbers.words(8)}\\fP {numbers.words(40)}\n")
+
+
 def repository(path):
     """Three hundred commits on sixty files, by fast-import: names, dates and contents are all fixed."""
     numbers = Numbers(10)
@@ -152,6 +217,7 @@ def commands(path):
 
 
 MAKERS = {"text.txt": text, "records.json": records, "records.xml": xml, "tables.sql": tables, "templates.cc": cxx,
+          "functions.c": functions, "classes.cc": classes, "graph.dot": graph, "document.1": document,
           "repository.git": repository, "commands.aof": commands}
 
 

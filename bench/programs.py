@@ -70,6 +70,9 @@ ALL = [
     Program("bc", "bc", "bc -q WORK/work.bc"),
     Program("g++", "g++", "g++ -std=c++17 -S -O1 -o /dev/stdout IN/templates.cc", "templates.cc"),
     Program("clang++", "clang", "clang++ -std=c++17 -S -O1 -o - IN/templates.cc", "templates.cc"),
+    Program("tcc", "tcc", "tcc -run IN/functions.c", "functions.c"),
+    Program("cppcheck", "cppcheck", "cppcheck --quiet --enable=all --output-file=/dev/stdout IN/classes.cc",
+            "classes.cc"),
     Program("sqlite3", "sqlite3", "sqlite3 -batch -init IN/tables.sql :memory: '.read WORK/work.sql'", "tables.sql"),
     Program("redis", "redis-server", "redis-server --port 0 --unixsocket TMP/socket --dir TMP --save '' "
             "--appendonly yes --enable-debug-command yes --logfile TMP/log", "commands.aof", client=end_redis,
@@ -79,6 +82,8 @@ ALL = [
     Program("jq", "jq", "jq -f WORK/work.jq IN/records.json", "records.json"),
     Program("git", "git", "git --git-dir IN/repository.git log -p --stat -M main", "repository.git", GIT),
     Program("gs", "ghostscript", "gs -q -dBATCH -dNOPAUSE -sDEVICE=ppmraw -r72 -sOutputFile=- WORK/work.ps"),
+    Program("dot", "graphviz", "dot -Tplain IN/graph.dot", "graph.dot"),
+    Program("groff", "groff-base", "troff -man -Tutf8 IN/document.1", "document.1"),
 ]
 
 
