@@ -5,8 +5,8 @@
 #include "base/probe.h"
 #include "heap/global_heap.h"
 #include "heap/heap_emptiness.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_reclaim.h"
-#include "heap/heap_remote.h"
 
 #include <errno.h>
 
