@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS), .near = ARENA_LOOK_FOR_LIMIT};
+struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2), .near = ARENA_LOOK_FOR_LIMIT};
 
 /* --- structs ---------------------------------------------------------------------------------- */
 

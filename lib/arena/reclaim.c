@@ -3,7 +3,6 @@
 
 #include "arena/arena_table.h"
 #include "arena/huge_pages.h"
-#include "base/kernel.h"
 #include "base/options.h"
 #include "base/probe.h"
 #include "os/cgroup.h"
@@ -120,12 +119,10 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
-/* Gives back slots that have been unused for min_age, until `most` bytes have gone. A malloc in the midst of
- * a call of libc's gives nothing back: its thread may pass the gate already, which a fork closes just now. */
+/* Gives back slots that have been unused for min_age, until `most` bytes have gone. */
 static size_t purge_older(uint64_t now, uint64_t min_age, size_t most, bool unmaps_all)
 {
     size_t bytes = 0;
-    if (kernel_in_libc) return 0;
     for (struct arena *arena = NULL; bytes < most && (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, most - bytes);

@@ -69,14 +69,12 @@ static void fork_prepare(void)
     if (reap_hooks != NULL) reap_hooks->fork_prepare();
     streams_fork_prepare();
     heap_fork_prepare();
-    arena_fork_prepare();
     user_memory_fork_prepare();
 }
 
 static void fork_parent(void)
 {
     user_memory_fork_parent();
-    arena_fork_parent();
     heap_fork_parent();
     streams_fork_parent();
     if (reap_hooks != NULL) reap_hooks->fork_parent();
@@ -90,7 +88,6 @@ static void fork_child(void)
     atomic_store(&started, true);
     atomic_store(&later, NULL);
     user_memory_fork_child();
-    arena_fork_child();
     heap_fork_child();
     streams_fork_child();
     if (reap_hooks != NULL) {
