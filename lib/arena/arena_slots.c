@@ -126,19 +126,6 @@ static size_t together(unsigned n)
     return count < least ? least : count < ARENA_TOGETHER ? count : ARENA_TOGETHER;
 }
 
-/* Makes an arena at base. All its slots are claimed. */
-static struct arena *create_at(char *base, struct arena_nature nature)
-{
-    struct arena *arena = arena_create_at(base, ARENA);
-    if (arena == NULL) {
-        pages_unmap(base, ARENA);
-        return NULL;
-    }
-    arena->huge = nature.huge;
-    arena->sparse = nature.sparse;
-    return arena;
-}
-
 /* Makes `count` arenas at base. n slots, from the first one's first slot on, stay claimed. The arenas of a
  * run must follow each other: where one cannot be made, the run begins anew behind it. */
 static struct run create_all(char *base, size_t count, unsigned n, struct arena_nature nature)
@@ -146,12 +133,15 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
     struct run run = {NULL, -1};
     unsigned have = 0; /* slots of the run */
     for (size_t i = 0; i < count; i++) {
-        struct arena *arena = create_at(base + i * ARENA, nature);
+        struct arena *arena = arena_create_at(base + i * ARENA, ARENA);
         if (arena == NULL) {
+            pages_unmap(base + i * ARENA, ARENA);
             if (have < n && have != 0) arena_unclaim(piece_at(run.arena, 0, have), 0);
             if (have < n) have = 0;
             continue;
         }
+        arena->huge = nature.huge;
+        arena->sparse = nature.sparse;
         unsigned part = n - have < ARENA_SLOTS ? n - have : ARENA_SLOTS;
         if (have == 0) run = (struct run){arena, 0};
         have += part;

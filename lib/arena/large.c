@@ -116,20 +116,16 @@ void *large_move(struct arena *arena, void *object, size_t size)
     return size > ARENA && arena_remap_large(arena, size, true) ? arena->base : NULL;
 }
 
-static void count_arena(const struct arena *arena, struct large_totals *totals)
-{
-    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
-    for (unsigned i = 0; i < slots; i++) {
-        if (!is_large(&arena->slots[i])) continue;
-        totals->objects++;
-        totals->bytes += large_bytes(arena, &arena->slots[i]);
-    }
-}
-
 struct large_totals large_totals(void)
 {
     struct large_totals totals = {0, 0};
-    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->base != NULL) count_arena(arena, &totals);
+    for (const struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
+        unsigned slots = arena->base == NULL ? 0 : arena->mapping != 0 ? 1 : ARENA_SLOTS;
+        for (unsigned i = 0; i < slots; i++) {
+            if (!is_large(&arena->slots[i])) continue;
+            totals.objects++;
+            totals.bytes += large_bytes(arena, &arena->slots[i]);
+        }
+    }
     return totals;
 }

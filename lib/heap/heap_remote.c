@@ -76,8 +76,8 @@ static void enqueue_anew(_Atomic(struct superblock *) *list)
 void heap_queue_fork_child(void)
 {
     heap_queue_mark = heap_queue_mark % UINT8_MAX + 1;
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) enqueue_anew(&heap->queued);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        enqueue_anew(&heap->queued);
     enqueue_anew(&heap_global_queued);
 }
 
@@ -252,10 +252,9 @@ void heap_batch_take(struct heap *heap)
 
 void heap_deliver_all(void)
 {
-    struct heap *heap;
     gate_enter(&heap_transit);
     while (atomic_exchange(&taking, true)) KERNEL(SYS_sched_yield);
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) take_all(heap);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) take_all(heap);
     atomic_store(&taking, false);
     gate_leave(&heap_transit);
 }
