@@ -122,19 +122,19 @@ END_TEST
 START_TEST(what_cannot_be_purged_is_held)
 {
     bool clean;
-    struct superblock *other = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *span = arena_take(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *other = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *span = arena_take_span(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     fill(slot_start(span), 8 * SUPERBLOCK);
-    arena_give(span, 8);
+    arena_give_span(span);
     size_t held = arena_held().now;
     refuse_advice = true;
     arena_purge(0);
     ck_assert_uint_gt(refused, 0);
     ck_assert_uint_eq(arena_held().now, held);
-    struct superblock *again = arena_take(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *again = arena_take_span(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert(!clean || all_bytes(slot_start(again), 8 * SUPERBLOCK, 0));
-    arena_give(again, 8);
-    arena_give(other, 1);
+    arena_give_span(again);
+    arena_give_span(other);
     arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
 }
