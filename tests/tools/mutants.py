@@ -25,8 +25,8 @@ A fault is
     - the old lines
     + the new ones, if any
 
-`states` names the header, or the page, with the invariant or the promise that the fault breaks. `at` names a file, and
-a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
+`states` names the header, or the page, with the invariant or the promise that the fault breaks; without it, it is the
+header of the file that `at` names first. `at` names a file, and a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
 still applies when a line is broken anew. What is not defined in the file is looked for in all of that top folder.
 Without a name the old lines may stand anywhere in the file. A fault may have several edits: further "-" lines after
 "+" lines, or after another `at:` line. Tests have the names that they have in the folders of tests/, scripts with .sh.
@@ -97,8 +97,9 @@ def read_faults(path):
             raise SystemExit(f"{where}: not a line of a fault: {line}")
         before = line[0]
     for fault in faults:
-        if not fault.edits or not fault.tests or not fault.states:
-            raise SystemExit(f"{fault.where}: a fault needs states, tests and an edit")
+        if not fault.edits or not fault.tests:
+            raise SystemExit(f"{fault.where}: a fault needs tests and an edit")
+        fault.states = fault.states or os.path.splitext(fault.edits[0][0])[0] + ".h"
     return faults
 
 
