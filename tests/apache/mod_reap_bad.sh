@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mod_reap with bad input: directives that must be refused in one clear line, requests that attack reap-status, a
 # stranger at a child's address, and a directory without access.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
-httpd_directory
-chmod 755 "$tmp"
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 
 # --- directives ----------------------------------------------------------------------------------------
 
@@ -152,10 +148,7 @@ END
     chmod -R a+rX "$dir/htdocs"
     setsid "$APACHE2" -f "$dir/httpd.conf" -DFOREGROUND 2>/dev/null &
     httpd_pid=$!
-    until httpd_in_use "$httpd_port"; do
-        kill -0 "$httpd_pid" 2>/dev/null || fail "httpd does not start"
-        sleep 0.1
-    done
+    within 30 httpd_in_use "$httpd_port" || fail "httpd does not start"
     ask /page.txt
     expect 500 "$status" 'a limit in .htaccess'
     expect 1 "$(logged 'ReapLimitRequest not allowed here' 1)" 'the line for .htaccess'
@@ -275,10 +268,9 @@ attack() {
     ask '/reap-status/closed?json'
     expect 403 "$status" 'access'
     check_stranger
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
 check_directives
 for mpm in ${1:-event worker prefork}; do attack "$mpm"; done
-[ "$failures" = 0 ] || fail "$failures failures"
+exit $bad

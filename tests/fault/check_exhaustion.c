@@ -1,42 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_exhaustion.c: too little address space. Every call says NULL and ENOMEM, nothing is lost, and what is
- * freed serves again. RLIMIT_AS is set in children; it makes mmap fail at the point that is wanted. */
+ * freed serves again. RLIMIT_AS is set in children. (That each mapping may be the one that fails is
+ * check_faults' matter.) */
 #include "support/check_backend.h"
+#include "support/resident.h"
 
 #include "arena/arena.h"
 #include "heap/heap.h"
 #include "hoard.h"
-#include "hoard/chunk_provider.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-static size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 /* From here on `more` bytes of address space are to be had. */
 static void limit_to(size_t more)
 {
-    size_t limit = address_space() + more;
+    size_t limit = held_by_process().addresses + more;
     struct rlimit as = {limit, RLIM_INFINITY};
     expect(setrlimit(RLIMIT_AS, &as) == 0, "setrlimit");
-}
-
-static void no_limit(void)
-{
-    struct rlimit as = {RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &as);
 }
 
 enum { ALL = 400000 };
@@ -85,70 +69,8 @@ START_TEST(full_and_empty_again)
 }
 END_TEST
 
-/* --- failing at each point --------------------------------------------------------------------- */
+/* --- by threads -------------------------------------------------------------------------------- */
 
-/* A bit of everything; whatever fails must fail cleanly. */
-static unsigned try_everything(void)
-{
-    static void *held[64];
-    unsigned failed = 0, n = 0;
-    for (size_t size = 8; size < 12 * MIB; size *= 3) {
-        errno = 0;
-        void *p = hoard_malloc(size);
-        if (p == NULL) expect(errno == ENOMEM, "malloc: errno");
-        failed += p == NULL;
-        if (p != NULL) memset(p, 7, size < 5000 ? size : 5000);
-        void *q = hoard_realloc(p, size * 2);
-        failed += q == NULL;
-        if (q == NULL && p != NULL) expect(*(char *)p == 7, "realloc that failed changed the block");
-        if (q != NULL && p != NULL) expect(*(char *)q == 7, "realloc lost contents");
-        held[n++] = q != NULL ? q : p;
-        held[n++] = p = hoard_calloc(size, 1);
-        failed += p == NULL;
-        if (p != NULL) expect(*(char *)p == 0, "calloc");
-        held[n++] = p = hoard_aligned_alloc(256, size);
-        failed += p == NULL;
-    }
-    void *chunk = chunk_alloc(20000, NULL, NULL), *large_chunk = chunk_alloc(200000, NULL, NULL);
-    failed += (chunk == NULL) + (large_chunk == NULL);
-    if (chunk != NULL) chunk_free(chunk);
-    if (large_chunk != NULL) chunk_free(large_chunk);
-    for (unsigned i = 0; i < n; i++) hoard_free(held[i]);
-    return failed;
-}
-
-static void fail_early_then_go_on(void *arg)
-{
-    free(malloc(1000));
-    limit_to((uintptr_t)arg);
-    unsigned failed = try_everything();
-    fprintf(stderr, "%u", failed);
-    expect(heap_is_valid(), "accounts");
-    no_limit();
-    expect(try_everything() == 0, "it does not recover");
-    expect(live_bytes() == 0, "something lives");
-    expect(heap_is_valid(), "accounts after recovery");
-}
-
-START_TEST(memory_may_end_at_any_point)
-{
-    use_path(_i, NULL);
-    unsigned last = 1000000;
-    bool some_failed = false, none_failed = false;
-    for (size_t more = 0; more < 96 * MIB; more += more < MIB ? 64 * KIB : more / 16) {
-        struct outcome said = run_child(fail_early_then_go_on, (void *)more);
-        ck_assert_msg(said.status == 0, "with %zu bytes: status %x, %s", more, (unsigned)said.status,
-                      said.text);
-        last = (unsigned)atoi(said.text);
-        some_failed |= last != 0;
-        none_failed |= last == 0;
-    }
-    ck_assert(some_failed);
-    ck_assert(none_failed);
-}
-END_TEST
-
-/* The same after it has started, by threads. */
 static void *until_full(void *arg)
 {
     (void)arg;
@@ -198,7 +120,6 @@ int main(void)
 {
     TCase *tests = new_case("exhaustion", 60);
     tcase_add_loop_test(tests, full_and_empty_again, 0, PATHS);
-    tcase_add_loop_test(tests, memory_may_end_at_any_point, 0, PATHS);
     tcase_add_loop_test(tests, threads_come_to_the_end_together, 0, PATHS);
     return run_cases("exhaustion", tests, (TCase *)NULL);
 }

@@ -4,6 +4,7 @@
  * cancelled. Nothing crashes, hangs, or loses contents; memory that is said to be zero is. No root is needed.
  */
 #include "support/check_reap.h"
+#include "support/resident.h"
 
 #include "heap/heap.h"
 
@@ -14,7 +15,6 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -189,8 +189,6 @@ START_TEST(memory_is_locked)
 }
 END_TEST
 
-static size_t resident_bytes(void);
-
 /* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
 static void locked_and_freed(void *arg)
 {
@@ -203,26 +201,26 @@ static void locked_and_freed(void *arg)
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
     /* On another CPU's heap what is freed here waits for that heap's next slow path (heaps=cpu). */
     pin_to(0);
-    size_t before = resident_bytes();
+    size_t before = resident();
     for (unsigned i = 0; i < COUNT; i++) {
         blocks[i] = hoard_malloc(SIZE);
         if (!blocks[i]) skip("200 MB cannot be locked");
         memset(blocks[i], 1, SIZE);
     }
-    expect(resident_bytes() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
+    expect(resident() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
     for (unsigned i = 0; i < COUNT; i++) hoard_free(blocks[i]);
     if (trims) hoard_trim(0);
     for (unsigned i = 0; !trims && i < 20; i++) { /* what is slow purges by itself */
         usleep(2000);
         hoard_free(hoard_malloc(40000 + i * 4096));
     }
-    size_t after = resident_bytes();
+    size_t after = resident();
     fprintf(stderr, ": %zu MB before, %zu afterwards", before >> 20, after >> 20);
     expect(!trims || held_bytes() == 0, "something is held");
     expect(after < before + (trims ? STAYS : COUNT * (size_t)SIZE / 2), "what was freed is in memory");
     for (unsigned round = 0; round < 3; round++) expect(work_for(1000) == 0, "refused");
     check_all_is_back();
-    expect(resident_bytes() < before + LITTLE, "it is in memory after all");
+    expect(resident() < before + LITTLE, "it is in memory after all");
 }
 
 START_TEST(locked_memory_goes_back)
@@ -299,12 +297,8 @@ static void little_data(void *arg)
 /* Addresses are counted as if each were memory, which is what the kernel does without overcommit. */
 static void little_address_space(void *arg)
 {
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
     (void)arg;
-    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    with_little(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE));
+    with_little(RLIMIT_AS, held_by_process().addresses);
 }
 
 START_TEST(addresses_have_a_limit)
@@ -405,15 +399,6 @@ static void fill_the_table(void)
     skip("vm.max_map_count is more than this wants to reach");
 }
 
-static size_t resident_bytes(void)
-{
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    expect(statm != NULL && fscanf(statm, "%*u %lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Each has a mapping of its own, which the kernel joins with its neighbours'. */
 enum { LARGE = 40, LARGE_SIZE = 8 << 20, TOUCHED = 16384 };
 
@@ -427,11 +412,11 @@ static void too_many_mappings(void *arg)
         for (unsigned k = 0; k < LARGE_SIZE; k += TOUCHED) large[i][k] = (char)i;
     }
     fill_the_table();
-    size_t before = resident_bytes();
+    size_t before = resident();
     for (unsigned i = 0; i < LARGE; i += 2) hoard_free(large[i]); /* each is cut out of one */
     hoard_trim(0);
-    size_t gone = before - resident_bytes(), were = LARGE / 2 * (size_t)LARGE_SIZE / TOUCHED * 4096;
-    expect(before > resident_bytes() && gone > were / 4 * 3, "what was freed stays in memory");
+    size_t gone = before - resident(), were = LARGE / 2 * (size_t)LARGE_SIZE / TOUCHED * 4096;
+    expect(before > resident() && gone > were / 4 * 3, "what was freed stays in memory");
     unsigned refused = 0;
     for (unsigned round = 0; round < 5; round++) refused += work_for(1000);
     for (unsigned i = 1; i < LARGE; i += 2)
@@ -648,39 +633,6 @@ START_TEST(threads_are_cancelled)
 }
 END_TEST
 
-/* Forks, while other threads are inside of everything. The child uses everything. */
-static void fork_children(void *forks)
-{
-    pthread_t threads[4];
-    unsigned refused[4] = {0};
-    for (unsigned i = 0; i < 4; i++)
-        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
-    for (uintptr_t n = 0; n < (uintptr_t)forks; n++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            alarm(100);
-            work_for(200);
-            _exit(heap_is_valid() ? 0 : 9);
-        }
-        int status = -1;
-        expect(waitpid(pid, &status, 0) == pid && status == 0, "a child");
-        char *const command[] = {(char[]){"true"}, NULL};
-        expect(posix_spawnp(&pid, command[0], NULL, NULL, command, environ) == 0, "posix_spawn");
-        expect(waitpid(pid, &status, 0) == pid && status == 0, "a program");
-    }
-    over = true;
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    check_all_is_back();
-}
-
-START_TEST(children_are_forked)
-{
-    const char *path = use_path(_i, _i == 0 ? "purge_ms=0,purge_thread=1" : "purge_ms=1");
-    unsigned n = in_world() ? 2000 : shorter(60, 10);
-    in_child("forked and spawned children", path, fork_children, (void *)(uintptr_t)n);
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = new_case("world", in_world() ? 1000 : 60);
@@ -696,6 +648,5 @@ int main(void)
     tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
     tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
     tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
-    tcase_add_loop_test(tests, children_are_forked, 0, PATHS);
     return run_cases("world", tests, (TCase *)NULL);
 }

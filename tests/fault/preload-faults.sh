@@ -6,7 +6,6 @@
 
 quiet=munmap,mremap,madvise,membarrier,openat,sched_getaffinity
 programs=$top_builddir/tests/fault
-bad=0
 # runs PATH CALLS WHICH STEP PROGRAM...
 runs() {
     path=$1
@@ -36,10 +35,6 @@ for path in $paths; do
     runs "$path" $quiet one $((step * 3)) "$programs/faulted"
     runs "$path" all on $((step * 5)) "$programs/faulted"
     runs "$path" $quiet on 5 sh "$tmp/work.sh"
-    if ! lacks_file "$programs/faulted_cxx" g++ "$path"; then
-        runs "$path" all one "$step" "$programs/faulted_cxx"
-        runs "$path" mmap crash "$step" "$programs/faulted_cxx" # without memory for an exception it terminates
-    fi
     ! lacks python3 "$path, calls that fail in it" || continue
     runs "$path" $quiet one $((step * 10)) python3 -c 'assert len([str(i) for i in range(100000)]) == 100000'
     runs "$path" mmap crash "$step" python3 -c 'assert len([str(i) for i in range(100000)]) == 100000'

@@ -8,7 +8,6 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 program=$(realpath "${top_builddir:-.}/tests/preload/descriptors")
 libs=$(dirname "$preload")
-bad=0
 wrong() { echo "wrong: $name, $*"; bad=1; }
 
 # in_place COMMAND...: in an empty directory, with the libraries and variables of $with; the status goes to $status.

@@ -11,16 +11,12 @@ ask=$build/tools/ask/reap-ask program=$build/tests/profile/profiled module=$buil
 libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
 here=$(cd "${srcdir:-.}" && pwd)
 bytes=${PROFILE_BYTES:-8192}
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 at_exit='exec 9>&-; kill $started 2>/dev/null'
 started=
 
 # lines N: waits until the program has printed as many.
 lines() {
-    tries=0
-    until [ "$(wc -l <"$tmp/out")" -ge "$1" ] || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
-    [ "$(wc -l <"$tmp/out")" -ge "$1" ] || wrong "the program prints no line $1"
+    within 30 has "$1" "$tmp/out" '' || wrong "the program prints no line $1"
 }
 # start WORK [ARGUMENT]: the program in the background, which waits for a line. Its number goes to $pid.
 start() {
@@ -32,10 +28,10 @@ start() {
     exec 9>"$tmp/in"
     lines 1
     pid=$(head -n 1 "$tmp/out")
-    tries=0
-    until "$ask" "$pid" help >"$tmp/help" 2>&1 || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    within 5 answers "$pid"
     grep -q '^profile: ' "$tmp/help" || wrong "the question is not there"
 }
+answers() { "$ask" "$1" help >"$tmp/help" 2>&1; }
 go_on() { echo >&9; }
 stop() {
     go_on

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests of an installation share, to be sourced: it is made below $tmp/root; wrong says what is wrong, in $bad.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
+. "${srcdir:-.}/tests/support/script.sh"
 
 # Make's own flags would have this make talk to the jobs of the one that runs the tests.
 unset MAKEFLAGS MFLAGS MAKELEVEL
