@@ -15,7 +15,7 @@ slow="unit/os/check_os unit/base/check_lock unit/arena/check_lines unit/arena/ch
     unit/hoard/check_hoard unit/hoard/check_chunk unit/hoard/check_misuse fault/check_reap_faults
     unit/region/check_reap_free unit/reap/check_reap_life model/check_reap_model unit/reap/check_reap_stats
     unit/reap/check_reap_threads unit/hoard/check_lent"
-preloaded="preload/preload_calls preload/preload_errors"
+preloaded="preload/preload_errors"
 
 srcdir=$(cd "${srcdir:-.}" && pwd)
 build=${top_builddir:-.}/aarch64

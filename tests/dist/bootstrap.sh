@@ -228,7 +228,7 @@ last_says '3 passed, 1 failed, 0 skipped'
 cd "$srcdir" || exit 99
 . tests/support/needs.sh
 : >"$tmp/said"
-others=$(grep -lr 'command -v' tests --include='*.sh' | grep -vE 'support/(needs|httpd_lib)|dist/(aarch64|cmake|bootstrap|install)|apache/(deploy|example_httpd)\.|doc/demo\.|trace/drag|preload/preload-(small|redis)|inputs/inputs_fuzz')
+others=$(grep -lr 'command -v' tests --include='*.sh' | grep -vE 'support/(needs|script|httpd_lib)|dist/(aarch64|cmake|bootstrap|install)|apache/(deploy|example_httpd)\.|doc/demo\.|trace/drag|preload/preload-(small|redis)|inputs/inputs_fuzz')
 [ -z "$others" ] || wrong "these look for programs without tests/support/needs.sh:" $others
 grep -rnE "skipped: (no|not) |skip \"no " tests --include='*.sh' --include='*.py' |
     grep -vE '\(Debian|here|support/needs.sh|dist/(bootstrap|aarch64)|no root|no user namespaces|rseq|no /proc|control group|memory controller|checkout|filter of system|no \$core|full disk' >"$tmp/said" &&

@@ -5,11 +5,9 @@
 # the program's calls go where they went before. Bad requests have a line each.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
-build=$(realpath "${top_builddir:-.}")
 need_file "$build/.libs/libreap-profile.so" libreap-profile
 ask=$build/tools/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
 libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
-here=$(cd "${srcdir:-.}" && pwd)
 bytes=${PROFILE_BYTES:-8192}
 at_exit='exec 9>&-; kill $started 2>/dev/null'
 started=
@@ -51,7 +49,7 @@ says() {
 reports() {
     profile pprof >"$tmp/pprof" && profile flames >"$tmp/svg" && profile >"$tmp/text" || wrong "no report"
     tail -n 1 "$tmp/out" >"$tmp/expected"
-    python3 -B "$here/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
+    python3 -B "$srcdir/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
 }
 
 # sums WORK: the profile is on while the program does its work.
@@ -146,7 +144,7 @@ run 4096 "$tmp/at-exit.svg" >/dev/null && grep -q '</svg>' "$tmp/at-exit.svg" ||
 echo 'from pathlib import Path; import heap_profile, sys
 samples = heap_profile.read(sys.argv[1])[2]; kept = int(Path(sys.argv[2]).read_text().split()[3])
 sys.exit(not 0.8 < sum(values[3] for name, _, values in samples if name == "kept") / kept < 1.25)' >"$tmp/look.py"
-PYTHONPATH=$here/tests/profile python3 -B "$tmp/look.py" "$tmp/at-exit" "$tmp/out" || wrong "no file at exit, or another one"
+PYTHONPATH=$srcdir/tests/profile python3 -B "$tmp/look.py" "$tmp/at-exit" "$tmp/out" || wrong "no file at exit, or another one"
 for place in /dev/full "$tmp/none/file"; do
     run 4096 "$place" >/dev/null || wrong "the program fails"
     grep -q "^reap: REAP_PROFILE=$place: it cannot be written: " "$tmp/err" || { wrong "$place:"; cat "$tmp/err"; }

@@ -3,8 +3,8 @@
 # preloaded, on every path of the backend, and compares what came out.
 #
 #     . "${srcdir:-.}/tests/support/preload-lib.sh"
-#     need sqlite3
-#     work() { sqlite3 ...; }       # prints its answers; starts in an empty directory of its own
+#     need git
+#     work() { git ...; }       # prints its answers; starts in an empty directory of its own
 #     compare_work
 #
 # REAP_PRELOAD names another library to preload: the tests themselves can be tested so.
