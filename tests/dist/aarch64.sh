@@ -7,7 +7,7 @@
 #     aarch64.sh all      # as in make check-aarch64: the slow ones too
 #
 # Not for qemu-user 7.2: check_fork (it asserts in a fork with threads running), check_migrate (floods of
-# signals), check_exhaustion (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
+# signals), check_world (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
 # check_heap.
 quick="unit/heap/check_sections unit/base/check_words unit/arena/check_superblock unit/heap/check_bin
     unit/region/check_reap"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_refused.c: system calls that the kernel refuses, one kind at a time, and whether anybody looks at
- * what they return. (That memory ends is check_exhaustion's matter, membarrier check_os's.) */
+ * what they return. (That memory ends is check_world's matter, membarrier check_os's.) */
 #include "support/check_backend.h"
 
 #include "arena/arena.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_world.c: what the world around a process may do to it: locked memory, limits, too many mappings,
- * sandboxes that come late, ten thousand threads, CPUs that change each millisecond, threads that are
- * cancelled. Nothing crashes, hangs, or loses contents; memory that is said to be zero is. No root is needed.
+ * no addresses any more, sandboxes that come late, ten thousand threads. Nothing crashes, hangs, or loses
+ * contents; memory that is said to be zero is. No root is needed.
  */
 #include "support/check_reap.h"
 #include "support/resident.h"
@@ -13,8 +13,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -310,6 +308,100 @@ END_TEST
 START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
 END_TEST
 
+/* --- until there is nothing left ------------------------------------------------------------------------ */
+
+/* From here on `more` bytes of addresses are to be had. */
+static void limit_addresses(size_t more)
+{
+    struct rlimit limit = {held_by_process().addresses + more, RLIM_INFINITY};
+    expect(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+}
+
+enum { ALL = 400000 };
+
+static void *all[ALL];
+
+static size_t allocate_all(size_t size)
+{
+    size_t n = 0;
+    errno = 0;
+    while (n < ALL && (all[n] = hoard_malloc(size)) != NULL) memset(all[n++], 1, size < 100 ? size : 100);
+    expect(n == ALL || errno == ENOMEM, "errno is not ENOMEM");
+    return n;
+}
+
+static void free_all(size_t n)
+{
+    for (size_t i = 0; i < n; i++) hoard_free(all[i]);
+}
+
+static void fill_and_empty(void *arg)
+{
+    static const size_t sizes[] = {100, 1000, 8000, 30000, 100000, 3000000, 5000000};
+    size_t more = (uintptr_t)arg;
+    free(malloc(1000)); /* libc has its arena */
+    limit_addresses(more);
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t n = allocate_all(sizes[i]);
+        expect(n * sizes[i] >= more / 2 - 8 * MIB, "much less than there was to have");
+        free_all(n);
+        size_t again = allocate_all(sizes[i]);
+        expect(again + again / 8 + 70 >= n, "what was freed is lost");
+        free_all(again); /* and must serve the next size */
+    }
+    expect(live_bytes() == 0, "something lives");
+    expect(heap_is_valid(), "accounts");
+}
+
+START_TEST(full_and_empty_again)
+{
+    in_child("filled and emptied", use_path(_i, NULL), fill_and_empty, (void *)(48 * MIB));
+}
+END_TEST
+
+static void *until_full(void *arg)
+{
+    (void)arg;
+    void *last = NULL;
+    for (void *p; (p = hoard_malloc(3000)) != NULL; last = p) *(void **)p = last;
+    bool right = errno == ENOMEM;
+    while (last != NULL) {
+        void *before = *(void **)last;
+        hoard_free(last);
+        last = before;
+    }
+    return right ? NULL : (void *)1;
+}
+
+static void threads_until_full(void *arg)
+{
+    (void)arg;
+    pthread_t threads[3];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * KIB);
+    limit_addresses(300 * MIB); /* libc takes 128 MiB for the arena of a thread, if it can */
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 3; i++)
+            expect(pthread_create(&threads[i], &small, until_full, NULL) == 0, "no thread");
+        for (unsigned i = 0; i < 3; i++) {
+            void *wrong;
+            pthread_join(threads[i], &wrong);
+            expect(wrong == NULL, "errno of a thread is not ENOMEM");
+        }
+    }
+    expect(live_bytes() == 0, "something lives");
+    expect(heap_is_valid(), "accounts");
+    hoard_trim(0);
+    expect(held_bytes() == 0, "something is held");
+}
+
+START_TEST(threads_come_to_the_end_together)
+{
+    in_child("filled by threads", use_path(_i, NULL), threads_until_full, NULL);
+}
+END_TEST
+
 /* --- no overcommit ------------------------------------------------------------------------------------ */
 
 #define OVERCOMMIT "/proc/sys/vm/overcommit_memory"
@@ -557,82 +649,6 @@ START_TEST(there_are_ten_thousand_threads)
 }
 END_TEST
 
-static atomic_bool over;
-
-static void *work_until_over(void *refused)
-{
-    while (!over) *(unsigned *)refused += work_for(300);
-    return NULL;
-}
-
-static void change_cpus(void *seconds)
-{
-    pthread_t threads[4];
-    unsigned refused[4] = {0}, n = cpus_at_start();
-    for (unsigned i = 0; i < 4; i++)
-        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
-    uint64_t chance = 7;
-    for (time_t end = time(NULL) + (time_t)(intptr_t)seconds; time(NULL) < end; usleep(1000)) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        for (unsigned i = 0; i < n; i++)
-            if (random_below(&chance, 2)) CPU_SET(i, &set);
-        pthread_setaffinity_np(threads[random_below(&chance, 4)], sizeof set, &set);
-    }
-    over = true;
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    for (unsigned i = 0; i < 4; i++) expect(refused[i] == 0, "refused");
-    check_all_is_back();
-}
-
-START_TEST(cpus_change_each_millisecond)
-{
-    const char *path = use_path(_i, "purge_ms=10");
-    in_child("CPUs that change", path, change_cpus, (void *)(intptr_t)(in_world() ? 20 : 2));
-}
-END_TEST
-
-/* Threads that are cancelled wherever they are; none of our calls is a point for it, so nothing is held then.
- */
-static void *work_until_cancelled(void *arg)
-{
-    static __thread struct work work;
-    work.chance = (uintptr_t)arg;
-    for (unsigned n = 1;; n++) {
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-        for (unsigned k = 0; k < 20; k++) step(&work);
-        if (n % 100 == 0) hoard_trim(0);
-        drop_all(&work);
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-        void *block = hoard_malloc(n * 1000 % 5000000); /* slow, with a request pending, as often as not */
-        hoard_free(block);
-        pthread_testcancel();
-    }
-    return arg;
-}
-
-static void cancel_threads(void *rounds)
-{
-    for (uintptr_t n = 0; n < (uintptr_t)rounds; n++) {
-        pthread_t threads[8];
-        for (unsigned i = 0; i < 8; i++)
-            expect(pthread_create(&threads[i], NULL, work_until_cancelled, (void *)(n * 8 + i + 1)) == 0,
-                   "no thread");
-        usleep((useconds_t)(n % 20 * 500));
-        for (unsigned i = 0; i < 8; i++) pthread_cancel(threads[i]);
-        for (unsigned i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-        expect(live_bytes() == 0, "a cancelled thread has left something: it was ended within a call");
-    }
-    check_all_is_back();
-}
-
-START_TEST(threads_are_cancelled)
-{
-    const char *path = use_path(_i, "purge_ms=1");
-    in_child("cancelled threads", path, cancel_threads, (void *)(uintptr_t)(in_world() ? 1000 : 30));
-}
-END_TEST
-
 int main(void)
 {
     TCase *tests = new_case("world", in_world() ? 1000 : 60);
@@ -641,12 +657,12 @@ int main(void)
     tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
     tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
     tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
+    tcase_add_loop_test(tests, full_and_empty_again, 0, PATHS);
+    tcase_add_loop_test(tests, threads_come_to_the_end_together, 0, PATHS);
     tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
     tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
     tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
     tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
     tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
-    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
-    tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
     return run_cases("world", tests, (TCase *)NULL);
 }
