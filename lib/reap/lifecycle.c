@@ -170,7 +170,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-static void retire(struct reap *reap, struct reap_cleanup *cleanup)
+static void retire_cleanup(struct reap *reap, struct reap_cleanup *cleanup)
 {
     ASSERT(cleanup != reap->spare_cleanups && cleanup != reap->cleanups);
     cleanup->next = reap->spare_cleanups;
@@ -199,7 +199,7 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
         struct reap_cleanup *cleanup = *link;
         if (cleanup->fn != fn || cleanup->arg != arg) continue;
         *link = cleanup->next;
-        retire(reap, cleanup);
+        retire_cleanup(reap, cleanup);
         return 0;
     }
     errno = ENOENT;
@@ -258,7 +258,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 /* Ends a reap that has no children any more, and makes it the cached child if its parent has none. */
 static void end_one(struct reap *reap, const char *call)
 {
-    ASSERT(!reap->children && !reap->cleanups);
+    ASSERT(!reap->below.first && !reap->cleanups);
     struct reap *parent = reap->parent;
     if (parent) reap_region_learn(reap);
     unsigned special = reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED);
@@ -266,7 +266,7 @@ static void end_one(struct reap *reap, const char *call)
     reap_tree_remove(reap);
     if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->cached_child &&
+    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->below.cached &&
                     reap_tree_may_keep(parent);
     bool is_kept = reap_region_destroy(reap, may_stay);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
@@ -298,13 +298,13 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
 {
     ASSERT_SOUND(reap);
     struct reap *parent = reap->parent;
-    uintptr_t more = (uintptr_t)reap->children | (uintptr_t)reap->cleanups | reap->flags | reap->born;
-    more |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
+    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap->flags | reap->born;
+    more |= (uintptr_t)atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
     if (more != 0) return false;
     if (!parent) {
         unsigned number = reap_root_number(reap);
         reap_kept_root = (uint8_t)(number + 1);
-        atomic_store_explicit(&reap->child_votes, 0, memory_order_relaxed);
+        atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
         return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);
     }
     if (!reap_region_is_settled(reap, parent) || !reap_tree_may_keep(parent)) return false;
@@ -320,7 +320,7 @@ static bool run_latest(struct reap *reap, unsigned depth)
     ASSERT(call.fn != NULL);
     set_going(reap, depth);
     reap->cleanups = cleanup->next;
-    retire(reap, cleanup);
+    retire_cleanup(reap, cleanup);
     call.fn(call.arg);
     return true;
 }
@@ -342,7 +342,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
         if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
-        ASSERT(parent && !reap->children);
+        ASSERT(parent && !reap->below.first);
         end_one(reap, call);
         reap = parent;
     }
@@ -437,7 +437,7 @@ static NOINLINE void destroy_slow(void **handle)
     struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
     check_may_end(reap, "reapDestroy", false);
-    if (UNLIKELY(reap->children || reap->cleanups))
+    if (UNLIKELY(reap->below.first || reap->cleanups))
         empty_whole(reap, handle);
     else
         *handle = NULL;

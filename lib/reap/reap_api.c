@@ -84,15 +84,15 @@ void *reapRealloc(void **handle, void *object, size_t size)
 }
 
 /* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
- * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is open) or
- * that is not in the map. Aborts on misuse. */
+ * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is listed)
+ * or that is not in the map. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap_chunk *chunk;
     struct reap *reap = *handle;
     if (!reap_is_plain_known(reap))
         shared_free(reap, object);
-    else if (reap_free_last(reap, object) || reap_free_closed(reap, object) || !object)
+    else if (reap_free_last(reap, object) || reap_free_by_chunk(reap, object) || !object)
         return;
     else if ((chunk = reap_chunk_of_large(reap, object)) != NULL)
         reap_alloc_free(reap, chunk, object);
@@ -182,9 +182,9 @@ size_t reapTrim(void **handle, size_t keep)
         reap_chunk_adopt(part);
         given += part->held;
         reap_alloc_take_remote(part);
-        reap_open(part);
+        limit_suspend(part);
         reap_region_trim(part, keep);
-        reap_close(part);
+        limit_resume(part);
         given -= part->held;
         keep -= part->spare_bytes;
     }

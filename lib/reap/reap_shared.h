@@ -46,7 +46,7 @@
  *     - a thread that has entered a part waits for no thread that holds a reap or has entered a part; and it
  *       calls no function of the program
  *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
- *     - while a mark is open, objects are made in the reap itself alone. The hidden children are closed
+ *     - while a mark is open, objects are made in the reap itself alone. The hidden children are barred
  *     - a face's tag is right exactly while the face is on the list of all faces. A thread that does not know
  *       whether a reap lives enters nothing and locks nothing of it: it only reads (reap_face_of_others). A
  *       reap leaves the tree before its face leaves the list, and its hidden children end after that: so a
@@ -85,7 +85,7 @@ enum { REAP_PART_PENDING = 128 * 1024 /* bytes that may wait on a part's remote 
 struct reap_part {
     _Atomic(uint64_t) holder; /* the thread that has entered it, as the address of its lock_depth; or 0 */
     struct reap *reap;
-    bool closed; /* no object is to be made here */
+    bool barred; /* no object is to be made here */
 
     _Alignas(64) struct reap_face *face; /* the shared reap's */
     struct reap_part *next;              /* the reap itself is the first one */
@@ -195,7 +195,7 @@ static inline void reap_part_leave(struct reap_part *part)
  * it once more. */
 bool reap_part_enter(struct reap_part *part);
 
-/* The part for a new object of this thread, made if need be. It may be closed. */
+/* The part for a new object of this thread, made if need be. It may be barred. */
 struct reap_part *reap_part_for_malloc(struct reap_face *face);
 
 /* --- the whole -------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
     if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_parts(reap);
-    bool keeps = atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
+    bool keeps = atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
 
@@ -61,7 +61,7 @@ void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
         for (chunk = reap_spares(part); is_spare(chunk); chunk = chunk->next) stats->chunks++;
         peak += part == reap ? part->peak : part->peak - part->held;
     }
-    stats->chunks += atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
+    stats->chunks += atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
     stats->peak_chunk_bytes = peak > stats->chunk_bytes ? peak : stats->chunk_bytes;
 }
 

@@ -73,7 +73,7 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
         size <= SUPERBLOCK && !is_users && chunk_map_is_near(chunk, owner) && chunk_map_claim(chunk);
     uint64_t *words = (uint64_t *)(void *)chunk_map_starts(chunk);
     if (UNLIKELY(!is_mapped)) {
-        owner->has_unmapped = true;
+        owner->flags |= REAP_UNMAPPED;
         words = (uint64_t *)((char *)chunk + head);
         head += 2 * (size / REAP_UNIT / 8);
     }
@@ -94,20 +94,20 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk);
 
-/* Opens a regular chunk for fast paths of a reap; closes it, so that a free knows its chunk; or forgets it.
- */
-void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry);
-static inline void reap_chunk_open(const struct reap_chunk *chunk, const struct reap *reap)
+/* Sets the entry of a regular chunk in the map: to its reap, for fast paths; to the chunk itself, so that a
+ * free finds it; or to nothing. */
+void entry_set(const struct reap_chunk *chunk, uint32_t entry);
+static inline void entry_set_reap(const struct reap_chunk *chunk, const struct reap *reap)
 {
-    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)reap);
+    entry_set(chunk, (uint32_t)(uintptr_t)reap);
 }
-static inline void reap_chunk_close(const struct reap_chunk *chunk)
+static inline void entry_set_chunk(const struct reap_chunk *chunk)
 {
-    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)chunk + 1);
+    entry_set(chunk, (uint32_t)(uintptr_t)chunk + 1);
 }
-static inline void reap_chunk_forget(const struct reap_chunk *chunk)
+static inline void entry_clear(const struct reap_chunk *chunk)
 {
-    if (chunk->lives) reap_chunk_set_entry(chunk, 0);
+    if (chunk->lives) entry_set(chunk, 0);
 }
 
 /* Makes a chunk for one object of `units` units at an alignment. Any thread may call this: the chunk is

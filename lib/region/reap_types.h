@@ -29,7 +29,7 @@
  *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
  *               behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
+ *     cached    a dead child, which its parent keeps for the next one: as new, but for the tags
  *               (a list of roots keeps a dead root in the same way)
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
@@ -43,7 +43,7 @@
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block
  *     - a live bit has a start bit
- *     - gaps that are on free lists lie in open chunks, or in the swept one before its top, and a list has
+ *     - gaps that are on free lists lie in listed chunks, or in the swept one before its top, and a list has
  *       gaps of its own sizes
  *     - each chunk that is quiet has a live object, except for the first, the current one and those with
  *       records; while a mark is open, those that have none are on a list of their own
@@ -90,22 +90,23 @@ enum reap_kind {
 /* What a free does in a regular chunk. */
 enum reap_chunk_state {
     REAP_CHUNK_REGION, /* nothing was freed in here: there are no live bits */
-    REAP_CHUNK_OPEN,   /* a gap goes onto the free list of its size */
+    REAP_CHUNK_LISTED, /* a gap goes onto the free list of its size */
     REAP_CHUNK_QUIET,  /* a free clears a live bit */
     REAP_CHUNK_SWEPT   /* the reap takes its gaps, in order; a free clears a live bit */
 };
 
 /* The special states of a reap. */
 enum reap_flag {
-    REAP_ENDING = 1,   /* being cleared or destroyed */
-    REAP_WATCHED = 2,  /* instrumented or traced: see instrument.h, reap_trace.h */
-    REAP_LIMITED = 4,  /* has a limit, or is below one: see quota.h */
-    REAP_ON_LIMIT = 8, /* has a function of reapOnLimit */
-    REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
-    REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_SOURCED = 32, /* has a chunk source */
+    REAP_ENDING = 1,     /* being cleared or destroyed */
+    REAP_WATCHED = 2,    /* instrumented or traced: see instrument.h, reap_trace.h */
+    REAP_LIMITED = 4,    /* has a limit, or is below one: see quota.h */
+    REAP_ON_LIMIT = 8,   /* has a function of reapOnLimit */
+    REAP_MARKED = 16,    /* a mark is open: see reap_mark.h */
+    REAP_SOURCED = 32,   /* has a chunk source */
+    REAP_ENTERED = 64,   /* is a thread's malloc: see reapEnter */
+    REAP_UNMAPPED = 128, /* has a chunk that is not mapped: no fast paths in heap mode */
     /* with one of these flags the only fast path is bumping, up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED)
+    REAP_SPECIAL = REAP_WATCHED | REAP_LIMITED | REAP_MARKED
 };
 
 struct reap;
@@ -169,9 +170,9 @@ struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
     struct flush_budget budget;
     struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL; a mark makes it quiet */
-    struct list open;         /* chunks that are open, and the swept one */
+    struct list listed;       /* chunks whose gaps are on free lists, and the swept one */
     struct list quiet;        /* chunks to be swept */
-    struct list done;         /* quiet ones that a mark found open: to be swept after the next flush */
+    struct list done;         /* quiet ones that a mark found listed: to be swept after the next flush */
     struct list emptied;      /* quiet ones that go when the last mark is closed */
 };
 static_assert(sizeof(struct reap_tables) <= 768, "those of a small reap are a block of a small class");
@@ -196,7 +197,7 @@ struct reap_name {
  * REAP_LIMITED; fn and arg without that and REAP_ON_LIMIT. */
 struct reap_share {
     struct reap *limiter;
-    char *from;   /* room counts the bumped bytes up to here; NULL: open, within a call */
+    char *from;   /* room counts the bumped bytes up to here; NULL: suspended, within a call */
     size_t drawn; /* on each limiter */
     size_t room;
     size_t extra;
@@ -208,12 +209,12 @@ struct reap_share {
     void *arg;
 };
 
-/* Reaps in a list, newest first, and its lock; and a dead one, as new but for its tags: see reap_tree.h. */
+/* The children of a reap, or roots, newest first: see reap_tree.h. */
 struct reap_list {
     struct reap *first;
     _Atomic(uint32_t) lock;
-    uint32_t unused; /* four bytes of the reap that has the list */
-    _Atomic(struct reap *) cached;
+    _Atomic(uint8_t) votes;        /* the size that children begin with, and votes on it: reap_step */
+    _Atomic(struct reap *) cached; /* a dead one, as new but for its tags, or NULL; guarded by the lock */
 };
 
 /* A new reap has zeros up to `own`, but for a few fields, and the rest is undefined. */
@@ -241,26 +242,17 @@ struct reap {
     struct reap *parent;
     struct reap *next;
     struct reap *prev;
-    union {
-        struct reap_list below; /* the children */
-        struct {
-            struct reap *children;
-            _Atomic(uint32_t) lock;
-            uint16_t born; /* the parent's marks that were open when it was made, and still are */
-            uint8_t flags; /* enum reap_flag */
-            _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: reap_step */
-            _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
-        };
-    };
+    struct reap_list below; /* the children */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    uint32_t made_at;  /* reap_seconds when it was made */
-    bool heap;         /* heap mode */
-    bool has_unmapped; /* has a chunk that is not mapped: no fast paths in heap mode */
+    uint32_t made_at; /* reap_seconds when it was made */
+    uint16_t born;    /* the parent's marks that were open when it was made, and still are */
+    uint8_t flags;    /* enum reap_flag */
+    bool heap;        /* heap mode */
 
     /* for other threads, on a cache line to which the reap's own thread seldom writes */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
@@ -276,10 +268,6 @@ struct reap {
     uint16_t going_to;         /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;        /* see reap_tree.h, Fork */
 };
-static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
-                  offsetof(struct reap, lock) == offsetof(struct reap, below.lock) &&
-                  offsetof(struct reap, cached_child) == offsetof(struct reap, below.cached),
-              "a reap's children are a list");
 static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to a line of their own");
 static_assert(sizeof(struct reap) == 4 * 64, "what one call in a thousand needs is in struct reap_records");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
@@ -456,7 +444,7 @@ static inline size_t reap_size_of_step(unsigned step)
 
 static inline size_t reap_child_size(const struct reap *parent)
 {
-    return reap_size_of_step(reap_step(atomic_load_explicit(&parent->child_votes, memory_order_relaxed)));
+    return reap_size_of_step(reap_step(atomic_load_explicit(&parent->below.votes, memory_order_relaxed)));
 }
 
 /* Where the block that starts at unit ends. */

@@ -52,17 +52,17 @@ enum {
 void reap_region_learn(const struct reap *reap);
 static inline bool reap_region_is_settled(const struct reap *reap, const struct reap *parent)
 {
-    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-    uint8_t own = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
+    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     return votes == (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
 }
 
-/* Returns true if a reap has never done more than to bump in its first chunk, of so many bytes, and back. */
+/* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so
+ * many bytes, and back. */
 static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
 {
-    uint16_t modes; /* heap, has_unmapped */
-    memcpy(&modes, &reap->heap, sizeof modes);
-    uintptr_t more = modes | (uintptr_t)reap->own | atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    uintptr_t more = reap->heap | (uintptr_t)reap->own;
+    more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     return more == 0 && reap->peak == size;
 }

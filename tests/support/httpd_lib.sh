@@ -14,7 +14,6 @@
 #     expect WANTED GOT [WHAT]     complains of what differs
 #     logged PATTERN N             how many lines of the error log have it, once there are N, or after a moment
 #     httpd_end_well [WHAT]        stops it, and complains of its error log
-#     at_once FUNCTION WORD...     the function with each word, side by side: servers wait for most of their time
 #
 # Sets httpd_port (the site) and httpd_back (what it proxies to). script.sh's $tmp goes at exit with the server;
 # HTTPD_KEEP=1 keeps it to be looked at. $mode says which server complaints are of.
@@ -232,24 +231,6 @@ httpd_log_is_clean() {
 httpd_end_well() {
     httpd_stop
     httpd_log_is_clean "$dir" || complain "${1:+$1: }the error log"
-}
-
-# Each has a $tmp of its own, and what it says comes when all are done.
-at_once() {
-    function=$1 running=
-    shift
-    for word in "$@"; do
-        (
-            tmp=$tmp/$word
-            mkdir -m 755 "$tmp"
-            trap httpd_end EXIT
-            "$function" "$word"
-            exit $bad
-        ) >"$tmp/$word.told" 2>&1 &
-        running="$running $!"
-    done
-    for each in $running; do wait "$each" || bad=1; done
-    cat "$tmp"/*.told
 }
 
 # --- asking -----------------------------------------------------------------------------------

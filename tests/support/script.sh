@@ -33,3 +33,30 @@ within() {
 }
 # has N FILE PATTERN: the file has that many lines, or more, with the extended regular expression.
 has() { [ "$(grep -scE -- "$3" "$2")" -ge "$1" ]; }
+
+# aside FUNCTION WORD...: runs it in the background, with a $tmp of its own. settled waits for all of these, and shows
+# what they have said. at_once FUNCTION WORD...: with each word, side by side, for servers and clocks have one wait.
+asides=0
+running=
+aside() {
+    asides=$((asides + 1))
+    (
+        tmp=$tmp/aside-$asides
+        mkdir -m 755 "$tmp"
+        trap "$at_exit" EXIT
+        "$@"
+        exit $bad
+    ) >"$tmp/$asides.told" 2>&1 &
+    running="$running $!"
+}
+settled() {
+    for each in $running; do wait "$each" || bad=1; done
+    running=
+    cat "$tmp"/*.told
+}
+at_once() {
+    function=$1
+    shift
+    for word; do aside "$function" "$word"; done
+    settled
+}

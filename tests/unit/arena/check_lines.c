@@ -99,7 +99,7 @@ END_TEST
 static void begin_notes(struct superblock *sb)
 {
     false_sharing_begin(sb);
-    sb->role.sharing_notes = SHARING_NOTES;
+    sb->role.sharing = SHARING_NOTES;
 }
 
 /* Frees one block and says what may go for it. */
@@ -189,7 +189,7 @@ START_TEST(test_notes_end)
         begin_notes(sb);
         for (unsigned i = 0; i < 3; i++) free_one(sb, block[i]);
         false_sharing_forget(sb);
-        ck_assert_uint_eq(sb->role.sharing_notes, 0);
+        ck_assert_uint_eq(sb->role.sharing, SHARING_NONE);
         ck_assert(superblock_is_valid(sb));
         ck_assert_uint_eq(superblock_live(sb), 1);
         ck_assert_uint_eq(superblock_absorb(sb), 3);
@@ -291,7 +291,7 @@ START_TEST(test_same_heap)
         mine[i] = hoard_malloc(SIZE);
         ck_assert_ptr_eq(superblock_of(mine[i]), superblock_of(mine[1]));
     }
-    ck_assert_uint_eq(superblock_of(mine[1])->role.sharing_notes, 0);
+    ck_assert_uint_eq(superblock_of(mine[1])->role.sharing, SHARING_NONE);
     for (unsigned i = 0; i < FEW; i++) hoard_free(mine[i]);
     ck_assert(heap_is_valid());
 }

@@ -268,7 +268,7 @@ START_TEST(nothing_live_is_a_first_chunk)
 }
 END_TEST
 
-/* A large object that comes and goes at the hole leaves as much free as before: no look at all open chunks
+/* A large object that comes and goes at the hole leaves as much free as before: no look at all listed chunks
  * comes of it. */
 START_TEST(what_goes_into_the_hole_again_brings_no_look)
 {
@@ -387,11 +387,11 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
     BREAKS(bitmap_clear(first->starts, first->end_unit), bitmap_set(first->starts, first->end_unit));
     BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
-    BREAKS(first->state = REAP_CHUNK_SWEPT, first->state = REAP_CHUNK_OPEN);
+    BREAKS(first->state = REAP_CHUNK_SWEPT, first->state = REAP_CHUNK_LISTED);
     BREAKS(*chunk_map_entry(first) += 2, *chunk_map_entry(first) -= 2);
     BREAKS(first->owner = child, first->owner = r);
     BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
-    BREAKS(r->children->parent = NULL, r->children->parent = r);
+    BREAKS(r->below.first->parent = NULL, r->below.first->parent = r);
     BREAKS(r->peak = 0, r->peak = r->held);
 }
 END_TEST
