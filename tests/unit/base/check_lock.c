@@ -121,8 +121,7 @@ START_TEST(try_says_who_has_it)
 }
 END_TEST
 
-/* --- gates -------------------------------------------------------------------------------------------------  */
- */
+/* --- gates ----------------------------------------------------------------------------------- */
 
 static struct gate first = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
 static struct gate second = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2);

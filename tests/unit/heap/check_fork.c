@@ -225,8 +225,7 @@ START_TEST(the_child_posts_what_was_only_marked)
 }
 END_TEST
 
-/* --- a library before libc, which allocates within a call of malloc's ------------------------------------  */
- */
+/* --- a library before libc, which allocates within a call of malloc's ------------------------ */
 
 static struct gate *outer; /* the gate that the thread passes when it comes to libc; NULL: no more */
 
