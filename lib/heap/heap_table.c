@@ -39,7 +39,7 @@ void heap_know_the_machine(void)
 {
     unsigned caches = know_the_machine();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     lock_give(&heap_table_lock);
 }
 
@@ -80,7 +80,7 @@ static COLD struct heap *heap_create(unsigned id)
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
     struct heap *memory = memory_for_heap();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     struct heap *heap = atomic_load(&heap_table[id]);
     if (heap == NULL && memory != NULL) {
         heap = enter_heap(id, memory);
