@@ -6,15 +6,10 @@
 # behind it in its folder (tests/tools/file_order.py). Files of tools and apache_module include public headers, and
 # those of their own folder, only. All of these have what stands in tools/common, which includes nothing of ours but
 # itself.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 top_builddir=${top_builddir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
 need python3
 most=20
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "$1"; bad=1; }
 
 sed -n 's,^| `\([a-z]*\)/` |.*,\1,p' "$srcdir/lib/README.md" >"$tmp/order"
 [ -s "$tmp/order" ] || { echo "lib/README.md has no table of folders"; exit 99; }

@@ -35,7 +35,6 @@ told() {
         }
         END { exit !found }' "$tmp/told" || { echo "not told: $1$2"; bad=1; }
 }
-bad=0
 told '^geometric mean, to the best +' "$best"
 told 'three .* ' "$bump"
 told '^idle 10000 +' "$idle"

@@ -46,7 +46,6 @@ status=$?
 cat "$tmp/told" "$tmp/errors"
 [ $status = 0 ] || exit 1
 
-bad=0
 said() { grep -qF -- "$1" "$tmp/told" || { echo "not told: $1"; bad=1; }; }
 said 'absent: nobody, for there is no libnobody.so.9 (Debian: libnobody9)'
 said 'left out: mixed quiet 2 on odd1: did not end within 5 s'

@@ -2,18 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # A setuid program takes no option: not harden, not one that is wrong, and it writes no file and no line that an option asks
 # for. The same program without the bit takes them.
-build=$(realpath "${top_builddir:-.}")
+. "${srcdir:-.}/tests/support/script.sh"
 program=$build/tests/security/misuses_reaps
-. "${srcdir:-.}/tests/support/needs.sh"
 [ "$(id -u)" = 0 ] || skip "only root can make such a program"
 need setpriv
 ulimit -c 0
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 mkdir "$tmp/out" && chmod 777 "$tmp/out"
-bad=0
-wrong() { echo "wrong: $*"; cat "$tmp/said"; bad=1; }
 
 # as_nobody PROGRAM OPTIONS: commits an overflow, which harden tells
 as_nobody() {
