@@ -172,7 +172,7 @@ static inline void lock_take(struct lock *lock)
     lock_note_taken(lock);
 }
 
-/* What each gate that a thread passes adds to lock_depth: the first gate by rank, and the second. */
+/* What each passage of a gate adds to lock_depth: of the first gate in order of rank, and of the second. */
 enum { LOCK_GATE = 1 << 16, LOCK_GATE_2 = 1 << 24 };
 
 /* The number of locks that this thread holds or is about to take. Gates do not count. */

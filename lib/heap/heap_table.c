@@ -39,7 +39,7 @@ void heap_know_the_machine(void)
 {
     unsigned caches = know_the_machine();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     lock_give(&heap_table_lock);
 }
 
@@ -80,7 +80,7 @@ static COLD struct heap *heap_create(unsigned id)
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
     struct heap *memory = memory_for_heap();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     struct heap *heap = atomic_load(&heap_table[id]);
     if (heap == NULL && memory != NULL) {
         heap = enter_heap(id, memory);
@@ -140,22 +140,16 @@ struct heap *heap_lock_of(struct superblock *sb)
 
 /* --- totals and checks ----------------------------------------------------------------------- */
 
-static void add_counts(struct heap_counts *sum, const struct heap_counts *counts)
-{
-    sum->slow_mallocs += counts->slow_mallocs;
-    sum->slow_frees += counts->slow_frees;
-    sum->remote_frees += counts->remote_frees;
-    sum->transfers += counts->transfers;
-}
-
 struct heap_totals heap_totals(void)
 {
     struct heap_totals totals = {0};
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         totals.heaps++;
         totals.slots += heap->slots;
-        add_counts(&totals.counts, &heap->counts);
+        totals.counts.slow_mallocs += heap->counts.slow_mallocs;
+        totals.counts.slow_frees += heap->counts.slow_frees;
+        totals.counts.remote_frees += heap->counts.remote_frees;
+        totals.counts.transfers += heap->counts.transfers;
     }
     return totals;
 }

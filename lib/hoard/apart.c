@@ -51,13 +51,13 @@ void apart_start(void)
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-static void *take_block(size_t alignment, size_t size)
+static void *take_memory(size_t alignment, size_t size)
 {
     if (!foreign) return hoard_aligned(alignment, size, NULL);
     return alignment <= UNIT ? malloc(size) : aligned_alloc(alignment, align_up(size, alignment));
 }
 
-static void give_block(const struct apart *apart)
+static void give_memory(const struct apart *apart)
 {
     if (watched && !foreign)
         sanitizer_show(apart->block, (size_t)(apart->entry.object - apart->block) + apart->entry.room);
@@ -136,7 +136,7 @@ void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
     if (size > SIZE_LIMIT - UNIT - zone - before - alignment) return no_memory();
     size_t room = align_up(size + (size == 0), UNIT);
     struct apart *apart = hoard_malloc_fast(sizeof *apart);
-    char *block = apart ? take_block(alignment, before + room + zone) : NULL;
+    char *block = apart ? take_memory(alignment, before + room + zone) : NULL;
     if (!block) {
         if (apart) hoard_free_fast(apart, "reapMalloc");
         return no_memory();
@@ -162,7 +162,7 @@ static void give_up_more_than(size_t count, size_t bytes)
             apart_tell(apart, "memory was written to after it was freed", line, sizeof line);
             report_misuse("reapFree", apart->entry.object, line);
         }
-        if (apart->entry.waits) give_block(apart);
+        if (apart->entry.waits) give_memory(apart);
         hoard_free_fast(apart, "reapFree");
     }
 }
@@ -176,7 +176,7 @@ void apart_free(void *header)
     if (waits && zone != 0) memset(apart->entry.object, FREED_BYTE, apart->entry.room);
     const struct apart whole = *apart;
     apart_bury(&apart->entry, waits); /* from here on another thread may give up the header */
-    if (!waits) give_block(&whole);   /* from here on it may be another's memory */
+    if (!waits) give_memory(&whole);  /* from here on it may be another's memory */
     give_up_more_than(DEAD_MAX, KEPT_MAX);
 }
 

@@ -28,7 +28,9 @@
 static _Atomic pid_t starter;            /* the process whose thread is in start */
 static _Atomic(const void *) starter_is; /* that thread, by the address of its lock_depth */
 static _Atomic bool started;
-static bool registered;               /* the fork handlers */
+static bool late_is_done;             /* start_late was called */
+static _Atomic bool registered;       /* the fork handlers */
+static _Atomic pid_t registering;     /* the process whose thread is about it, or was */
 static _Atomic(void (*)(void)) later; /* what the next slow path calls; NULL: nothing */
 _Atomic unsigned hoard_due;
 
@@ -130,17 +132,24 @@ static void report_at_exit(void)
     usage_report(NULL);
 }
 
-/* libc may have no memory for the handlers. Then the next slow path tries again. */
+/* libc may have no memory for the handlers. Then the next slow path tries again. Who comes here meanwhile, as
+ * by a malloc of libc's, does nothing. */
 static void register_handlers(void)
 {
     int saved = errno;
+    pid_t me = (pid_t)KERNEL(SYS_getpid), other = atomic_load(&registering);
+    if (other == me || !atomic_compare_exchange_strong(&registering, &other, me)) return;
     registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
-    if (!registered) hoard_set_due(HOARD_DUE_HANDLERS);
+    if (!registered) {
+        registering = 0;
+        hoard_set_due(HOARD_DUE_HANDLERS);
+    }
     errno = saved;
 }
 
 static void start_late(void)
 {
+    late_is_done = true;
     register_handlers();
     if (purge_thread_begin()) hoard_set_due(HOARD_DUE_THREAD);
     if (options.stats || options.leaks) report_keep_stderr();
@@ -182,13 +191,15 @@ void hoard_start(void)
 void hoard_start_late(void)
 {
     hoard_start();
-    if (!registered) start_late();
+    if (!late_is_done) start_late();
 }
 
 bool hoard_handles_forks(void)
 {
     hoard_start();
     if (UNLIKELY(!registered)) hoard_do_what_is_due();
+    while (!registered && registering == (pid_t)KERNEL(SYS_getpid) && !kernel_in_libc)
+        KERNEL(SYS_sched_yield);
     return registered;
 }
 
@@ -208,7 +219,8 @@ static bool take_due(enum hoard_due what)
 
 static void do_what_is_due(void)
 {
-    if (take_due(HOARD_DUE_HANDLERS)) register_handlers();
+    take_due(HOARD_DUE_HANDLERS);
+    if (!registered) register_handlers();
     if (!registered) return;
     if (purge_thread_is_worth() && take_due(HOARD_DUE_THREAD)) purge_thread_start();
     void (*fn)(void) = take_due(HOARD_DUE_CALL) ? atomic_exchange(&later, NULL) : NULL;

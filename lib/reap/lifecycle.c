@@ -10,13 +10,12 @@
 #include "hoard/apart.h"
 #include "hoard/init.h"
 #include "hoard/redirect.h"
+#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_enter.h"
 #include "reap/reap_mark.h"
-#include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "reap/validate.h"
@@ -24,7 +23,6 @@
 
 /* --- creating -------------------------------------------------------------------------------- */
 
-/* Stays false while reaps are traced, so that each creation takes the slow path. */
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
 
 static void start_once(void)
@@ -35,7 +33,6 @@ static void start_once(void)
     chunk_start(); /* before chunk_alloc, which would come too late: the options must be known */
     apart_start();
     reap_survey_start();
-    reap_trace_start();
     reap_remote_start();
 }
 
@@ -49,15 +46,8 @@ static NOINLINE bool start(void)
         errno = ENOMEM;
         return false;
     }
-    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
+    atomic_store_explicit(&started, true, memory_order_release);
     return true;
-}
-
-static void trace(struct reap *reap)
-{
-    if (!reap_trace_on) return;
-    reap->flags |= REAP_WATCHED;
-    reap_trace_create(reap);
 }
 
 /* Creates a reap of a cached child that a fast path did not take, or of a new chunk. */
@@ -71,11 +61,10 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     if (!reap) return;
     *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
-    trace(reap);
 }
 
 /* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
- * started, and nothing is traced. NULL: there is none, or the list is locked. */
+ * started. NULL: there is none, or the list is locked. */
 static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct reap *parent, size_t size,
                                                unsigned *flags)
 {
@@ -93,10 +82,10 @@ static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct re
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
-    reap_check_place(handle, "reapCreate");
+    handle_check_place(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL, *reap = NULL;
     unsigned flags;
-    if (reap_is_plain(parent))
+    if (handle_is_plain(parent))
         reap = create_again(&parent->below, parent, reap_child_size(parent), &flags);
     else if (!parent && reap_kept_root)
         reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
@@ -139,7 +128,7 @@ static bool are_valid(const struct reap_options *options)
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
-    reap_check_place(handle, "reapCreateWith");
+    handle_check_place(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreateWith");
     *handle = NULL;
@@ -159,10 +148,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     if (options->flags & REAP_SHARED) reap_shared_begin(reap);
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
     *handle = reap_handle(reap);
-    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) {
-        trace(reap);
-        return 0;
-    }
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
     int saved = errno;
     reapDestroy(handle);
     errno = saved;
@@ -220,17 +206,16 @@ static void check_entered(struct reap *reap, const char *call)
 }
 
 /* Aborts when the reap must not be cleared or destroyed. */
-static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
+static NOINLINE void check_end(struct reap *reap, const char *call)
 {
     check_going(reap, call);
     check_entered(reap, call);
     reap_check_objects(reap, call);
-    if (clears) reap_stats_trace(reap, false);
 }
 
-static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, bool clears)
+static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call);
 }
 
 /* Marks a reap as ending before functions run, its own or those of reaps below it. A reap without functions
@@ -249,7 +234,6 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     if (reap_is_shared(reap)) reap_shared_hold_again(reap);
     check_entered(reap, call);
-    if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part))
         if (part->flags & REAP_LIMITED) reap_quota_end(part);
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
@@ -336,7 +320,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     for (;;) {
         while ((child = reap_tree_newest(reap, reap == top ? depth : 0)) != NULL) {
             ASSERT(child->parent == reap && child != top);
-            check_may_end(child, call, false);
+            check_may_end(child, call);
             set_going(reap, reap == top ? depth : 0);
             reap = child;
         }
@@ -383,7 +367,7 @@ static NOINLINE void clear_special(struct reap *reap)
 static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
 {
     ASSERT_SOUND(reap);
-    check_may_end(reap, "reapFreeAll", true);
+    check_may_end(reap, "reapFreeAll");
     if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
@@ -403,7 +387,7 @@ void reapFreeAll(void **handle)
 {
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
-    if (reap_is_plain(reap))
+    if (handle_is_plain(reap))
         clear(reap, false);
     else
         clear_shared(handle);
@@ -437,7 +421,7 @@ static NOINLINE void destroy_slow(void **handle)
     if (!*handle) return;
     struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
-    check_may_end(reap, "reapDestroy", false);
+    check_may_end(reap, "reapDestroy");
     if (UNLIKELY(reap->below.first || reap->cleanups))
         empty_whole(reap, handle);
     else
@@ -449,7 +433,7 @@ ALIGNED void reapDestroy(void **handle)
 {
     REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
-    if (reap_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
+    if (handle_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
     destroy_slow(handle);
     __asm__ volatile(""); /* no tail call: stacks name the public function */
 }

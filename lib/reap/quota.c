@@ -6,7 +6,6 @@
 
 #include "base/report.h"
 #include "reap/reap_shared.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
 #include "region/reap_free.h"
@@ -18,6 +17,12 @@ enum {
 };
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
+
+static bool refuse(void)
+{
+    errno = ENOMEM;
+    return false;
+}
 
 /* --- accounts -------------------------------------------------------------------------------- */
 
@@ -54,9 +59,7 @@ static struct reap *draw_on(struct reap *first, const struct reap *last, bool sl
 bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
-    if (!draw_on(reap_share(reap)->limiter, NULL, false, bytes)) return true;
-    errno = ENOMEM;
-    return false;
+    return !draw_on(reap_share(reap)->limiter, NULL, false, bytes) || refuse();
 }
 
 void reap_quota_undraw(struct reap *reap, size_t bytes)
@@ -214,13 +217,6 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     return true;
 }
 
-static bool refuse(const struct reap *met, size_t asked)
-{
-    if (reap_trace_on) reap_trace_limit(met, asked);
-    errno = ENOMEM;
-    return false;
-}
-
 /* In a part of a shared reap that this thread has only entered, functions must not run. The call fails then,
  * and is tried again when the thread has taken the reap (shared_use.h). */
 static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
@@ -235,7 +231,7 @@ static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, co
         reap_quota_suspend(reap);
         if (is_called) met = draw_room(share, bytes);
     }
-    if (met) return refuse(met, asked);
+    if (met) return refuse();
     share->room -= bytes;
     return true;
 }
@@ -353,10 +349,7 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
     bool is_limited = reap->flags & REAP_LIMITED;
     if (!bytes && !is_limited) return true;
     size_t live = squeeze(reap);
-    if (bytes && live > whole_units(bytes)) {
-        errno = ENOMEM;
-        return false;
-    }
+    if (bytes && live > whole_units(bytes)) return refuse();
     struct reap *above = limiter_above(reap);
     if (!is_limited) join_with_objects(reap, reap);
     reap_share(reap)->bytes = bytes;
@@ -411,7 +404,7 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
         met = draw_passing(from, to, bytes);
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
     }
-    if (met) return refuse(met, bytes);
+    if (met) return refuse();
     if (to->flags & REAP_LIMITED) reap_share(to)->drawn += bytes;
     return true;
 }
@@ -435,10 +428,7 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent)
 {
     struct reap *from = limiter_above(top), *to = first_limiter(parent), *shared = common(to, from);
     size_t live = squeeze(top);
-    if (draw_on(to, shared, false, live)) {
-        errno = ENOMEM;
-        return false;
-    }
+    if (draw_on(to, shared, false, live)) return refuse();
     undraw_from(from, shared, false, live);
     settle_tree(top, to);
     return true;

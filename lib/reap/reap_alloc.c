@@ -48,7 +48,7 @@ static NOINLINE void drain_remote(struct reap *reap)
 
 static inline void take_some_remote(struct reap *reap)
 {
-    if (UNLIKELY(reap_alloc_pending(reap))) drain_remote(reap);
+    if (UNLIKELY(atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0)) drain_remote(reap);
 }
 
 void reap_alloc_take_remote(struct reap *reap)

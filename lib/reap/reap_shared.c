@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.c: reaps that any thread may use at any time. */
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -239,7 +239,7 @@ static struct reap *hold_as(struct reap_face *face, bool whole)
 
 struct reap *reap_shared_hold(void *handle, const char *call, bool whole)
 {
-    return hold_as(reap_shared_face(handle, call), whole);
+    return hold_as(handle_face(handle, call), whole);
 }
 
 struct reap *reap_shared_hold_again(const struct reap *reap) { return hold_as(reap_face(reap), true); }

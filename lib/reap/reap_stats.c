@@ -7,10 +7,9 @@
 
 #include <string.h>
 
+#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 
 /* --- numbers --------------------------------------------------------------------------------- */
@@ -62,14 +61,6 @@ void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
     }
     stats->chunks += atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
     stats->peak_chunk_bytes = peak > stats->chunk_bytes ? peak : stats->chunk_bytes;
-}
-
-void reap_stats_trace(const struct reap *reap, bool ends)
-{
-    struct reap_stats stats;
-    if (!reap_trace_on) return;
-    reap_stats_of(reap, &stats);
-    reap_trace_held(reap, &stats, ends);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/report.h"
+#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
 #include "reap/shared_use.h"
 
 /* --- copies ---------------------------------------------------------------------------------- */
@@ -58,9 +58,9 @@ enum { ROOM_MIN = 64 }; /* bytes of the first object */
 static char *resize_builder(void **handle, const reap_builder *builder, size_t room, const char *call)
 {
     struct reap *reap = *handle;
-    bool is_shared = UNLIKELY(!reap_is_plain(reap));
+    bool is_shared = UNLIKELY(!handle_is_plain(reap));
     if (!builder->data) return is_shared ? shared_malloc_any(reap, room, call) : reap_alloc_any(reap, room);
-    if (is_shared) return shared_realloc(reap_shared_face(reap, call), builder->data, room, call);
+    if (is_shared) return shared_realloc(handle_face(reap, call), builder->data, room, call);
     struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
     return reap_alloc_resize(reap, chunk, builder->data, room);
 }

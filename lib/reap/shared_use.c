@@ -39,7 +39,7 @@ void *reap_use_malloc(struct reap_use *use, size_t alignment, size_t size)
 
 void *shared_malloc_any(void *handle, size_t size, const char *call)
 {
-    USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
+    USED struct reap_use use = reap_use_face(handle_face(handle, call));
     return reap_use_malloc(&use, REAP_UNIT, size);
 }
 
@@ -59,7 +59,7 @@ static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part
 /* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
-    struct reap_face *face = reap_face_known(handle);
+    struct reap_face *face = handle_face_known(handle);
     if (UNLIKELY(!face || heap_path_is_locked())) return shared_malloc_slow(handle, size);
     struct reap_part *part = reap_part_of(face, rseq_id());
     if (UNLIKELY(!part || !reap_part_try(part))) return shared_malloc_slow(handle, size);
@@ -181,13 +181,13 @@ static ALWAYS_INLINE void free_shared(struct reap_face *face, void *object, cons
 
 void shared_free_any(void *handle, void *object, const char *call)
 {
-    struct reap_face *face = reap_shared_face(handle, call);
+    struct reap_face *face = handle_face(handle, call);
     if (object) free_shared(face, object, call);
 }
 
 void shared_free(void *handle, void *object)
 {
-    struct reap_face *face = reap_face_known(handle);
+    struct reap_face *face = handle_face_known(handle);
     if (LIKELY(face && object))
         free_shared(face, object, "reapFree");
     else

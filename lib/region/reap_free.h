@@ -26,7 +26,7 @@
 #define REAP_FREE_H
 
 #include "arena/chunk_map.h"
-#include "region/reap_chunk.h"
+#include "region/reap_bump.h"
 
 /* Returns true if fast paths may see the tables of heap mode. */
 static inline bool reap_may_show_tables(const struct reap *reap)

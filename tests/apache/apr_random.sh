@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pools on reaps behave as stock pools do, also in random sequences of calls: apr_random prints the same on both.
 # Other seeds: tests/apache/apr_random.sh FIRST COUNT STEPS.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-httpd_directory
 program=${top_builddir:-.}/tests/apache/apr_random
 
 # compare OPTIONS PRELOAD FIRST COUNT STEPS

@@ -7,7 +7,7 @@
 #     aarch64.sh all      # as in make check-aarch64: the slow ones too
 #
 # Not for qemu-user 7.2: check_fork (it asserts in a fork with threads running), check_migrate (floods of
-# signals), check_exhaustion (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
+# signals), check_world (RLIMIT_AS counts its own memory too), check_ended (20,000 threads), most of
 # check_heap.
 quick="unit/heap/check_sections unit/base/check_words unit/arena/check_superblock unit/heap/check_bin
     unit/region/check_reap"
@@ -15,7 +15,7 @@ slow="unit/os/check_os unit/base/check_lock unit/arena/check_lines unit/arena/ch
     unit/hoard/check_hoard unit/hoard/check_chunk unit/hoard/check_misuse fault/check_reap_faults
     unit/region/check_reap_free unit/reap/check_reap_life model/check_reap_model unit/reap/check_reap_stats
     unit/reap/check_reap_threads unit/hoard/check_lent"
-preloaded="preload/preload_calls preload/preload_errors"
+preloaded="preload/preload_errors"
 
 srcdir=$(cd "${srcdir:-.}" && pwd)
 build=${top_builddir:-.}/aarch64

@@ -1,11 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Each test of a Check program asserts something (tests/tools/assertless.py); and one that does not is found.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/unit"
 cat >"$tmp/unit/check_nothing.c" <<'END'
 static void looks(int n) { ck_assert_int_eq(n, 1); }

@@ -6,6 +6,7 @@
  * asked; contents stay, reaps and heaps are valid, everything comes back once all is freed, and with no more
  * failures all works again. Once in processes that start so, and once in ones that have started. */
 #include "support/check_reap.h"
+#include "support/resident.h"
 
 #include "faults.h"
 #include "heap/heap.h"
@@ -412,25 +413,16 @@ static void open_nowhere(void)
     expect(nowhere != NULL, "/dev/null");
 }
 
-static size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    return pages * 4096;
-}
-
 /* A process that has started: all n, one after the other. No addresses are lost, but for what is not
  * unmapped. */
 static void warm(void *tour)
 {
     open_nowhere();
     check_rest(tours[(intptr_t)tour]);
-    size_t before = address_space();
+    size_t before = held_by_process().addresses;
     for (planned.after = 0; run_once(tours[(intptr_t)tour]);) planned.after++;
     bool may_stay = (planned.calls >> FAULT_MUNMAP & 1) != 0;
-    expect(may_stay || address_space() < before + 6 * MIB, "addresses are lost");
+    expect(may_stay || held_by_process().addresses < before + 6 * MIB, "addresses are lost");
 }
 
 /* One that starts so. Its end tells whether a call has failed. */
@@ -628,7 +620,7 @@ static void create_without_handlers(void *times)
 
 START_TEST(there_is_no_reap_without_handlers)
 {
-    static const char *const options[] = {NULL, "trace=/dev/null", "harden=1,leaks=1"};
+    static const char *const options[] = {NULL, "stats=/dev/null", "harden=1,leaks=1"};
     open_nowhere();
     use_path(_i % PATHS, options[_i / PATHS]);
     for (uintptr_t times = 0; times < 3; times++) {

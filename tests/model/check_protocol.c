@@ -14,6 +14,7 @@
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
 #include "heap/heap_emptiness.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
 #include "hoard.h"

@@ -2,7 +2,7 @@
 #include "support/check_backend.h"
 
 #include "heap/global_heap.h"
-#include "heap/heap_table.h"
+#include "heap/heap_fast.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "stepper.h"

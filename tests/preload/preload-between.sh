@@ -6,7 +6,6 @@
 need nm
 
 between=$(realpath "$top_builddir/.libs/libbetween.so")
-bad=0
 
 # It has all functions that the library calls, but those of streams and strings, and those without code. A build with
 # _FORTIFY_SOURCE calls some as __name_chk.

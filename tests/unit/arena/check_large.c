@@ -87,14 +87,14 @@ START_TEST(freed_mappings_become_slots)
     ck_assert_uint_eq(arena_held().unused, unused);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_uint_eq(arenas.mapped, is_blocked ? 8 * MIB : 12 * MIB);
-    struct superblock *three = arena_take(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *five = arena_take(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *three = arena_take_span(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *five = arena_take_span(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     for (size_t at = 0; at < 5 * MIB; at += PAGE) ck_assert_int_eq(slot_start(five)[at], 1);
     ck_assert(!clean && slot_start(three) >= base && slot_start(three) < end);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_ptr_eq(pagemap_find(end), is_blocked ? NULL : pagemap_find(end - 1));
-    arena_give(three, 3 * MIB / SUPERBLOCK);
-    arena_give(five, 5 * MIB / SUPERBLOCK);
+    arena_give_span(three);
+    arena_give_span(five);
     ck_assert_uint_eq(arena_purge(0), unused);
     ck_assert_uint_eq(arenas.mapped, 0);
 

@@ -21,7 +21,7 @@ static struct superblock *new_superblock(unsigned class)
     options_read();
     sizeclass_init();
     superblock_init();
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     superblock_format(sb, class);
     sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL};
     return sb;

@@ -51,7 +51,7 @@ enum { CLASS = 4, OTHER = 9 };
 static struct superblock *new_superblock(unsigned class, unsigned live)
 {
     bool clean;
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     ck_assert_ptr_nonnull(sb);
     superblock_format(sb, class);
     sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_NONE};

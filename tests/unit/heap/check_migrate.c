@@ -4,7 +4,7 @@
  * blocks: at the end every account has to add up. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
+#include "heap/heap_fast.h"
 #include "hoard.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* check_outbox.c: blocks freed on another heap wait in that heap's batch, and arrive in chains. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
+#include "heap/heap_fast.h"
 #include "hoard.h"
 
 #include <pthread.h>

@@ -53,7 +53,7 @@ static void setup(void)
 static void make_superblock(void)
 {
     bool clean;
-    sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     ck_assert_ptr_nonnull(sb);
     memset(slot_start(sb), 0x5a, SUPERBLOCK);
     superblock_format(sb, CLASS);

@@ -2,7 +2,7 @@
 /* check_waiting.c: frees of cold blocks wait until the CPU has the block's line. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
+#include "heap/heap_fast.h"
 #include "hoard.h"
 
 #include <pthread.h>

@@ -3,18 +3,23 @@
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "support/check_backend.h"
 
+#include "hoard/init.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+int __wrap_atexit(void (*fn)(void));
+
 static sem_t reached, on;
 static bool stops;
-static unsigned registrations;
+static unsigned registrations, at_exit;
 
 static void stop_here(void)
 {
@@ -33,6 +38,13 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
     registrations++;
     stop_here();
     return result;
+}
+
+int __wrap_atexit(void (*fn)(void))
+{
+    (void)fn;
+    at_exit++;
+    return 0;
 }
 
 static void *start(void *unused)
@@ -90,10 +102,54 @@ START_TEST(what_is_refused_is_registered_later)
 }
 END_TEST
 
+START_TEST(a_refusal_does_not_start_it_twice)
+{
+    setenv("REAP_OPTIONS", "stats=1", 1);
+    refusals = 2;
+    start(NULL);
+    hoard_start_late();
+    hoard_start_late();
+    ck_assert_uint_eq(at_exit, 1);
+    ck_assert(hoard_handles_forks());
+    ck_assert_uint_eq(registrations, 1);
+}
+END_TEST
+
+static void *ask(void *unused)
+{
+    (void)unused;
+    return hoard_handles_forks() ? &stops : NULL;
+}
+
+/* The second thread waits until the first one has tried. */
+START_TEST(two_threads_register_once)
+{
+    pthread_t one, two;
+    void *said[2];
+    sem_init(&reached, 0, 0);
+    sem_init(&on, 0, 0);
+    refusals = 1;
+    hoard_start();
+    stops = true;
+    ck_assert_int_eq(pthread_create(&one, NULL, ask, NULL), 0);
+    sem_wait(&reached);
+    stops = false;
+    ck_assert_int_eq(pthread_create(&two, NULL, ask, NULL), 0);
+    usleep(2000);
+    sem_post(&on);
+    pthread_join(one, &said[0]);
+    pthread_join(two, &said[1]);
+    ck_assert(said[0] != NULL && said[1] != NULL);
+    ck_assert_uint_eq(registrations, 1);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = new_case("start", 60);
     tcase_add_loop_test(tests, a_child_has_the_fork_handlers_once, 0, PATHS);
     tcase_add_loop_test(tests, what_is_refused_is_registered_later, 0, PATHS);
+    tcase_add_test(tests, a_refusal_does_not_start_it_twice);
+    tcase_add_test(tests, two_threads_register_once);
     return run_cases("start", tests, (TCase *)NULL);
 }
