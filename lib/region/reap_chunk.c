@@ -268,11 +268,10 @@ static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_
     return header;
 }
 
-/* Makes an object that lies apart, an aligned one, or one of a source. */
+/* Makes an aligned object, or one of a source. */
 static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t alignment, size_t asked,
                                                  bool *zeroed)
 {
-    if (UNLIKELY(apart_on)) return whole_apart(reap, alignment, asked, zeroed);
     size_t units = asked > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(asked);
     size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : REAP_FIRST_SIZE;
     size_t room = alignment <= aligned ? 0 : alignment;
@@ -290,7 +289,8 @@ static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t align
 
 struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t asked, bool *zeroed)
 {
-    bool special = apart_on || reap->flags & REAP_SOURCED || asked > PTRDIFF_MAX / 2;
+    bool special = reap->flags & REAP_SOURCED || asked > PTRDIFF_MAX / 2;
+    if (UNLIKELY(apart_on)) return whole_apart(reap, alignment, asked, zeroed);
     if (UNLIKELY(special || alignment > REAP_UNIT)) return whole_special(reap, alignment, asked, zeroed);
     size_t size, units = reap_units(asked);
     struct reap_chunk *chunk = chunk_alloc(REAP_HEADER + units * REAP_UNIT, &size, zeroed);

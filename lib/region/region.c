@@ -16,7 +16,9 @@ static void open_hole(struct reap *reap, struct reap_chunk *chunk)
 {
     reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap_choose_mode(reap);
-    if (UNLIKELY(apart_on)) reap_free_leave_hole(reap);
+    if (LIKELY(!apart_on)) return;
+    reap_free_leave_hole(reap);
+    reap->flags |= REAP_WATCHED;
 }
 
 static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size, bool is_users)
@@ -41,7 +43,6 @@ static struct reap *begin_reap(struct reap_chunk *chunk, size_t size, bool is_us
     reap->self = reap;
     reap->tables = &reap_no_tables;
     reap->held = reap->peak = size;
-    if (UNLIKELY(apart_on)) reap->flags |= REAP_WATCHED;
     return reap;
 }
 
