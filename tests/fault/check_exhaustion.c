@@ -77,13 +77,12 @@ static void fill_and_empty(void *arg)
     expect(heap_is_valid(), "accounts");
 }
 
-START_TEST(full_and_empty_again)
+TEST(full_and_empty_again, .times = PATHS)
 {
     use_path(_i, NULL);
     struct outcome said = run_child(fill_and_empty, (void *)(48 * MIB));
     ck_assert_msg(said.status == 0, "%s", said.text);
 }
-END_TEST
 
 /* --- failing at each point --------------------------------------------------------------------- */
 
@@ -130,7 +129,7 @@ static void fail_early_then_go_on(void *arg)
     expect(heap_is_valid(), "accounts after recovery");
 }
 
-START_TEST(memory_may_end_at_any_point)
+TEST(memory_may_end_at_any_point, .times = PATHS)
 {
     use_path(_i, NULL);
     unsigned last = 1000000;
@@ -146,7 +145,6 @@ START_TEST(memory_may_end_at_any_point)
     ck_assert(some_failed);
     ck_assert(none_failed);
 }
-END_TEST
 
 /* The same after it has started, by threads. */
 static void *until_full(void *arg)
@@ -186,19 +184,11 @@ static void threads_until_full(void *arg)
     expect(held_bytes() == 0, "something is held");
 }
 
-START_TEST(threads_come_to_the_end_together)
+TEST(threads_come_to_the_end_together, .times = PATHS)
 {
     use_path(_i, NULL);
     struct outcome said = run_child(threads_until_full, NULL);
     ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("exhaustion", 60);
-    tcase_add_loop_test(tests, full_and_empty_again, 0, PATHS);
-    tcase_add_loop_test(tests, memory_may_end_at_any_point, 0, PATHS);
-    tcase_add_loop_test(tests, threads_come_to_the_end_together, 0, PATHS);
-    return run_cases("exhaustion", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

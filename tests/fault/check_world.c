@@ -182,12 +182,11 @@ static void all_locked(void *arg)
     check_all_is_back();
 }
 
-START_TEST(memory_is_locked)
+TEST(memory_is_locked, .times = PATHS)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
     in_child("all memory locked ", path, all_locked, NULL);
 }
-END_TEST
 
 static size_t resident_bytes(void);
 
@@ -225,13 +224,12 @@ static void locked_and_freed(void *arg)
     expect(resident_bytes() < before + LITTLE, "it is in memory after all");
 }
 
-START_TEST(locked_memory_goes_back)
+TEST(locked_memory_goes_back, .times = 2 * PATHS)
 {
     const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
     in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
              _i < PATHS ? &path : NULL);
 }
-END_TEST
 
 /* Who may lock any amount gives that up. */
 static bool may_lock_a_little(void)
@@ -266,11 +264,10 @@ static void locked_up_to_a_limit(void *arg)
     check_all_is_back();
 }
 
-START_TEST(locked_memory_has_a_limit)
+TEST(locked_memory_has_a_limit, .times = PATHS)
 {
     in_child("locked memory with a limit ", use_path(_i, NULL), locked_up_to_a_limit, NULL);
 }
-END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------------- */
 
@@ -307,14 +304,12 @@ static void little_address_space(void *arg)
     with_little(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE));
 }
 
-START_TEST(addresses_have_a_limit)
+TEST(addresses_have_a_limit, .times = PATHS)
 {
     in_child("a limit on addresses", use_path(_i, NULL), little_address_space, NULL);
 }
-END_TEST
 
-START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
-END_TEST
+TEST(data_has_a_limit, .times = PATHS) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
 
 /* --- no overcommit ------------------------------------------------------------------------------------ */
 
@@ -375,7 +370,7 @@ static void commit_strictly(void *end)
 }
 
 /* It is the whole machine's, so other programs that reserve more than they use fail meanwhile. */
-START_TEST(nothing_is_overcommitted)
+TEST(nothing_is_overcommitted, .times = PATHS)
 {
     const char *path = use_path(_i, NULL), *what = "no overcommit";
     pid_t guard = -1;
@@ -388,7 +383,6 @@ START_TEST(nothing_is_overcommitted)
     if (guard > 0) ck_assert(waitpid(guard, &status, 0) == guard && (end < 0 || status == 0));
     fflush(stdout);
 }
-END_TEST
 
 /* --- too many mappings -------------------------------------------------------------------------------- */
 
@@ -443,11 +437,10 @@ static void too_many_mappings(void *arg)
     check_all_is_back();
 }
 
-START_TEST(there_are_too_many_mappings)
+TEST(there_are_too_many_mappings, .times = PATHS)
 {
     in_child("too many mappings: ", use_path(_i, NULL), too_many_mappings, NULL);
 }
-END_TEST
 
 /* --- a sandbox that comes late ------------------------------------------------------------------------- */
 
@@ -491,14 +484,13 @@ static void in_sandbox(void *arg)
     hoard_trim(0);
 }
 
-START_TEST(a_sandbox_comes_late)
+TEST(a_sandbox_comes_late, .times = SANDBOXES * PATHS)
 {
     static const char *const what[SANDBOXES] = {"no madvise", "no mremap", "no munmap", "no files",
                                                 "nothing but mmap"};
     int i = _i / PATHS;
     in_child(what[i], use_path(_i % PATHS, "purge_ms=1"), in_sandbox, (void *)(uintptr_t)&sandboxes[i]);
 }
-END_TEST
 
 /* No more memory at all is to be had: what there is goes round. */
 static void no_more_memory(void *arg)
@@ -513,11 +505,10 @@ static void no_more_memory(void *arg)
     expect(live_bytes() == 0 && heap_is_valid(), "heaps");
 }
 
-START_TEST(a_sandbox_gives_no_more_memory)
+TEST(a_sandbox_gives_no_more_memory, .times = PATHS)
 {
     in_child("no more memory", use_path(_i, "purge_ms=3600000"), no_more_memory, NULL);
 }
-END_TEST
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
@@ -566,11 +557,10 @@ static void ten_thousand_threads(void *unused)
     check_all_is_back();
 }
 
-START_TEST(there_are_ten_thousand_threads)
+TEST(there_are_ten_thousand_threads, .times = PATHS)
 {
     in_child("a crowd of threads", use_path(_i, NULL), ten_thousand_threads, NULL);
 }
-END_TEST
 
 static atomic_bool over;
 
@@ -600,12 +590,11 @@ static void change_cpus(void *seconds)
     check_all_is_back();
 }
 
-START_TEST(cpus_change_each_millisecond)
+TEST(cpus_change_each_millisecond, .times = PATHS)
 {
     const char *path = use_path(_i, "purge_ms=10");
     in_child("CPUs that change", path, change_cpus, (void *)(intptr_t)(in_world() ? 20 : 2));
 }
-END_TEST
 
 /* Threads that are cancelled wherever they are; none of our calls is a point for it, so nothing is held then.
  */
@@ -641,12 +630,11 @@ static void cancel_threads(void *rounds)
     check_all_is_back();
 }
 
-START_TEST(threads_are_cancelled)
+TEST(threads_are_cancelled, .times = PATHS)
 {
     const char *path = use_path(_i, "purge_ms=1");
     in_child("cancelled threads", path, cancel_threads, (void *)(uintptr_t)(in_world() ? 1000 : 30));
 }
-END_TEST
 
 /* Forks, while other threads are inside of everything. The child uses everything. */
 static void fork_children(void *forks)
@@ -673,29 +661,11 @@ static void fork_children(void *forks)
     check_all_is_back();
 }
 
-START_TEST(children_are_forked)
+TEST(children_are_forked, .times = PATHS)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0,purge_thread=1" : "purge_ms=1");
     unsigned n = in_world() ? 2000 : shorter(60, 10);
     in_child("forked and spawned children", path, fork_children, (void *)(uintptr_t)n);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("world", in_world() ? 1000 : 60);
-    tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
-    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
-    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
-    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
-    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
-    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
-    tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
-    tcase_add_loop_test(tests, children_are_forked, 0, PATHS);
-    return run_cases("world", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = in_world() ? 1000 : 60}); }

@@ -262,7 +262,7 @@ static void look_at_all(void)
     ck_assert_uint_eq(stats.chunk_bytes, reapHeldBytes(&reap));
 }
 
-START_TEST(random_calls)
+TEST(random_calls, .times = 4 * VCPU_PATHS)
 {
     unsigned processors = _i / VCPU_PATHS % 2 ? 40 : 3;
     needs(begin(_i), vcpu_lacks);
@@ -278,13 +278,12 @@ START_TEST(random_calls)
     ck_assert_uint_gt(count_parts(reap), 1);
     end();
 }
-END_TEST
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
 /* One processor costs what an ordinary reap does, and a table; a second one makes a part when it allocates,
  * and not before. */
-START_TEST(a_part_comes_with_its_processor)
+TEST(a_part_comes_with_its_processor, .times = VCPU_PATHS)
 {
     needs(begin(_i), vcpu_lacks);
     void *object = reapMalloc(&reap, 100);
@@ -298,11 +297,10 @@ START_TEST(a_part_comes_with_its_processor)
     ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 300);
     end();
 }
-END_TEST
 
 /* What other processors free goes back, although the one that allocated never comes again: by way of the
  * parts' lists, and where the one that frees has no part. */
-START_TEST(memory_goes_back_without_its_processor)
+TEST(memory_goes_back_without_its_processor, .times = VCPU_PATHS)
 {
     enum { OBJECTS = 60000, SIZE = 200 };
     static void *objects[OBJECTS];
@@ -324,11 +322,10 @@ START_TEST(memory_goes_back_without_its_processor)
     }
     end();
 }
-END_TEST
 
 /* Objects are replaced at random, by four processors. Each part then is as an ordinary reap with a quarter of
  * the objects. */
-START_TEST(parts_are_no_multiple_of_what_lives)
+TEST(parts_are_no_multiple_of_what_lives, .times = VCPU_PATHS)
 {
     enum { OBJECTS = 5000, ROUNDS = 100, EACH = 1000 };
     static void *objects[OBJECTS];
@@ -352,10 +349,9 @@ START_TEST(parts_are_no_multiple_of_what_lives)
     ck_assert_uint_le(most, 200);
     end();
 }
-END_TEST
 
 /* A look from outside may find a part in the midst of a change, and then leaves the rest of it out. */
-START_TEST(a_look_at_a_part_that_changes)
+TEST(a_look_at_a_part_that_changes, .times = VCPU_PATHS)
 {
     struct reap_stats stats;
     needs(begin(_i), vcpu_lacks);
@@ -372,7 +368,6 @@ START_TEST(a_look_at_a_part_that_changes)
     reap_first_chunk(hidden)->owner = hidden;
     end();
 }
-END_TEST
 
 /* --- the program sees one reap ----------------------------------------------------------------- */
 
@@ -385,7 +380,7 @@ static int count_views(const struct reap_view *view, void *count)
 }
 
 /* Hidden children are no children, and their objects are the reap's. */
-START_TEST(nobody_sees_parts)
+TEST(nobody_sees_parts, .times = VCPU_PATHS)
 {
     void *objects[3], *owner, *child;
     unsigned views = 0;
@@ -408,7 +403,6 @@ START_TEST(nobody_sees_parts)
     ck_assert_ptr_null(reapParent(&reap));
     end();
 }
-END_TEST
 
 /* --- marks ------------------------------------------------------------------------------------- */
 
@@ -420,7 +414,7 @@ static char *filled(unsigned id, size_t size, char with)
 
 /* Older objects of hidden children stay, where they do not move; what is made or moved since goes, with what
  * processors made that came since. */
-START_TEST(a_mark_holds_for_all_parts)
+TEST(a_mark_holds_for_all_parts, .times = VCPU_PATHS)
 {
     reap_mark outer, inner;
     needs(begin(_i), vcpu_lacks);
@@ -455,7 +449,6 @@ START_TEST(a_mark_holds_for_all_parts)
     ck_assert_uint_eq(reap_own_part(reap_next_part(reap_behind(reap)))->closed, false);
     end();
 }
-END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------ */
 
@@ -477,7 +470,7 @@ static unsigned fill_to_limit(void **objects)
 
 /* All of a limit can be used, from whichever parts; the room that a part has drawn is the others' when they
  * need it. The limit may be the reap's own, or that of the reap above. */
-START_TEST(a_limit_is_exact_for_all_parts)
+TEST(a_limit_is_exact_for_all_parts, .times = 3 * VCPU_PATHS)
 {
     void *objects[LIMIT / OBJECT + 1], *parent;
     needs(begin(_i), vcpu_lacks);
@@ -504,7 +497,6 @@ START_TEST(a_limit_is_exact_for_all_parts)
     reapDestroy(&parent);
     end();
 }
-END_TEST
 
 static unsigned called;
 static void *sacrifice;
@@ -520,7 +512,7 @@ static void make_room(void **met, size_t size, void *arg)
 }
 
 /* The function runs once for an allocation, in whichever part that is, and may use objects of others. */
-START_TEST(functions_of_limits_know_no_parts)
+TEST(functions_of_limits_know_no_parts, .times = VCPU_PATHS)
 {
     void *objects[LIMIT / OBJECT + 1];
     needs(begin(_i), vcpu_lacks);
@@ -539,7 +531,6 @@ START_TEST(functions_of_limits_know_no_parts)
     reapOnLimit(&reap, NULL, NULL);
     end();
 }
-END_TEST
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
@@ -578,7 +569,7 @@ static void assert_is_freed(void *object)
 }
 
 /* At once: while the freed object waits on the list of its part, and later. */
-START_TEST(freed_by_another_processor)
+TEST(freed_by_another_processor, .times = VCPU_PATHS)
 {
     static const size_t sizes[] = {16, 40, 1000, 3000};
     void *objects[4], *more[100], *owner;
@@ -605,9 +596,8 @@ START_TEST(freed_by_another_processor)
     assert_is_freed(more[50]);
     end();
 }
-END_TEST
 
-START_TEST(no_objects_of_the_reap)
+TEST(no_objects_of_the_reap, .times = VCPU_PATHS)
 {
     needs(begin(_i), vcpu_lacks);
     handle = reap;
@@ -626,21 +616,5 @@ START_TEST(no_objects_of_the_reap)
     }
     end();
 }
-END_TEST
 
-int main(void)
-{
-    TCase *models = new_case("models", 120), *tests = new_case("tests", 60);
-    tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
-    tcase_add_loop_test(tests, a_part_comes_with_its_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, parts_are_no_multiple_of_what_lives, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_look_at_a_part_that_changes, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, nobody_sees_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_mark_holds_for_all_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_limit_is_exact_for_all_parts, 0, 3 * VCPU_PATHS);
-    tcase_add_loop_test(tests, functions_of_limits_know_no_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
-    return run_cases("parts", models, tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 120}); }

@@ -317,7 +317,7 @@ static void step(void)
     check_limits();
 }
 
-START_TEST(no_limit_is_ever_exceeded)
+TEST(no_limit_is_ever_exceeded)
 {
     chance = random_seed();
     for (unsigned i = 0; i < steps_of(STEPS); i++) {
@@ -330,7 +330,6 @@ START_TEST(no_limit_is_ever_exceeded)
     for (int i = 0; i < NODES; i++)
         if (nodes[i].handle) destroy(&nodes[i]);
 }
-END_TEST
 
 /* --- what was charged to nobody -------------------------------------------------------------- */
 
@@ -344,7 +343,7 @@ static void lift(void **handle, size_t size, void *arg)
 
 /* A limit that is met by an object that moves, and lifted by its function: rooms of others below it come
  * back, and the limit above is charged all the same. */
-START_TEST(a_limit_is_lifted_while_an_object_moves)
+TEST(a_limit_is_lifted_while_an_object_moves)
 {
     void *outer, *inner, *others[8], *source;
     size_t moved = 0;
@@ -369,13 +368,5 @@ START_TEST(a_limit_is_lifted_while_an_object_moves)
     reapDestroy(&outer);
     reapDestroy(&source);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    (void)mode;
-    tcase_add_test(tests, no_limit_is_ever_exceeded);
-    tcase_add_test(tests, a_limit_is_lifted_while_an_object_moves);
-}
-
-int main(void) { return run_modes("reap_charges", 120, NULL, NULL, add); }
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES, .seconds = 120}); }

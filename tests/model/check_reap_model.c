@@ -245,7 +245,7 @@ static void step(struct model *model)
     }
 }
 
-START_TEST(reaps_do_what_the_model_says)
+TEST(reaps_do_what_the_model_says, .times = 4)
 {
     static struct model model;
     const char *steps = getenv("REAP_TEST_STEPS");
@@ -259,12 +259,5 @@ START_TEST(reaps_do_what_the_model_says)
     for (unsigned i = 0; i < REAPS; i++)
         if (model.reaps[i] && model.parent[i] == REAPS) reapDestroy(&model.reaps[i]);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    (void)mode;
-    tcase_add_loop_test(tests, reaps_do_what_the_model_says, 0, 4);
-}
-
-int main(void) { return run_modes("reap_model", 120, NULL, NULL, add); }
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES, .seconds = 120}); }

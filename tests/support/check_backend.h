@@ -126,10 +126,50 @@ bool is_misuse(const struct outcome *outcome, const char *call, const void *poin
 
 enum { SKIPPED = 77 };
 
-/* Runs a suite of these cases, ended by NULL; the exit status, which is SKIPPED if all of them were. */
-int run_cases(const char *name, TCase *first, ...);
+/* What reapCreate makes in a test of reaps: an ordinary reap; a shared one; or a shared one whose objects
+ * come from several parts in turn, as if many threads made them. */
+enum reap_mode { MODE_ORDINARY, MODE_SHARED, MODE_PARTS, MODES };
+extern enum reap_mode reap_mode;
 
-/* A case with a time limit, in seconds. */
-TCase *new_case(const char *name, double seconds);
+/* Sets of modes. Where objects come from parts, addresses do not follow each other, and numbers of bytes do
+ * not repeat. */
+enum {
+    ORDINARY = 1 << MODE_ORDINARY,
+    IN_PARTS = 1 << MODE_PARTS,
+    ALL_MODES = (1 << MODES) - 1,
+    NOT_IN_PARTS = ALL_MODES - IN_PARTS,
+    NOT_ORDINARY = ALL_MODES - ORDINARY
+};
+
+/* How a test is run; zero is: once, in all modes of its program, between its program's functions. */
+struct how {
+    unsigned times;        /* so often, and `_i` counts from 0 */
+    unsigned times_shared; /* so often where reaps are shared, if that is another number */
+    unsigned modes;        /* in these alone */
+    bool apart;            /* without `begin` and `end`; its tag is "apart" (CK_EXCLUDE_TAGS) */
+};
+
+/* Begins a test: its body follows. Behind the name is how it is run:
+ *     TEST(a_fork_finds_them_whole, .times = 2, .modes = ORDINARY)
+ * Each is a case of its own, for CK_RUN_CASE, in other modes than the ordinary one with a word more. */
+#define TEST(name, ...)                                                                                      \
+    static const TTest *name;                                                                                \
+    static __attribute__((constructor)) void name##_is_a_test(void)                                          \
+    {                                                                                                        \
+        add_test(name, (struct how){__VA_ARGS__});                                                           \
+    }                                                                                                        \
+    START_TEST(name)
+
+void add_test(const TTest *test, struct how how);
+
+/* What the tests of a program share; zero is: ordinary reaps, a minute for each test. */
+struct suite {
+    void (*begin)(void), (*end)(void); /* before and after each test, in its process */
+    unsigned modes;
+    double seconds;
+};
+
+/* Runs the tests of this program; the exit status, which is SKIPPED if all of them were. */
+int run_tests(struct suite suite);
 
 #endif

@@ -59,21 +59,4 @@ static inline void *reap_from(int from)
         assert_valid(reap);                                                                                  \
     } while (0)
 
-/* A case whose tests have that reap. */
-static TCase *case_in(const char *name, enum reap_mode mode)
-{
-    TCase *tests = case_of_mode(name, mode);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 30);
-    return tests;
-}
-
-static inline TCase *case_create(const char *name) { return case_in(name, MODE_ORDINARY); }
-
-/* Runs the tests of a program in each mode; see run_modes. */
-static inline int run_in_modes(const char *name, void (*add)(TCase *tests, enum reap_mode mode))
-{
-    return run_modes(name, 30, setup, teardown, add);
-}
-
 #endif

@@ -71,7 +71,7 @@ static uint64_t processor_us(void)
     return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
-START_TEST(one_at_a_time)
+TEST(one_at_a_time, .times = WAYS)
 {
     lock_configure(ways[_i].kind, ways[_i].cpus);
     rounds = 20000;
@@ -81,7 +81,6 @@ START_TEST(one_at_a_time)
     ck_assert_uint_eq(counter, rounds_of_all);
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
 }
-END_TEST
 
 /* All but one asleep, again and again: if a wake-up is lost, the last of them never comes back and
  * Check ends the test. */
@@ -100,7 +99,7 @@ static void *hold_long(void *arg)
     return NULL;
 }
 
-START_TEST(every_sleeper_is_woken)
+TEST(every_sleeper_is_woken, .times = WAYS)
 {
     lock_configure(ways[_i].kind, ways[_i].cpus);
     rounds = 300;
@@ -108,9 +107,8 @@ START_TEST(every_sleeper_is_woken)
     ck_assert_uint_eq(counter, rounds_of_all);
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
 }
-END_TEST
 
-START_TEST(try_says_who_has_it)
+TEST(try_says_who_has_it)
 {
     ck_assert(lock_try(&lock));
     ck_assert(!lock_try(&lock));
@@ -119,13 +117,5 @@ START_TEST(try_says_who_has_it)
     lock_reset(&lock);
     ck_assert(lock_try(&lock));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("lock", 20);
-    tcase_add_loop_test(tests, one_at_a_time, 0, WAYS);
-    tcase_add_loop_test(tests, every_sleeper_is_woken, 0, WAYS);
-    tcase_add_test(tests, try_says_who_has_it);
-    return run_cases("lock", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -93,7 +93,7 @@ static void stop_threads(void)
     for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
-START_TEST(a_child_goes_on)
+TEST(a_child_goes_on, .times = POLICIES)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < OF_PARENT; i++) {
@@ -118,7 +118,6 @@ START_TEST(a_child_goes_on)
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* --- what stays behind on heaps that have no threads any more ---------------------------------- */
 
@@ -167,7 +166,7 @@ static void use_what_was_left(void *arg)
     expect(heap_is_valid(), "accounts are wrong");
 }
 
-START_TEST(the_child_uses_what_was_left_behind)
+TEST(the_child_uses_what_was_left_behind, .times = POLICIES)
 {
     use_path(_i, NULL);
     hoard_free(hoard_malloc(1));
@@ -179,7 +178,6 @@ START_TEST(the_child_uses_what_was_left_behind)
     may_end = true;
     pthread_join(threads[0], NULL);
 }
-END_TEST
 
 /* --- a thread of the parent that was about to post -------------------------------------------- */
 
@@ -196,7 +194,7 @@ static void see_that_it_is_posted(void *sb)
     if (atomic_load(&heap->queued) != sb || atomic_load(&((struct superblock *)sb)->queued) == 0) _exit(3);
 }
 
-START_TEST(the_child_has_what_was_posted)
+TEST(the_child_has_what_was_posted, .times = POLICIES)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
@@ -205,10 +203,9 @@ START_TEST(the_child_has_what_was_posted)
     ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
     hoard_free(block);
 }
-END_TEST
 
 /* In the parent a superblock is marked as queued and on no list yet when another thread forks. */
-START_TEST(the_child_posts_what_was_only_marked)
+TEST(the_child_posts_what_was_only_marked, .times = POLICIES)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
@@ -221,14 +218,5 @@ START_TEST(the_child_posts_what_was_only_marked)
     ck_assert_int_eq(atomic_load(&sb->queued), 1);
     hoard_free(block);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("fork", 90);
-    tcase_add_loop_test(tests, a_child_goes_on, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_has_what_was_posted, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, POLICIES);
-    return run_cases("fork", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 90}); }

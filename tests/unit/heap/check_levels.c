@@ -86,7 +86,7 @@ static unsigned count_on(unsigned on, unsigned class)
     return n;
 }
 
-START_TEST(what_is_given_is_had_near)
+TEST(what_is_given_is_had_near, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned giver = 0; giver < CPUS; giver++)
@@ -99,9 +99,8 @@ START_TEST(what_is_given_is_had_near)
             ck_assert_uint_eq(superblock_live(sb), 1);
         }
 }
-END_TEST
 
-START_TEST(an_empty_one_serves_any_class_near)
+TEST(an_empty_one_serves_any_class_near, .times = PATHS)
 {
     static const unsigned classes[] = {1, CLASS, OTHER, CLASS_WIDE - 1, CLASS_CHUNK};
     start(_i, TWO_CACHES);
@@ -115,9 +114,8 @@ START_TEST(an_empty_one_serves_any_class_near)
         ck_assert_int_eq(sb->kind, classes[i] >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS);
     }
 }
-END_TEST
 
-START_TEST(what_is_too_much_goes_up)
+TEST(what_is_too_much_goes_up, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 1));
@@ -129,10 +127,9 @@ START_TEST(what_is_too_much_goes_up)
     ck_assert_uint_eq(count_on(5, OTHER), 0);
     ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_HEAP_CACHE_MAX);
 }
-END_TEST
 
 /* What nobody near asks for does not keep out what they trade. */
-START_TEST(what_is_not_asked_for_goes_up)
+TEST(what_is_not_asked_for_goes_up, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < GLOBAL_HEAP_CACHE_MAX; i++)
@@ -141,7 +138,6 @@ START_TEST(what_is_not_asked_for_goes_up)
     ck_assert_uint_eq(count_on(5, CLASS), GLOBAL_HEAP_CACHE_MAX / 2);
     ck_assert_uint_eq(count_on(1, OTHER), 3 * GLOBAL_HEAP_CACHE_MAX);
 }
-END_TEST
 
 /* A superblock with two blocks, which its heap gave to the top, and CPU 5 took from there. */
 static struct superblock *taken_from_the_top(void *blocks[2])
@@ -165,7 +161,7 @@ static void free_both(struct superblock *sb, void *blocks[2])
 }
 
 /* A free from anywhere finds the superblock where it lies; the last one has it be empty there. */
-START_TEST(frees_reach_what_lies_near)
+TEST(frees_reach_what_lies_near, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     void *blocks[2];
@@ -176,10 +172,9 @@ START_TEST(frees_reach_what_lies_near)
     free_both(sb, blocks);
     ck_assert_ptr_eq(take_on(7, OTHER), sb);
 }
-END_TEST
 
 /* Who gave it has moved to another cache's CPU since, and settled there. */
-START_TEST(frees_reach_what_nobody_has_filed)
+TEST(frees_reach_what_nobody_has_filed, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     void *blocks[2];
@@ -189,7 +184,6 @@ START_TEST(frees_reach_what_nobody_has_filed)
     global_heap_settle();
     free_both(sb, blocks);
 }
-END_TEST
 
 /* --- a whole load ---------------------------------------------------------------------------- */
 
@@ -252,7 +246,7 @@ static void step(struct block *block, uint64_t *random)
 }
 
 /* All of it shrinks and swells, so that much goes through the global heap. */
-START_TEST(a_load_on_many_cpus)
+TEST(a_load_on_many_cpus, .times = 3 * PATHS)
 {
     static const char *const options[] = {TWO_CACHES ",slack=0", ONE_CACHE ",slack=0",
                                           "slack=1,topology=0.0:1.1:2.2:3.2:4.0:5.1:6.2:7.3"};
@@ -271,7 +265,6 @@ START_TEST(a_load_on_many_cpus)
     assert_all_comes_back();
     ck_assert_uint_eq(stats_now().global_superblocks, 0);
 }
-END_TEST
 
 /* --- what it is for, and what it costs ------------------------------------------------------- */
 
@@ -321,7 +314,7 @@ static void run_job(void *arg)
     *job->result = run_batches(job->options, job->seed);
 }
 
-START_TEST(superblocks_stay_near)
+TEST(superblocks_stay_near)
 {
     struct moves *moves =
         mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -335,7 +328,6 @@ START_TEST(superblocks_stay_near)
     ck_assert_uint_lt(moves[1].far, moves[1].all / 20);
     ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
-END_TEST
 
 /* A batch goes round all CPUs, each of which frees what the one before it allocated. With levels no more is
  * held than without, but for what the caches' heaps keep. */
@@ -360,7 +352,7 @@ static void run_round(void *arg)
     *job->result = pass_round(job->options);
 }
 
-START_TEST(levels_add_a_constant)
+TEST(levels_add_a_constant)
 {
     struct moves *moves =
         mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -369,19 +361,5 @@ START_TEST(levels_add_a_constant)
     ck_assert_int_eq(run_child(run_round, &two).status, 0);
     ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *hands = new_case("hands", 30), *load = new_case("load", 60), *use = new_case("use", 60);
-    tcase_add_loop_test(hands, what_is_given_is_had_near, 0, PATHS);
-    tcase_add_loop_test(hands, an_empty_one_serves_any_class_near, 0, PATHS);
-    tcase_add_loop_test(hands, what_is_too_much_goes_up, 0, PATHS);
-    tcase_add_loop_test(hands, what_is_not_asked_for_goes_up, 0, PATHS);
-    tcase_add_loop_test(hands, frees_reach_what_lies_near, 0, PATHS);
-    tcase_add_loop_test(hands, frees_reach_what_nobody_has_filed, 0, PATHS);
-    tcase_add_loop_test(load, a_load_on_many_cpus, 0, 3 * PATHS);
-    tcase_add_test(use, superblocks_stay_near);
-    tcase_add_test(use, levels_add_a_constant);
-    return run_cases("levels", hands, load, use, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

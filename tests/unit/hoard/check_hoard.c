@@ -198,7 +198,7 @@ static const struct {
 
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-START_TEST(blocks_agree_with_a_model)
+TEST(blocks_agree_with_a_model, .times = SETTINGS)
 {
     use_path(settings[_i].way, settings[_i].more);
     static struct player players[THREADS];
@@ -217,11 +217,10 @@ START_TEST(blocks_agree_with_a_model)
     ck_assert_uint_eq(stats_now().large_bytes, 0);
     assert_all_comes_back();
 }
-END_TEST
 
 /* --- the edges of each call ------------------------------------------------------------------ */
 
-START_TEST(impossible_sizes_are_enomem)
+TEST(impossible_sizes_are_enomem, .times = PATHS)
 {
     use_path(_i, NULL);
     static const size_t much[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 4095,
@@ -251,9 +250,8 @@ START_TEST(impossible_sizes_are_enomem)
     }
     hoard_free(block);
 }
-END_TEST
 
-START_TEST(alignments)
+TEST(alignments, .times = PATHS)
 {
     volatile size_t no_powers[] = {0, 48}; /* a compiler warns of constants, and clang 14 may break down */
     use_path(_i, NULL);
@@ -275,9 +273,8 @@ START_TEST(alignments)
             hoard_free(block);
         }
 }
-END_TEST
 
-START_TEST(nothing_is_something)
+TEST(nothing_is_something, .times = PATHS)
 {
     use_path(_i, NULL);
     hoard_free(NULL);
@@ -293,9 +290,8 @@ START_TEST(nothing_is_something)
     ck_assert_int_eq(hoard_stats(NULL), -1);
     ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
-START_TEST(stats_tell_what_there_is)
+TEST(stats_tell_what_there_is, .times = PATHS)
 {
     static const char *const names[PATHS] = {"rseq cid", "rseq cpu", "locked"};
     use_path(_i, NULL);
@@ -318,7 +314,6 @@ START_TEST(stats_tell_what_there_is)
     hoard_stats(&after);
     ck_assert_uint_eq(after.live_bytes, before.live_bytes);
 }
-END_TEST
 
 struct classes {
     unsigned count, stop_at;
@@ -339,7 +334,7 @@ static int add_class(const struct hoard_class *sizes, void *arg)
     return ++classes->count == classes->stop_at ? 42 : 0;
 }
 
-START_TEST(classes_add_up)
+TEST(classes_add_up, .times = PATHS)
 {
     use_path(_i, NULL);
     struct hoard_stats stats;
@@ -359,7 +354,6 @@ START_TEST(classes_add_up)
     hoard_trim(0);
     ck_assert_uint_ge(hoard_returned_bytes(), returned + 40 * MIB);
 }
-END_TEST
 
 static unsigned called;
 
@@ -370,7 +364,7 @@ static void call(void)
     errno = EINTR;
 }
 
-START_TEST(a_function_is_called_later)
+TEST(a_function_is_called_later, .times = PATHS)
 {
     use_path(_i, NULL);
     hoard_free(hoard_malloc(100));
@@ -398,17 +392,5 @@ START_TEST(a_function_is_called_later)
     hoard_free(hoard_malloc(5 * MIB));
     ck_assert_uint_eq(called, 2);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *model = new_case("model", 100), *edges = new_case("edges", 30);
-    tcase_add_loop_test(model, blocks_agree_with_a_model, 0, SETTINGS);
-    tcase_add_loop_test(edges, impossible_sizes_are_enomem, 0, PATHS);
-    tcase_add_loop_test(edges, alignments, 0, PATHS);
-    tcase_add_loop_test(edges, nothing_is_something, 0, PATHS);
-    tcase_add_loop_test(edges, stats_tell_what_there_is, 0, PATHS);
-    tcase_add_loop_test(edges, classes_add_up, 0, PATHS);
-    tcase_add_loop_test(edges, a_function_is_called_later, 0, PATHS);
-    return run_cases("hoard", model, edges, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 100}); }

@@ -60,7 +60,7 @@ static int registrations_in_child(void)
     return WEXITSTATUS(status);
 }
 
-START_TEST(a_child_has_the_fork_handlers_once)
+TEST(a_child_has_the_fork_handlers_once, .times = PATHS)
 {
     pthread_t thread;
     use_path(_i, NULL);
@@ -77,9 +77,8 @@ START_TEST(a_child_has_the_fork_handlers_once)
     pthread_join(thread, NULL);
     ck_assert_int_eq(registrations_in_child(), 1);
 }
-END_TEST
 
-START_TEST(what_is_refused_is_registered_later)
+TEST(what_is_refused_is_registered_later, .times = PATHS)
 {
     use_path(_i, NULL);
     refusals = 3;
@@ -88,12 +87,5 @@ START_TEST(what_is_refused_is_registered_later)
     ck_assert_uint_eq(registrations, 1);
     ck_assert_int_eq(registrations_in_child(), 1);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("start", 60);
-    tcase_add_loop_test(tests, a_child_has_the_fork_handlers_once, 0, PATHS);
-    tcase_add_loop_test(tests, what_is_refused_is_registered_later, 0, PATHS);
-    return run_cases("start", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -58,7 +58,7 @@ static void append_randomly(void *reap, reap_builder *builder, uint64_t *chance)
     model_append(piece, n);
 }
 
-START_TEST(bytes_as_in_an_array)
+TEST(bytes_as_in_an_array, .times = KINDS)
 {
     uint64_t chance = random_seed();
     for (int round = 0; round < (reap_instrumented ? 2 : 20); round++) {
@@ -85,10 +85,9 @@ START_TEST(bytes_as_in_an_array)
         reapDestroy(&reap);
     }
 }
-END_TEST
 
 /* The last object of a chunk stays where it is. */
-START_TEST(the_last_object_grows_in_its_place)
+TEST(the_last_object_grows_in_its_place, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -103,10 +102,9 @@ START_TEST(the_last_object_grows_in_its_place)
     if (!reap_instrumented && reap_mode != MODE_PARTS) ck_assert_ptr_eq(next, data + 1008);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Another one moves as often as its room doubles. */
-START_TEST(others_move_seldom)
+TEST(others_move_seldom, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -121,9 +119,8 @@ START_TEST(others_move_seldom)
     ck_assert_int_le(moves, 11); /* 64 bytes to 32 KiB, and the first */
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(nothing_appended)
+TEST(nothing_appended, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -136,9 +133,8 @@ START_TEST(nothing_appended)
     ck_assert_str_eq(reapFinish(&reap, &builder), "");
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(its_own_bytes)
+TEST(its_own_bytes, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -154,9 +150,8 @@ START_TEST(its_own_bytes)
     for (size_t i = 0; i < builder.length; i += 2) ck_assert_int_eq(memcmp(builder.data + i, "ab", 2), 0);
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(formats)
+TEST(formats, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -177,7 +172,6 @@ START_TEST(formats)
     ck_assert_uint_eq(strlen(builder.data), length);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- no memory --------------------------------------------------------------------------------- */
 
@@ -190,7 +184,7 @@ static void met(void **reap, size_t size, void *arg)
 }
 
 /* Each byte of a limit can be had, nobody is asked before, and a refusal changes nothing. */
-START_TEST(up_to_the_limit)
+TEST(up_to_the_limit, .times = 2)
 {
     enum { LIMIT = 5008 };
     void *reap = make(_i ? SHARED : ROOT);
@@ -217,9 +211,8 @@ START_TEST(up_to_the_limit)
     ck_assert_ptr_null(reapFinish(&reap, &builder));
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(sizes_beyond_all_memory)
+TEST(sizes_beyond_all_memory, .times = KINDS)
 {
     void *reap = make(_i);
     reap_builder builder = {0};
@@ -236,9 +229,8 @@ START_TEST(sizes_beyond_all_memory)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(a_buffer_that_is_full)
+TEST(a_buffer_that_is_full)
 {
     static char buffer[8192];
     struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
@@ -253,11 +245,10 @@ START_TEST(a_buffer_that_is_full)
     ck_assert_uint_eq(strspn(builder.data, "f"), length);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- marks --------------------------------------------------------------------------------------- */
 
-START_TEST(across_a_mark)
+TEST(across_a_mark, .times = KINDS)
 {
     void *reap = make(_i);
     reap_mark mark;
@@ -278,27 +269,7 @@ START_TEST(across_a_mark)
     reapUnmark(&reap, &mark);
     reapDestroy(&reap);
 }
-END_TEST
-
-static TCase *case_with(enum reap_mode mode)
-{
-    TCase *tests = case_of_mode("builder", mode);
-    tcase_add_loop_test(tests, bytes_as_in_an_array, 0, KINDS);
-    tcase_add_loop_test(tests, the_last_object_grows_in_its_place, 0, KINDS);
-    tcase_add_loop_test(tests, others_move_seldom, 0, KINDS);
-    tcase_add_loop_test(tests, nothing_appended, 0, KINDS);
-    tcase_add_loop_test(tests, its_own_bytes, 0, KINDS);
-    tcase_add_loop_test(tests, formats, 0, KINDS);
-    tcase_add_loop_test(tests, up_to_the_limit, 0, 2);
-    tcase_add_loop_test(tests, sizes_beyond_all_memory, 0, KINDS);
-    tcase_add_test(tests, a_buffer_that_is_full);
-    tcase_add_loop_test(tests, across_a_mark, 0, KINDS);
-    tcase_set_timeout(tests, 60);
-    return tests;
-}
 
 /* Its kinds of reaps have shared ones among them: the mode says where their objects come from. */
-int main(void)
-{
-    return run_cases("reap_builder", case_with(MODE_ORDINARY), case_with(MODE_PARTS), (TCase *)NULL);
-}
+
+int main(void) { return run_tests((struct suite){.modes = ORDINARY | IN_PARTS}); }

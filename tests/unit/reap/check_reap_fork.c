@@ -89,12 +89,11 @@ static void *make_and_end(void *unused)
     return unused;
 }
 
-START_TEST(others_end_children)
+TEST(others_end_children)
 {
     reapSetLimit(&parent, 1 << 30);
     fork_beside(make_and_end, clear_and_destroy);
 }
-END_TEST
 
 /* --- while others allocate ------------------------------------------------------------------- */
 
@@ -116,8 +115,7 @@ static void *allocate_and_free(void *unused)
 }
 
 /* Whatever they do just then, with zones around objects too. */
-START_TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
-END_TEST
+TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
 
 /* --- at each instruction --------------------------------------------------------------------- */
 
@@ -215,7 +213,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void *nothing(void *unused) { return unused; }
 
 /* Whenever another thread forks, the child can clear and destroy what there is. */
-START_TEST(a_fork_at_any_instruction)
+TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
 {
     use_path(PATHS - 1, ways[_i].options);
     if (ways[_i].has_threads) in_threads(1, nothing, NULL);
@@ -235,7 +233,6 @@ START_TEST(a_fork_at_any_instruction)
         reapDestroy(&parent);
     }
 }
-END_TEST
 
 /* --- in the middle of it --------------------------------------------------------------------- */
 
@@ -281,13 +278,12 @@ static void *end_slowly(void *clears)
 /* What had been called is not called again, and the rest is. */
 static int ends_once(void) { return clear_and_destroy() != 0 || ran != 1; }
 
-START_TEST(one_was_being_destroyed)
+TEST(one_was_being_destroyed)
 {
     ran = 0;
     in_a_thread_that_stands(end_slowly, ends_once, 0);
     ck_assert_uint_eq(ran, 1);
 }
-END_TEST
 
 /* --- in reaps -------------------------------------------------------------------------------- */
 
@@ -309,13 +305,12 @@ static void *stand_in(void *unused)
     return unused;
 }
 
-START_TEST(others_are_in_reaps)
+TEST(others_are_in_reaps)
 {
     shared = new_shared(&parent, 0);
     in_a_thread_that_stands(stand_in, clear_and_destroy, 0);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* The forking thread is in the shared reap too, and in one of its own; so it is in the child, alone. */
 static void *mine;
@@ -341,7 +336,7 @@ static int destroy_all(void)
     return 0;
 }
 
-START_TEST(the_forking_thread_is_in_reaps)
+TEST(the_forking_thread_is_in_reaps)
 {
     shared = new_shared(&parent, 0);
     (reapCreate)(&mine, &parent);
@@ -355,7 +350,6 @@ START_TEST(the_forking_thread_is_in_reaps)
     reapDestroy(&mine);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- in the midst of shared reaps ------------------------------------------------------------ */
 
@@ -413,7 +407,7 @@ static void *fork_until_over(void *unused)
 }
 
 /* The second time another thread forks, too. */
-START_TEST(a_fork_finds_them_whole)
+TEST(a_fork_finds_them_whole, .times = 2, .modes = ORDINARY)
 {
     pthread_t threads[THREADS], forker;
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
@@ -428,7 +422,6 @@ START_TEST(a_fork_finds_them_whole)
     assert_valid(both[0]);
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
-END_TEST
 
 static int use_one(void) { return reapMalloc(&both[0], 10) == NULL; }
 
@@ -439,7 +432,7 @@ static int fork_here(void *object, size_t size, void *arg)
 }
 
 /* While it is held: by the thread that forks, with others waiting for it. */
-START_TEST(a_fork_in_a_function)
+TEST(a_fork_in_a_function, .modes = ORDINARY)
 {
     pthread_t thread;
     both[0] = both[1] = new_shared(NULL, 0);
@@ -452,7 +445,6 @@ START_TEST(a_fork_in_a_function)
     assert_valid(both[0]);
     reapDestroy(&both[0]);
 }
-END_TEST
 
 /* --- parts of shared reaps ------------------------------------------------------------------- */
 
@@ -473,8 +465,7 @@ static void *make_and_end_shared(void *unused)
 }
 
 /* A fork enters the parts of all shared reaps, and others end some. */
-START_TEST(others_end_parts) { fork_beside(make_and_end_shared, destroy_parent); }
-END_TEST
+TEST(others_end_parts, .modes = ORDINARY) { fork_beside(make_and_end_shared, destroy_parent); }
 
 static void *fork_often(void *unused)
 {
@@ -488,7 +479,7 @@ static void *fork_often(void *unused)
 }
 
 /* A fork enters the parts of all shared reaps for a moment. That makes none invalid, and all are left. */
-START_TEST(others_fork)
+TEST(others_fork, .modes = ORDINARY)
 {
     pthread_t thread;
     void *shared_one = new_shared(NULL, 0);
@@ -504,7 +495,6 @@ START_TEST(others_fork)
     ck_assert_uint_eq(reap_own_part(part)->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
 }
-END_TEST
 
 static atomic_bool stands, stands_in_part;
 static atomic_uint stops; /* how often the thread was stopped: a busy machine may not let us see it stand */
@@ -541,7 +531,7 @@ static int forks_without_anybody(void *object, size_t size, void *arg)
 
 /* A function of one shared reap forks, while the kernel does not run a thread that is in a part of another.
  * The fork waits for it, since such a thread waits for nobody's reap. */
-START_TEST(a_fork_in_a_function_waits_for_parts)
+TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
 {
     pthread_t thread;
     unsigned stood = 0;
@@ -567,31 +557,7 @@ START_TEST(a_fork_in_a_function_waits_for_parts)
     if (stood == 0) skip_test("the thread was never stopped in a part");
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
-END_TEST
 
 /* In one mode: an ordinary parent and reaps, or shared ones. */
-static TCase *case_in(enum reap_mode mode)
-{
-    TCase *tests = case_of_mode("reap_fork", mode);
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, others_end_children);
-    tcase_add_test(tests, others_allocate);
-    tcase_add_test(tests, one_was_being_destroyed);
-    tcase_add_test(tests, others_are_in_reaps);
-    tcase_add_test(tests, the_forking_thread_is_in_reaps);
-    return tests;
-}
 
-int main(void)
-{
-    TCase *tests = case_in(MODE_ORDINARY);
-    tcase_add_loop_test(tests, a_fork_finds_them_whole, 0, 2);
-    tcase_add_test(tests, a_fork_in_a_function);
-    tcase_add_test(tests, others_end_parts);
-    tcase_add_test(tests, others_fork);
-    tcase_add_test(tests, a_fork_in_a_function_waits_for_parts);
-    TCase *steps = new_case("reap_fork_stepped", 60);
-    tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
-    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_PARTS), steps, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

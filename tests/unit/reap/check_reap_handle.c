@@ -112,7 +112,7 @@ static void tree(void *r)
 }
 
 /* Twice: a clear leaves the reap as good as it was. */
-START_TEST(each_call_takes_either)
+TEST(each_call_takes_either, .times = KINDS)
 {
     void *reap = make(_i);
     for (int round = 1; round <= 2; round++) {
@@ -130,7 +130,6 @@ START_TEST(each_call_takes_either)
     reapDestroy(&copy);
     ck_assert_ptr_null(copy);
 }
-END_TEST
 
 /* No handle is there to be cleared, so the reap's own word is not: who goes on is told. */
 static void allocate_in(void *r) { reapMalloc(r, 100); }
@@ -144,7 +143,7 @@ static void create_below(void *r)
     (reapCreate)(&child, r); /* not in the mode: its name is in the line */
 }
 
-START_TEST(destroyed_and_used)
+TEST(destroyed_and_used, .times = KINDS)
 {
     static const struct {
         const char *call;
@@ -162,7 +161,6 @@ START_TEST(destroyed_and_used)
         }
     }
 }
-END_TEST
 
 /* --- what sets a handle ---------------------------------------------------------------------- */
 
@@ -174,7 +172,7 @@ static void create_with_in(void *r)
 }
 static void tell_in(void *r) { reapOf(r, r); }
 
-START_TEST(a_reap_is_no_handle)
+TEST(a_reap_is_no_handle, .times = KINDS)
 {
     static const char what[] = "a reap, where the address of a handle is to be set";
     void *reap = make(_i);
@@ -186,10 +184,9 @@ START_TEST(a_reap_is_no_handle)
     ck_assert(is_misuse(&outcome, "reapOf", reap, what));
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Handles in memory of any alignment, where a reap or a face would be, too; its bytes are never read. */
-START_TEST(handles_anywhere)
+TEST(handles_anywhere, .times = KINDS - 1)
 {
     void *reap = make(_i);
     for (int at = 0; at < 2048; at += 16) {
@@ -203,7 +200,6 @@ START_TEST(handles_anywhere)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- handles in the reap itself ---------------------------------------------------------------- */
 
@@ -236,7 +232,7 @@ static void **new_with_handle(void **above, int way, int where)
     return handle;
 }
 
-START_TEST(a_handle_in_its_reap)
+TEST(a_handle_in_its_reap, .times = 3)
 {
     void *above;
     reapCreate(&above, NULL);
@@ -256,10 +252,9 @@ START_TEST(a_handle_in_its_reap)
     }
     reapDestroy(&above);
 }
-END_TEST
 
 /* A typed handle is the reap's first word. */
-START_TEST(a_typed_handle)
+TEST(a_typed_handle)
 {
     reap_t *connection = reapNew(NULL), *request = reapNew(connection);
     char *line = reapMalloc(&request->self, 80);
@@ -270,17 +265,5 @@ START_TEST(a_typed_handle)
     ck_assert_uint_eq(stats_of(connection).children, 0);
     reapDestroy(&connection->self);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    (void)mode;
-    tcase_add_loop_test(tests, each_call_takes_either, 0, KINDS);
-    tcase_add_loop_test(tests, destroyed_and_used, 0, KINDS);
-    tcase_add_loop_test(tests, a_reap_is_no_handle, 0, KINDS);
-    tcase_add_loop_test(tests, handles_anywhere, 0, KINDS - 1); /* a buffer is too small */
-    tcase_add_loop_test(tests, a_handle_in_its_reap, 0, 3);
-    tcase_add_test(tests, a_typed_handle);
-}
-
-int main(void) { return run_modes("reap_handle", 60, NULL, NULL, add); }
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES}); }

@@ -170,10 +170,9 @@ static void make_other(void)
     reapMark(&other, &mark);
 }
 
-START_TEST(no_reap_at_all) { assert_no_reap(NULL, TAKES_NULL); }
-END_TEST
+TEST(no_reap_at_all) { assert_no_reap(NULL, TAKES_NULL); }
 
-START_TEST(a_destroyed_reap)
+TEST(a_destroyed_reap)
 {
     void *reap, *handle, *shared = new_shared(NULL, 0);
     reapCreate(&reap, NULL);
@@ -184,9 +183,8 @@ START_TEST(a_destroyed_reap)
     reapDestroy(&shared);
     assert_no_reap(handle, 0);
 }
-END_TEST
 
-START_TEST(some_memory)
+TEST(some_memory)
 {
     static _Alignas(1024) char memory[4096];
     assert_no_reap(memory, BELIEVES);
@@ -205,10 +203,9 @@ START_TEST(some_memory)
     reapFree(&other, large);
     if (!reap_instrumented) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
 }
-END_TEST
 
 /* Not even one that could be a reap's, by where it is in its KiB. */
-START_TEST(no_memory_at_all)
+TEST(no_memory_at_all, .modes = ORDINARY)
 {
     uint64_t chance = random_seed();
     for (int i = 0; i < 20; i++) {
@@ -220,10 +217,9 @@ START_TEST(no_memory_at_all)
     assert_no_reap((void *)REAP_HEADER, BELIEVES | READS);
     assert_no_reap((void *)-(uintptr_t)(1024 - REAP_HEADER), BELIEVES | READS);
 }
-END_TEST
 
 /* What was a reap's memory is nobody's: the OS has it back, with all around it. */
-START_TEST(a_destroyed_reap_whose_memory_is_gone)
+TEST(a_destroyed_reap_whose_memory_is_gone, .modes = ORDINARY)
 {
     struct reap_options options = {.size = sizeof options, .first_chunk = (size_t)16 << 20};
     for (options.flags = 0; options.flags <= REAP_SHARED; options.flags += REAP_SHARED) {
@@ -236,7 +232,6 @@ START_TEST(a_destroyed_reap_whose_memory_is_gone)
         assert_no_reap(handle, READS);
     }
 }
-END_TEST
 
 /* --- what is no argument --------------------------------------------------------------------- */
 
@@ -310,7 +305,7 @@ static void ask_nothing(void *arg) { calls[*(unsigned *)arg].make(OPAQUE((void *
 
 /* Each argument that must not be NULL; that a handle's address may be, where it is a parent's, the header
  * says. */
-START_TEST(an_argument_is_null)
+TEST(an_argument_is_null)
 {
     for (unsigned i = 0; i < sizeof nulls / sizeof *nulls; i++) {
         struct outcome outcome = run_child(ask_null, &i);
@@ -324,12 +319,11 @@ START_TEST(an_argument_is_null)
         ck_assert_msg(is_misuse(&outcome, calls[i].call, NULL, "an argument is NULL"), "%s", calls[i].call);
     }
 }
-END_TEST
 
 static void (*no_function)(void *);
 
 /* Those that are errors, and those that are nothing wrong. */
-START_TEST(a_null_that_is_no_misuse)
+TEST(a_null_that_is_no_misuse)
 {
     void *reap = &reap;
     void *block;
@@ -351,10 +345,9 @@ START_TEST(a_null_that_is_no_misuse)
     hoard_free(hoard_realloc(NULL, 10));
     hoard_free(NULL);
 }
-END_TEST
 
 /* A buffer that goes on at address 0. */
-START_TEST(a_buffer_that_wraps)
+TEST(a_buffer_that_wraps, .modes = ORDINARY)
 {
     struct reap_options options = {
         .size = sizeof options, .buffer = (void *)-(uintptr_t)8192, .buffer_size = 16384};
@@ -365,7 +358,6 @@ START_TEST(a_buffer_that_wraps)
     ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), -1);
     ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
 /* --- what is no object of this reap ---------------------------------------------------------- */
 
@@ -396,7 +388,7 @@ static void assert_no_object(void *pointer, const char *what)
     }
 }
 
-START_TEST(what_is_no_object_of_it)
+TEST(what_is_no_object_of_it)
 {
     static int in_data;
     int on_stack;
@@ -428,7 +420,6 @@ START_TEST(what_is_no_object_of_it)
     free(block);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Writes the header of a live chunk of a large object to another place. */
 static char *forge_chunk(const struct reap_chunk *chunk, char *at)
@@ -440,7 +431,7 @@ static char *forge_chunk(const struct reap_chunk *chunk, char *at)
 
 /* In a span, a large object starts behind the chunk's header. Anything else at that distance from a
  * multiple of 64 KiB is no large object, even if a program has written there what is in a header. */
-START_TEST(what_is_no_large_object)
+TEST(what_is_no_large_object)
 {
     enum { SIZE = 300000 };
     if (reap_instrumented) return; /* their chunks lie elsewhere */
@@ -469,10 +460,9 @@ START_TEST(what_is_no_large_object)
     hoard_free(block);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Without a limit, and with one. */
-START_TEST(large_objects_that_are_freed)
+TEST(large_objects_that_are_freed)
 {
     reapCreate(&reap, NULL);
     size_t held = stats_of(reap).chunk_bytes;
@@ -497,7 +487,6 @@ START_TEST(large_objects_that_are_freed)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
 enum { EACH = 4, PIECES = 3 * EACH };
 
@@ -521,7 +510,7 @@ static void make_pieces(void **of, void **pieces)
 
 /* The mistakes are made in another part than the one that has the object, and in its own; some of the freed
  * objects wait in an outbox. */
-START_TEST(what_is_no_object_in_any_part)
+TEST(what_is_no_object_in_any_part)
 {
     void *pieces[PIECES], *others[PIECES], *another;
     if (reap_mode == MODE_PARTS) needs_cpus(2);
@@ -543,10 +532,9 @@ START_TEST(what_is_no_object_in_any_part)
     reap = another;
     assert_no_object(pieces[0], "not a live object");
 }
-END_TEST
 
 /* Only the face is the handle. */
-START_TEST(the_reaps_behind_a_face)
+TEST(the_reaps_behind_a_face, .modes = NOT_ORDINARY)
 {
     void *pieces[PIECES];
     if (reap_mode == MODE_PARTS) needs_cpus(2);
@@ -554,7 +542,6 @@ START_TEST(the_reaps_behind_a_face)
     assert_no_reap((void *)(uintptr_t)reap_behind(reap), BELIEVES | READS);
     for (int i = 0; i < EACH; i++) assert_no_reap(owner_of(pieces[i]), BELIEVES | READS); /* a part's */
 }
-END_TEST
 
 /* --- what the program adds -------------------------------------------------------------------- */
 
@@ -596,7 +583,7 @@ static struct outcome line_of(reap_misuse_line *fn, void *object)
     return outcome;
 }
 
-START_TEST(a_line_with_more)
+TEST(a_line_with_more)
 {
     char more[200];
     reapCreate(&reap, NULL);
@@ -611,25 +598,5 @@ START_TEST(a_line_with_more)
     size_t n = strspn(outcome.text, "x");
     ck_assert_msg(n > 500 && strcmp(outcome.text + n, "\n") == 0, "%s", outcome.text);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, no_reap_at_all);
-    tcase_add_test(tests, a_destroyed_reap);
-    tcase_add_test(tests, some_memory);
-    tcase_add_test(tests, an_argument_is_null);
-    tcase_add_test(tests, a_null_that_is_no_misuse);
-    tcase_add_test(tests, what_is_no_object_of_it);
-    tcase_add_test(tests, what_is_no_large_object);
-    tcase_add_test(tests, large_objects_that_are_freed);
-    tcase_add_test(tests, what_is_no_object_in_any_part);
-    tcase_add_test(tests, a_line_with_more);
-    if (mode != MODE_ORDINARY) tcase_add_test(tests, the_reaps_behind_a_face);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, no_memory_at_all);
-    tcase_add_test(tests, a_destroyed_reap_whose_memory_is_gone);
-    tcase_add_test(tests, a_buffer_that_wraps);
-}
-
-int main(void) { return run_modes("reap_misuse", 60, make_other, NULL, add); }
+int main(void) { return run_tests((struct suite){.begin = make_other, .modes = ALL_MODES}); }

@@ -145,7 +145,7 @@ static void change_object(uint64_t *chance)
     }
 }
 
-START_TEST(at_each_instruction)
+TEST(at_each_instruction, .times = 3)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -173,7 +173,6 @@ START_TEST(at_each_instruction)
         reapDestroy(&reap);
     }
 }
-END_TEST
 
 /* --- what another thread does to the list of children ------------------------------------------ */
 
@@ -218,7 +217,7 @@ static reap_mark outer;
 static void close_outer(void) { reapUnmark(&reap, &outer); }
 
 /* The mark is closed at each instruction of reapCreate, then another one is opened: the child is older. */
-START_TEST(a_child_made_while_a_mark_is_closed)
+TEST(a_child_made_while_a_mark_is_closed)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -242,7 +241,6 @@ START_TEST(a_child_made_while_a_mark_is_closed)
     }
     ck_assert_uint_gt(looks, 20);
 }
-END_TEST
 
 static void *sibling;
 
@@ -255,7 +253,7 @@ static void destroy_sibling(void)
 }
 
 /* The child is destroyed at each instruction of reapRewind, which has nothing to do with it. */
-START_TEST(a_child_that_ends_while_its_parent_goes_back)
+TEST(a_child_that_ends_while_its_parent_goes_back)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -278,7 +276,6 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
     }
     ck_assert_uint_gt(looks, 20);
 }
-END_TEST
 
 /* --- what another thread ends while this one looks ---------------------------------------------- */
 
@@ -335,7 +332,7 @@ static void look_for_owner(void)
 static void (*const looks_at[])(void) = {look_at_tree, look_for_owner};
 
 /* A shared child ends at each instruction at which the call has no lock that keeps it alive. */
-START_TEST(a_shared_child_that_ends_while_others_look)
+TEST(a_shared_child_that_ends_while_others_look, .times = 2)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -360,7 +357,6 @@ START_TEST(a_shared_child_that_ends_while_others_look)
     }
     ck_assert_uint_gt(looks, 0);
 }
-END_TEST
 
 /* --- threads --------------------------------------------------------------------------------- */
 
@@ -411,7 +407,7 @@ static void churn_behind(unsigned round)
     reapUnmark(&reap, &mark);
 }
 
-START_TEST(another_thread_measures_and_resizes)
+TEST(another_thread_measures_and_resizes)
 {
     pthread_t thread;
     struct timespec begin;
@@ -432,7 +428,6 @@ START_TEST(another_thread_measures_and_resizes)
     assert_valid(reap);
     reapDestroy(&reap);
 }
-END_TEST
 
 static void *freer(void *unused)
 {
@@ -447,7 +442,7 @@ static void *freer(void *unused)
 
 /* An object of 16 bytes right before a mark is freed while the reap goes back there: nothing is written to
  * what is behind it, which is the next object's. */
-START_TEST(another_thread_frees_before_a_mark)
+TEST(another_thread_frees_before_a_mark)
 {
     pthread_t thread;
     struct timespec begin;
@@ -480,7 +475,6 @@ START_TEST(another_thread_frees_before_a_mark)
     assert_valid(reap);
     reapDestroy(&reap);
 }
-END_TEST
 
 static void *_Atomic made;
 
@@ -496,7 +490,7 @@ static void *make_children(void *unused)
 }
 
 /* A child that another thread has made, and given over, is older than a mark that is opened then. */
-START_TEST(another_thread_makes_children)
+TEST(another_thread_makes_children)
 {
     pthread_t thread;
     struct timespec begin;
@@ -523,18 +517,5 @@ START_TEST(another_thread_makes_children)
     pthread_join(thread, NULL);
     reapDestroy(&reap);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *steps = new_case("reap_races_stepped", 60), *threads = new_case("reap_races", 60);
-    tcase_add_loop_test(steps, at_each_instruction, 0, 3);
-    tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
-    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
-    tcase_add_loop_test(steps, a_shared_child_that_ends_while_others_look, 0, 2);
-    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
-    tcase_add_test(threads, another_thread_measures_and_resizes);
-    tcase_add_test(threads, another_thread_frees_before_a_mark);
-    tcase_add_test(threads, another_thread_makes_children);
-    return run_cases("reap_races", steps, threads, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -16,7 +16,7 @@ enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
 /* --- as one thread sees it ------------------------------------------------------------------- */
 
-START_TEST(a_handle_like_any_other)
+TEST(a_handle_like_any_other)
 {
     void *shared = new_shared(NULL, 0), *owner, *child, *grandchild = NULL;
     char *text = reapPrintf(&shared, "%d", 12);
@@ -39,9 +39,8 @@ START_TEST(a_handle_like_any_other)
     reapDestroy(&shared);
     ck_assert_ptr_null(shared);
 }
-END_TEST
 
-START_TEST(in_a_buffer)
+TEST(in_a_buffer)
 {
     static _Alignas(1024) char buffer[4096];
     void *shared;
@@ -58,7 +57,6 @@ START_TEST(in_a_buffer)
     options.flags = REAP_SHARED << 1;
     ck_assert_int_eq(reapCreateWith(&shared, NULL, &options), -1);
 }
-END_TEST
 
 /* --- functions of the user's, which use the reap that they are called for -------------------- */
 
@@ -79,7 +77,7 @@ static void make_room(void **reap, size_t size, void *object)
     *(void **)object = NULL;
 }
 
-START_TEST(functions_use_the_reap)
+TEST(functions_use_the_reap)
 {
     void *parent, *big, *shared, *other;
     reapCreate(&parent, NULL);
@@ -101,7 +99,6 @@ START_TEST(functions_use_the_reap)
     reapOnDestroy(&shared, at_end, shared);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- entered by several ---------------------------------------------------------------------- */
 
@@ -124,7 +121,7 @@ static void destroy_entered(void *unused)
 }
 
 /* Who leaves it first leaves it for itself alone. */
-START_TEST(one_of_two_leaves)
+TEST(one_of_two_leaves)
 {
     pthread_t thread;
     entered = new_shared(NULL, 0);
@@ -147,7 +144,6 @@ START_TEST(one_of_two_leaves)
     reapLeave();
     reapDestroy(&entered);
 }
-END_TEST
 
 /* --- several threads ------------------------------------------------------------------------- */
 
@@ -277,7 +273,7 @@ static void empty_slots(void *shared)
     ck_assert_uint_eq(stats_of(shared).live_objects, 0);
 }
 
-START_TEST(threads_use_one_reap)
+TEST(threads_use_one_reap)
 {
     void *root = new_shared(NULL, 0);
     for (int round = 0; round < 2; round++) {
@@ -287,10 +283,9 @@ START_TEST(threads_use_one_reap)
     }
     reapDestroy(&root);
 }
-END_TEST
 
 /* Below a limit of the parent's, and with one of its own, both larger than what the load needs. */
-START_TEST(threads_below_a_limit)
+TEST(threads_below_a_limit)
 {
     void *parent, *shared;
     reapCreate(&parent, NULL);
@@ -302,7 +297,6 @@ START_TEST(threads_below_a_limit)
     assert_valid(parent);
     reapDestroy(&parent);
 }
-END_TEST
 
 static _Atomic size_t got;
 
@@ -312,7 +306,7 @@ static void *take_all(void *shared)
     return NULL;
 }
 
-START_TEST(threads_meet_a_limit)
+TEST(threads_meet_a_limit)
 {
     void *parent, *shared;
     reapCreate(&parent, NULL);
@@ -325,7 +319,6 @@ START_TEST(threads_meet_a_limit)
     assert_valid(parent);
     reapDestroy(&parent);
 }
-END_TEST
 
 static void *top, *middle, *below;
 static unsigned held; /* how often the reap below came to be held */
@@ -345,7 +338,7 @@ static void set_none(void) { reapSetLimit(&top, 0); }
 
 /* Any thread may call free() while a limit comes, changes or goes. So a shared reap below is held all the
  * time: else the bytes that live are others than those that were counted. */
-START_TEST(held_while_a_limit_is_set)
+TEST(held_while_a_limit_is_set, .times = 4)
 {
     void (*const calls[])(void) = {set_limit, adopt, set_another, set_none};
     use_path(PATHS - 1, NULL);
@@ -365,12 +358,11 @@ START_TEST(held_while_a_limit_is_set)
     assert_valid(top);
     reapDestroy(&top);
 }
-END_TEST
 
 static void measure(void *object) { reapUsableSize(object); }
 
 /* What another part has freed is pending. To measure it takes the parts, and then its chunk is gone. */
-START_TEST(a_large_object_that_was_sent)
+TEST(a_large_object_that_was_sent)
 {
     use_path(1, NULL); /* a part for each CPU */
     needs_cpus(2);
@@ -387,7 +379,6 @@ START_TEST(a_large_object_that_was_sent)
     ck_assert_msg(strstr(outcome.text, "not a reap's object") != NULL, "%s", outcome.text);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- two reaps at once ----------------------------------------------------------------------- */
 
@@ -411,7 +402,7 @@ static void *move_to_and_fro(void *arg)
     return NULL;
 }
 
-START_TEST(objects_go_both_ways)
+TEST(objects_go_both_ways)
 {
     struct pair pair = {{new_shared(NULL, 0), new_shared(NULL, 0)}};
     in_threads(THREADS, move_to_and_fro, &pair);
@@ -421,7 +412,6 @@ START_TEST(objects_go_both_ways)
         reapDestroy(&pair.reaps[i]);
     }
 }
-END_TEST
 
 /* --- forks ------------------------------------------------------------------------------------ */
 
@@ -462,7 +452,7 @@ static void use_in_child(void *shared)
     _exit(0);
 }
 
-START_TEST(forks_find_no_thread_in_a_part)
+TEST(forks_find_no_thread_in_a_part)
 {
     pthread_t threads[THREADS];
     void *shared = new_shared(NULL, 0);
@@ -481,7 +471,6 @@ START_TEST(forks_find_no_thread_in_a_part)
     empty_slots(shared);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- limits of a tree that threads use --------------------------------------------------------- */
 
@@ -508,7 +497,7 @@ static void *use_the_tree(void *arg)
 }
 
 /* Any thread may set a limit at any time, as long as all reaps of the tree are shared. */
-START_TEST(limits_of_a_tree_that_threads_use)
+TEST(limits_of_a_tree_that_threads_use)
 {
     pthread_t threads[2];
     top = new_shared(NULL, 0);
@@ -532,23 +521,5 @@ START_TEST(limits_of_a_tree_that_threads_use)
     assert_valid(top);
     reapDestroy(&top);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("shared");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, a_handle_like_any_other);
-    tcase_add_test(tests, in_a_buffer);
-    tcase_add_test(tests, one_of_two_leaves);
-    tcase_add_test(tests, functions_use_the_reap);
-    tcase_add_test(tests, threads_use_one_reap);
-    tcase_add_test(tests, threads_below_a_limit);
-    tcase_add_test(tests, threads_meet_a_limit);
-    tcase_add_loop_test(tests, held_while_a_limit_is_set, 0, 4);
-    tcase_add_test(tests, limits_of_a_tree_that_threads_use);
-    tcase_add_test(tests, a_large_object_that_was_sent);
-    tcase_add_test(tests, objects_go_both_ways);
-    tcase_add_test(tests, forks_find_no_thread_in_a_part);
-    return run("reap_shared", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -45,7 +45,7 @@ static void *new_named(void **parent, const char *name)
     return new;
 }
 
-START_TEST(a_survey_has_parents_first_and_newest_children_first)
+TEST(a_survey_has_parents_first_and_newest_children_first, .modes = NOT_IN_PARTS)
 {
     struct seen seen = {0};
     void *a = new_named(&reap, "a"), *b = new_named(&reap, "b"), *aa = new_named(&a, "aa");
@@ -76,9 +76,8 @@ START_TEST(a_survey_has_parents_first_and_newest_children_first)
     ck_assert_int_eq(seen.count, 7);
     reapDestroy(&root);
 }
-END_TEST
 
-START_TEST(a_survey_stops)
+TEST(a_survey_stops)
 {
     struct seen seen = {.stop_at = 3};
     for (int i = 0; i < 5; i++) new_named(&reap, "child");
@@ -88,9 +87,8 @@ START_TEST(a_survey_stops)
     ck_assert_int_eq(reapSurvey(NULL, see, &seen), 42);
     ck_assert_int_eq(seen.count, 2);
 }
-END_TEST
 
-START_TEST(ages_are_from_the_programs_clock)
+TEST(ages_are_from_the_programs_clock)
 {
     struct seen seen = {0};
     void *before = new_named(&reap, "before");
@@ -111,7 +109,6 @@ START_TEST(ages_are_from_the_programs_clock)
     reapSurvey(&after, see, &seen);
     ck_assert(seen.views[0].age < 0);
 }
-END_TEST
 
 static int see_and_allocate(const struct reap_view *view, void *arg)
 {
@@ -122,14 +119,13 @@ static int see_and_allocate(const struct reap_view *view, void *arg)
     return 0;
 }
 
-START_TEST(a_survey_may_allocate)
+TEST(a_survey_may_allocate)
 {
     int count = 0;
     for (int i = 0; i < 20; i++) new_named(&reap, "child");
     ck_assert_int_eq(reapSurvey(&reap, see_and_allocate, &count), 0);
     ck_assert_int_ge(count, 21);
 }
-END_TEST
 
 static int add_held(const struct reap_view *view, void *arg)
 {
@@ -148,7 +144,7 @@ static size_t held_as_counted(void *top)
 
 #define assert_held(top) ck_assert_uint_eq(reapHeldBytes(&(top)), held_as_counted(top))
 
-START_TEST(held_bytes_are_the_sum_of_a_tree)
+TEST(held_bytes_are_the_sum_of_a_tree, .modes = NOT_IN_PARTS)
 {
     enum { REAPS = 300 };
     uint64_t chance = random_seed();
@@ -170,9 +166,8 @@ START_TEST(held_bytes_are_the_sum_of_a_tree)
     for (unsigned i = 0; i < REAPS; i += 7) assert_held(reaps[i]);
     ck_assert_uint_gt(reapHeldBytes(&reap), REAPS * (size_t)8192);
 }
-END_TEST
 
-START_TEST(held_bytes_of_a_deep_tree)
+TEST(held_bytes_of_a_deep_tree)
 {
     enum { DEPTH = 3000 };
     void *parent = reap, *child = NULL;
@@ -181,7 +176,6 @@ START_TEST(held_bytes_of_a_deep_tree)
                       8192 + DEPTH * (size_t)(reap_mode == MODE_ORDINARY ? 1024 : 8192));
     assert_held(child);
 }
-END_TEST
 
 /* --- beside threads -------------------------------------------------------------------------- */
 
@@ -231,7 +225,7 @@ static void make_staying(void)
     }
 }
 
-START_TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
+TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
 {
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
@@ -252,9 +246,8 @@ START_TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
     ck_assert_uint_gt(most, STAYING + TOPS + 1); /* the others were there */
     ck_assert_uint_eq(again, 0);
 }
-END_TEST
 
-START_TEST(held_bytes_while_others_come_and_go)
+TEST(held_bytes_while_others_come_and_go)
 {
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
@@ -273,7 +266,6 @@ START_TEST(held_bytes_while_others_come_and_go)
     ck_assert_uint_lt(most, least + THREADS * (size_t)4 * 200000);
     assert_held(reap);
 }
-END_TEST
 
 /* Moves reaps from parent to parent under the walks. */
 static void *move_around(void *arg)
@@ -286,7 +278,7 @@ static void *move_around(void *arg)
     return NULL;
 }
 
-START_TEST(walks_while_others_adopt)
+TEST(walks_while_others_adopt)
 {
     enum { THREADS = 2 };
     pthread_t threads[THREADS];
@@ -301,7 +293,6 @@ START_TEST(walks_while_others_adopt)
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     assert_held(reap);
 }
-END_TEST
 
 /* --- beside shared reaps that come and go ---------------------------------------------------- */
 
@@ -338,7 +329,7 @@ static void *share_and_end(void *arg)
     return NULL;
 }
 
-START_TEST(a_survey_beside_shared_reaps_that_end)
+TEST(a_survey_beside_shared_reaps_that_end)
 {
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
@@ -353,7 +344,6 @@ START_TEST(a_survey_beside_shared_reaps_that_end)
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     assert_held(reap);
 }
-END_TEST
 
 static _Atomic(char *) asked; /* an object, or one that was */
 
@@ -372,7 +362,7 @@ static void *share_and_show(void *arg)
     return NULL;
 }
 
-START_TEST(reapOf_beside_shared_reaps_that_end)
+TEST(reapOf_beside_shared_reaps_that_end)
 {
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
@@ -389,22 +379,5 @@ START_TEST(reapOf_beside_shared_reaps_that_end)
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_survey_stops);
-    tcase_add_test(tests, ages_are_from_the_programs_clock);
-    tcase_add_test(tests, a_survey_may_allocate);
-    tcase_add_test(tests, held_bytes_of_a_deep_tree);
-    tcase_add_test(tests, a_survey_finds_all_that_stays_while_others_come_and_go);
-    tcase_add_test(tests, held_bytes_while_others_come_and_go);
-    tcase_add_test(tests, walks_while_others_adopt);
-    tcase_add_test(tests, a_survey_beside_shared_reaps_that_end);
-    tcase_add_test(tests, reapOf_beside_shared_reaps_that_end);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, a_survey_has_parents_first_and_newest_children_first);
-    tcase_add_test(tests, held_bytes_are_the_sum_of_a_tree);
-}
-
-int main(void) { return run_in_modes("reap_survey", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

@@ -38,7 +38,7 @@ static void *make_children(void *parent)
     return NULL;
 }
 
-START_TEST(threads_make_children_of_one_parent)
+TEST(threads_make_children_of_one_parent)
 {
     void *parent;
     reapCreate(&parent, NULL);
@@ -46,7 +46,6 @@ START_TEST(threads_make_children_of_one_parent)
     ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- objects that any thread frees ------------------------------------------------------------ */
 
@@ -72,7 +71,7 @@ static void *new_batch(void *shared)
 }
 
 /* The reap's own thread goes on meanwhile; and itself frees what it has not entered, and what it has. */
-START_TEST(any_thread_frees_an_object)
+TEST(any_thread_frees_an_object, .times = 2)
 {
     for (int round = 0; round < 20; round++) {
         pthread_t thread;
@@ -88,13 +87,12 @@ START_TEST(any_thread_frees_an_object)
         reapDestroy(&reap);
     }
 }
-END_TEST
 
 static void *make_large(void *object) { return hoard_realloc(object, 100000); }
 
 /* realloc() in another thread has made the object large; it is the first thing that the reap's thread
  * frees. */
-START_TEST(what_another_thread_made_large_is_freed)
+TEST(what_another_thread_made_large_is_freed)
 {
     void *reap;
     reapCreate(&reap, NULL);
@@ -115,9 +113,8 @@ START_TEST(what_another_thread_made_large_is_freed)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(what_is_no_reaps_stays)
+TEST(what_is_no_reaps_stays)
 {
     void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
@@ -128,10 +125,9 @@ START_TEST(what_is_no_reaps_stays)
     hoard_free(none[2]);
     free(none[3]);
 }
-END_TEST
 
 /* With redzone or bypass each object has memory of its own, which malloc may have by now. */
-START_TEST(what_malloc_has_by_now_stays)
+TEST(what_malloc_has_by_now_stays)
 {
     void *reap, *blocks[BATCH];
     reapCreate(&reap, NULL);
@@ -143,7 +139,6 @@ START_TEST(what_malloc_has_by_now_stays)
     for (int i = 0; i < BATCH; i++) hoard_free(blocks[i]);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- a report of all meanwhile --------------------------------------------------------------- */
 
@@ -180,7 +175,7 @@ static void assert_reported(const char *name)
     free(text);
 }
 
-START_TEST(a_report_of_all_while_reaps_come_and_go)
+TEST(a_report_of_all_while_reaps_come_and_go)
 {
     pthread_t threads[THREADS];
     void *mine;
@@ -194,7 +189,6 @@ START_TEST(a_report_of_all_while_reaps_come_and_go)
     assert_valid(mine);
     reapDestroy(&mine);
 }
-END_TEST
 
 /* --- reaps handed from thread to thread ------------------------------------------------------ */
 
@@ -225,7 +219,7 @@ static void *hand_on(void *arg)
     return NULL;
 }
 
-START_TEST(reaps_go_from_thread_to_thread)
+TEST(reaps_go_from_thread_to_thread)
 {
     static struct exchange exchange;
     reapCreate(&exchange.parent, NULL);
@@ -233,7 +227,6 @@ START_TEST(reaps_go_from_thread_to_thread)
     assert_valid(exchange.parent);
     reapDestroy(&exchange.parent);
 }
-END_TEST
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
@@ -256,7 +249,7 @@ static void *fork_often(void *parent)
     return NULL;
 }
 
-START_TEST(a_fork_between_two_instructions)
+TEST(a_fork_between_two_instructions)
 {
     void *parent;
     pthread_t thread;
@@ -266,11 +259,10 @@ START_TEST(a_fork_between_two_instructions)
     pthread_join(thread, NULL);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
  * on the list yet, and what was the newest one already points back to it. */
-START_TEST(a_lock_that_nobody_holds)
+TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
 {
     void *parent, *old, *lost, *child;
     reapCreate(&parent, NULL);
@@ -297,7 +289,6 @@ START_TEST(a_lock_that_nobody_holds)
     reapDestroy(&lost);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- whose is a pointer, while its reap ends ------------------------------------------------- */
 
@@ -345,7 +336,7 @@ static void *make_large_and_unmap(void *unused)
     return unused;
 }
 
-START_TEST(whose_is_a_pointer_while_its_reap_ends)
+TEST(whose_is_a_pointer_while_its_reap_ends, .times = 2)
 {
     pthread_t thread;
     void *mine, *owner;
@@ -366,31 +357,5 @@ START_TEST(whose_is_a_pointer_while_its_reap_ends)
     ck_assert_int_eq(reapOf(object, &owner), -1);
     reapDestroy(&mine);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, threads_make_children_of_one_parent);
-    tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
-    tcase_add_test(tests, what_another_thread_made_large_is_freed);
-    tcase_add_test(tests, what_is_no_reaps_stays);
-    tcase_add_test(tests, what_malloc_has_by_now_stays);
-    tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
-    tcase_add_test(tests, reaps_go_from_thread_to_thread);
-    tcase_add_loop_test(tests, whose_is_a_pointer_while_its_reap_ends, 0, 2);
-    tcase_add_test(tests, a_fork_between_two_instructions);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, a_lock_that_nobody_holds);
-}
-
-int main(void)
-{
-    TCase *cases[MODES];
-    for (unsigned mode = 0; mode < MODES; mode++) {
-        cases[mode] = case_of_mode("threads", (enum reap_mode)mode);
-        tcase_set_timeout(cases[mode], 60);
-        add(cases[mode], (enum reap_mode)mode);
-    }
-    return run_cases("reap_threads", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS],
-                     (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES}); }
