@@ -5,16 +5,9 @@
 
 #include "arena/arena.h"
 #include "heap/heap.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static size_t address_space(void)
 {

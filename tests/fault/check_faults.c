@@ -10,13 +10,7 @@
 #include "faults.h"
 #include "heap/heap.h"
 
-#include <errno.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static FILE *nowhere;
 

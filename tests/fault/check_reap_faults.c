@@ -3,9 +3,6 @@
  * none does; each time the call that met it must say so, and the reap must be as it was. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "hoard/chunk_provider.h"
 
 static long until_failure; /* requests still granted; negative: all */

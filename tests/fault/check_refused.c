@@ -5,14 +5,10 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <string.h>
-#include <sys/mman.h>
 
 static bool refuse_moves, refuse_resizes, refuse_advice;
 static unsigned refused;

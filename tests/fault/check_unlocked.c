@@ -10,11 +10,6 @@
 #include "faults.h"
 #include "heap/heap.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { THREADS = 6, SLOTS = 200, EXCHANGED = 64, STEPS = 30000 };
 
 static _Atomic(void *) exchanged[EXCHANGED];

@@ -5,11 +5,8 @@
 #include "arena/arena.h"
 #include "base/options.h"
 #include "bound.h"
-#include "hoard.h"
 #include "loads.h"
 #include "vcpu.h"
-
-#include <stdio.h>
 
 enum { LOADS = 11, BYTES = 2 * MIB, WIDE_SIZES = 5, WIDE_LOADS = 5 };
 enum { ALL = LOADS * VCPU_PATHS, WIDE = WIDE_SIZES * WIDE_LOADS, ALL_WIDE = WIDE * VCPU_PATHS };

@@ -4,11 +4,6 @@
  * (check_reap_shared has several threads, check_visits counts atomic instructions.) */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "reap/reap_stats.h"
 #include "vcpu.h"
 

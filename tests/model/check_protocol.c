@@ -16,14 +16,7 @@
 #include "heap/heap_emptiness.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "stepper.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 

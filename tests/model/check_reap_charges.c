@@ -2,8 +2,6 @@
 /* check_reap_charges.c: no limit is ever exceeded, whatever is done below it, and whatever the functions of
  * limits do: a model of trees of reaps with limits, in which each charge is counted anew after each call.
  * (check_reap_limit has what one call does.) */
-#include <errno.h>
-#include <string.h>
 
 #include "hoard/reap_hooks.h"
 #include "region/reap_chunk.h"

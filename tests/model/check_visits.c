@@ -3,15 +3,12 @@
  * operation costs, for any number of processors. */
 #include "support/check_backend.h"
 
-#include "arena/superblock.h"
 #include "base/options.h"
 #include "loads.h"
 #include "vcpu.h"
 #include "watch.h"
 
 #include "reap.h"
-
-#include <stdio.h>
 
 static const unsigned counts[] = {2, 16, 256};
 

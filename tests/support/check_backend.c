@@ -6,18 +6,9 @@
 #include "heap/heap.h"
 #include "os/rseq.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 uint64_t random_seed(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_backend.h: what the Check programs share, those for reaps too.
+/* check_backend.h: what the Check programs share, those for reaps too; and the headers that most of them
+ * need.
  *
  * Options are read once in a process, so a test that chooses a path must be the first in its process
  * to allocate: those programs need Check's fork mode, which is the default. */
@@ -7,9 +8,20 @@
 #define CHECK_BACKEND_H
 
 #include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "arena/superblock.h"
 #include "hoard.h"

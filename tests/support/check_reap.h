@@ -5,10 +5,6 @@
 
 #include "check_backend.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-
 #include "reap.h"
 #include "reap/reap_shared.h"
 #include "reap/validate.h"

@@ -3,9 +3,6 @@
 #ifndef REAP_FIXTURE_H
 #define REAP_FIXTURE_H
 
-#include <errno.h>
-#include <string.h>
-
 #include "check_reap.h"
 #include "region/reap_chunk.h"
 

@@ -6,12 +6,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 /* --- slots against a model ------------------------------------------------------------------- */
 
 enum { RUNS = 160, STEPS = 6000 };

@@ -7,9 +7,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-
 /* --- mappings -------------------------------------------------------------------------------- */
 
 static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)

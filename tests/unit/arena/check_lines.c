@@ -7,11 +7,6 @@
 #include "arena/false_sharing.h"
 #include "base/options.h"
 #include "heap/heap.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- one superblock -------------------------------------------------------------------------- */
 

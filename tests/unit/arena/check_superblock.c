@@ -2,12 +2,7 @@
 /* check_superblock.c: one superblock at a time. */
 #include "support/check_backend.h"
 
-#include "arena/superblock.h"
 #include "base/options.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CAPACITY_MAX = SUPERBLOCK / BLOCK_UNIT };
 

@@ -5,12 +5,7 @@
 
 #include "arena/arena.h"
 #include "arena/huge_pages.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The library's clock of CPU time, by which it knows what a huge page takes. */
 static long page_ns; /* each look at it is later by this */

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_questions.c: questions and their answers, without a socket: which there are, what a program adds and
  * takes away, also while it is asked; and that the JSON agrees with the totals. */
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "reap_ask.h"
 #include "support/check_reap.h"

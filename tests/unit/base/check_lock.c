@@ -4,11 +4,7 @@
 
 #include "base/lock.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { THREADS = 12 };
 

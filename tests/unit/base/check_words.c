@@ -8,12 +8,6 @@
 #include "base/options.h"
 #include "base/report.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* --- bitmaps --------------------------------------------------------------------------------- */
 
 /* The steps of fast paths, some of which are single instructions, beside what they stand for. */

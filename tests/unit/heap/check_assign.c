@@ -6,17 +6,8 @@
 #include "base/options.h"
 #include "heap/heap_policy.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void use_options(const char *text)
 {

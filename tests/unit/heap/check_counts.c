@@ -4,11 +4,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 enum {
     SIZE = 64,

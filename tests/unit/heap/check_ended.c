@@ -3,12 +3,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 enum { LEFT = 32 << 10, LEFT_SIZE = 1024, LEFT_BYTES = LEFT * LEFT_SIZE }; /* 32 MiB */
 

@@ -4,15 +4,6 @@
 
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 3, MINE = 2000, OF_PARENT = 20000, FORKS = 25 };
 

@@ -6,15 +6,9 @@
 #include "heap/heap_reclaim.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "support/step.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <string.h>
 
 /* --- accounts -------------------------------------------------------------------------------- */
 

@@ -9,12 +9,6 @@
 #include "heap/heap_policy.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 enum { CPUS = 8 };
 

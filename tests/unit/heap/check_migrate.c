@@ -5,17 +5,8 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { THREADS = 8, MAILBOXES = 256, MINE = 200 };
 

@@ -3,12 +3,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { BATCH_PATHS = PATHS - 1 }; /* the locked path has none */
 

@@ -7,15 +7,10 @@
 
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #if RSEQ_AVAILABLE

@@ -3,11 +3,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SECTION_PATHS = PATHS - 1 }; /* on the locked path no superblock is cold */
 

@@ -4,12 +4,7 @@
 
 #include "arena/arena.h"
 #include "heap/heap.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CHUNKS = 60, STEPS = 20000 };
 

@@ -6,15 +6,6 @@
 #include "arena/arena.h"
 #include "base/options.h"
 #include "heap/heap.h"
-#include "hoard.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 4, MINE = 300, SHARED = 64, STEPS = 60000, LARGEST = 9 * MIB, LARGE_AT_ONCE = 6 };
 

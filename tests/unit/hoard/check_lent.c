@@ -3,11 +3,6 @@
  * in reaps in buffers. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "hoard/user_memory.h"
 
 /* --- the table ------------------------------------------------------------------------------- */

@@ -4,13 +4,7 @@
 
 #include "arena/arena.h"
 #include "base/report.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What is done in the child; the pointer was made before, in the parent. */
 static void free_it(void *p) { hoard_free(p); }

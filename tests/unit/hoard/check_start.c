@@ -3,11 +3,7 @@
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "support/check_backend.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));

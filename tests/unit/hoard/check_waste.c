@@ -4,11 +4,8 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "hoard.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* --- waste ------------------------------------------------------------------------------------ */

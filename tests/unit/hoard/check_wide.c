@@ -4,10 +4,6 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
 

@@ -5,16 +5,10 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
 #include "os/cgroup.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* --- files that say it ------------------------------------------------------------------------ */
 

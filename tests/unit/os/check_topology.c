@@ -5,12 +5,7 @@
 #include "base/bitmap.h"
 #include "os/topology.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* --- text ------------------------------------------------------------------------------------ */
 

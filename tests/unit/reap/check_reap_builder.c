@@ -2,9 +2,7 @@
 /* check_reap_builder.c: objects that grow at their end, beside a plain array that has the same bytes. */
 #include "support/check_reap.h"
 
-#include <errno.h>
 #include <locale.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "support/expect.h"

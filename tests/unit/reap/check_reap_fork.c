@@ -3,13 +3,7 @@
  * their parents can be cleared and destroyed. With threads, and at the instructions of calls (step.h). */
 #include "support/check_reap.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/lock.h"
 #include "support/step.h"

@@ -4,11 +4,6 @@
  * none. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
 #include "support/expect.h"
 
 /* The reaps of these tests, by number. */

@@ -3,8 +3,6 @@
  * The sanitizer is this program's own: a byte for each 16, for one object. */
 #include "support/check_reap.h"
 
-#include <string.h>
-
 enum { KEPT = 64 * 1024, MOST = 2 * 1024 * 1024 };
 
 /* The sanitizer's calls, which the library finds by these names. */

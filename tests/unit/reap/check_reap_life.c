@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_life.c: who is who, and how reaps begin and end. */
-#include <stdio.h>
-#include <sys/mman.h>
 
 #include "hoard/guarded.h"
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 /* --- who and what ---------------------------------------------------------------------------- */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
-#include <pthread.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 enum { LIMIT = 1 << 20 };

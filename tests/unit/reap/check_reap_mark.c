@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_mark.c: marks: what goes with a rewind, what stays, and where objects come from meanwhile. */
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static char order[100];

@@ -4,10 +4,6 @@
  * ends. (tests/misuse has a case for each kind of mistake.) */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-
 #include "region/reap_chunk.h"
 #include "support/expect.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_move.c: objects that go to another reap, and reaps that go below another one. */
-#include <pthread.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static void *other;

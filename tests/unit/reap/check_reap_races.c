@@ -4,13 +4,8 @@
  * with threads. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"

@@ -3,12 +3,7 @@
  * (check_reap_model has shared reaps among its own; check_reap_fork has forks.) */
 #include "support/check_reap.h"
 
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "support/step.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_stats.c: what a reap holds: walks, numbers, reports. */
-#include <stdio.h>
 
 #include "support/reap_fixture.h"
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy
  * reaps. */
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/reap_fixture.h"
 

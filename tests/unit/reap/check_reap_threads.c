@@ -2,17 +2,6 @@
 /* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "hoard.h"
 #include "reap/reap_tree.h"
 #include "region/reap_chunk.h"
 

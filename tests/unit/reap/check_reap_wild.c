@@ -3,11 +3,6 @@
  * object: what is no live object of the reap ends in the one line that names the call. */
 #include "support/check_reap.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
 #include "hoard/guarded.h"
 #include "region/reap_chunk.h"
 

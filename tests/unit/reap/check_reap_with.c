@@ -2,12 +2,7 @@
 /* check_reap_with.c: reaps made with options: in buffers and shared memory, on a source of chunks, on huge
  * pages. */
 #include <stdalign.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static void *with;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
-#include <errno.h>
 #include <sys/resource.h>
 
 #include "region/reap_free.h"

@@ -2,8 +2,6 @@
 /* check_reap_idle.c: reaps in which little is. */
 #include "support/check_reap.h"
 
-#include <string.h>
-
 #include "support/resident.h"
 
 enum { IDLE = 10000, OBJECTS = 3, OBJECT = 40 };
