@@ -13,7 +13,7 @@ quick="unit/heap/check_sections unit/base/check_words unit/arena/check_superbloc
     unit/region/check_reap"
 slow="unit/os/check_os unit/base/check_lock unit/arena/check_lines unit/arena/check_arena unit/arena/check_large
     unit/hoard/check_hoard unit/hoard/check_chunk unit/hoard/check_misuse fault/check_reap_faults
-    unit/region/check_reap_free unit/reap/check_reap_life model/check_reap_model unit/reap/check_reap_stats
+    unit/region/check_reap_free unit/reap/check_reap_life unit/reap/check_reap_stats
     unit/reap/check_reap_threads unit/hoard/check_lent"
 preloaded="preload/preload_calls preload/preload_errors"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_reap_builder.c: objects that grow at their end, beside a plain array that has the same bytes. */
+/* check_reap_builder.c: where objects that grow at their end lie, and what refuses them. (tests/fuzz has a
+ * model of them.) */
 #include "support/check_reap.h"
-
-#include <locale.h>
-#include <wchar.h>
 
 #include "support/expect.h"
 
@@ -20,68 +18,6 @@ static void *make(int kind)
     options.buffer_size = kind == FIXED ? sizeof buffer : 0;
     ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
     return reap;
-}
-
-/* What a builder is compared with. */
-static char model[1 << 20];
-static size_t model_length;
-
-static void assert_same(const reap_builder *builder)
-{
-    ck_assert_uint_eq(builder->length, model_length);
-    ck_assert_int_eq(memcmp(builder->data, model, model_length), 0);
-    ck_assert_int_eq(builder->data[model_length], 0);
-    ck_assert_uint_lt(builder->length, builder->room);
-    ck_assert_uint_ge(reapUsableSize(builder->data), builder->room);
-}
-
-static void model_append(const char *bytes, size_t n)
-{
-    memcpy(model + model_length, bytes, n);
-    model_length += n;
-}
-
-static void append_randomly(void *reap, reap_builder *builder, uint64_t *chance)
-{
-    char piece[700];
-    size_t n = random_below(chance, random_below(chance, 8) ? 40 : sizeof piece);
-    for (size_t i = 0; i < n; i++) piece[i] = (char)('a' + random_below(chance, 26));
-    piece[n] = '\0';
-    switch (random_below(chance, 4)) {
-    case 0: ck_assert_int_eq(reapAppend(reap, builder, piece, n), 0); break;
-    case 1: ck_assert_int_eq(reapAppendString(reap, builder, piece), 0); break;
-    case 2: ck_assert_int_eq(reapAppendf(reap, builder, "%s", piece), 0); break;
-    default: memcpy(reapExtend(reap, builder, n), piece, n);
-    }
-    model_append(piece, n);
-}
-
-TEST(bytes_as_in_an_array, .times = KINDS)
-{
-    uint64_t chance = random_seed();
-    for (int round = 0; round < (reap_instrumented ? 2 : 20); round++) {
-        void *reap = make(_i);
-        reap_builder builder = {0};
-        model_length = 0;
-        for (int i = 0; i < 500; i++) {
-            append_randomly(reap, &builder, &chance);
-            if (random_below(&chance, 4) == 0) reapMalloc(&reap, random_below(&chance, 100));
-            if (i % 50 == 0) assert_same(&builder);
-            if (random_below(&chance, 100) > 0) continue;
-            model_length = builder.length = builder.length / 2;
-            ck_assert_int_eq(reapAppendString(&reap, &builder, ""), 0);
-        }
-        assert_valid(reap);
-        assert_same(&builder);
-        size_t before = stats_of(reap).live_objects;
-        char *data = reapFinish(&reap, &builder);
-        ck_assert_int_eq(memcmp(data, model, model_length), 0);
-        ck_assert_int_eq(data[model_length], 0);
-        ck_assert_uint_eq(reapUsableSize(data), (model_length + 1 + 15) / 16 * 16);
-        ck_assert_uint_eq(stats_of(reap).live_objects, before);
-        ck_assert(!builder.data && !builder.length && !builder.room);
-        reapDestroy(&reap);
-    }
 }
 
 /* The last object of a chunk stays where it is. */
@@ -101,23 +37,6 @@ TEST(the_last_object_grows_in_its_place, .times = KINDS)
     reapDestroy(&reap);
 }
 
-/* Another one moves as often as its room doubles. */
-TEST(others_move_seldom, .times = KINDS)
-{
-    void *reap = make(_i);
-    reap_builder builder = {0};
-    char *last = NULL;
-    int moves = 0;
-    for (int i = 0; i < 30000; i++) {
-        ck_assert_int_eq(reapAppend(&reap, &builder, "b", 1), 0);
-        if (builder.data != last) moves++;
-        last = builder.data;
-        ck_assert_ptr_nonnull(reapMalloc(&reap, 16));
-    }
-    ck_assert_int_le(moves, 11); /* 64 bytes to 32 KiB, and the first */
-    reapDestroy(&reap);
-}
-
 TEST(nothing_appended, .times = KINDS)
 {
     void *reap = make(_i);
@@ -129,45 +48,6 @@ TEST(nothing_appended, .times = KINDS)
     ck_assert_int_eq(reapAppendf(&reap, &builder, "%s", ""), 0);
     ck_assert_uint_eq(builder.length, 0);
     ck_assert_str_eq(reapFinish(&reap, &builder), "");
-    reapDestroy(&reap);
-}
-
-TEST(its_own_bytes, .times = KINDS)
-{
-    void *reap = make(_i);
-    reap_builder builder = {0};
-    ck_assert_int_eq(reapAppendString(&reap, &builder, "ab"), 0);
-    for (int i = 0; i < 12; i++) {
-        ck_assert_ptr_nonnull(reapMalloc(&reap, 100)); /* so that it moves */
-        if (i % 2)
-            ck_assert_int_eq(reapAppendString(&reap, &builder, builder.data), 0);
-        else
-            ck_assert_int_eq(reapAppend(&reap, &builder, builder.data, builder.length), 0);
-    }
-    ck_assert_uint_eq(builder.length, 2 << 12);
-    for (size_t i = 0; i < builder.length; i += 2) ck_assert_int_eq(memcmp(builder.data + i, "ab", 2), 0);
-    reapDestroy(&reap);
-}
-
-TEST(formats, .times = KINDS)
-{
-    void *reap = make(_i);
-    reap_builder builder = {0};
-    char expected[3000];
-    for (int width = 250; width < 262; width++) {
-        builder.length = 0;
-        ck_assert_int_eq(reapAppendf(&reap, &builder, "%*d|%s", width, 7, "end"), 0);
-        snprintf(expected, sizeof expected, "%*d|%s", width, 7, "end");
-        ck_assert_str_eq(builder.data, expected);
-        ck_assert_uint_eq(builder.length, strlen(expected));
-    }
-    ck_assert_int_eq(reapAppendf(&reap, &builder, "%2000d", 7), 0);
-    size_t length = builder.length;
-    setlocale(LC_ALL, "C");
-    ck_assert_int_eq(reapAppendf(&reap, &builder, "%ls", L"\x20ac"), -1);
-    ck_assert_int_eq(errno, EILSEQ);
-    ck_assert_uint_eq(builder.length, length);
-    ck_assert_uint_eq(strlen(builder.data), length);
     reapDestroy(&reap);
 }
 
@@ -207,24 +87,6 @@ TEST(up_to_the_limit, .times = 2)
     data = reapFinish(&reap, &builder);
     ck_assert_uint_eq(strspn(data, "l"), LIMIT - 1);
     ck_assert_ptr_null(reapFinish(&reap, &builder));
-    reapDestroy(&reap);
-}
-
-TEST(sizes_beyond_all_memory, .times = KINDS)
-{
-    void *reap = make(_i);
-    reap_builder builder = {0};
-    for (int round = 0; round < 2; round++) {
-        reap_builder before = builder;
-        size_t sizes[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2, PTRDIFF_MAX};
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            errno = 0;
-            ck_assert_ptr_null(reapExtend(&reap, &builder, OPAQUE(sizes[i])));
-            ck_assert_int_eq(errno, ENOMEM);
-            ck_assert_int_eq(memcmp(&before, &builder, sizeof before), 0);
-        }
-        ck_assert_int_eq(reapAppendString(&reap, &builder, "text"), 0);
-    }
     reapDestroy(&reap);
 }
 

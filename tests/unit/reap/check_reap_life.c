@@ -366,25 +366,6 @@ TEST(a_record_takes_no_listed_gap, .modes = ORDINARY)
     ck_assert_str_eq(reapName(&reap), name);
 }
 
-TEST(records_while_objects_come_and_go, .modes = ORDINARY)
-{
-    enum { MOST = 2000 };
-    static void *objects[MOST];
-    for (uint64_t chance = 1; chance < 40; chance += 2) {
-        uint64_t next = chance;
-        unsigned n = 50 + random_below(&next, MOST - 50);
-        memset(objects, 0, sizeof objects);
-        for (int i = 0; i < 8000; i++) {
-            void **object = &objects[random_below(&next, n)];
-            reapFree(&reap, *object);
-            *object = reapMalloc(&reap, 1 + random_below(&next, 2000));
-            if (random_below(&next, 100) == 0) reapOnDestroy(&reap, nothing, NULL);
-            if (i % 250 == 0) assert_valid(reap);
-        }
-        reapFreeAll(&reap);
-    }
-}
-
 TEST(a_chunk_with_a_record_stays, .modes = ORDINARY)
 {
     enum { N = 1000 };

@@ -329,6 +329,39 @@ TEST(the_function_clears_the_reap)
     assert_valid(reap);
 }
 
+static void lift(void **handle, size_t size, void *arg)
+{
+    (void)size, (void)arg;
+    ck_assert_int_eq(reapSetLimit(handle, 0), 0);
+}
+
+/* A limit that is met by an object that moves, and lifted by its function: rooms of others below it come
+ * back, and the limit above is charged all the same. */
+TEST(a_limit_is_lifted_while_an_object_moves)
+{
+    enum { INNER = 64 * 1024 };
+    void *inner, *others[8], *source;
+    size_t moved = 0;
+    reapCreate(&source, NULL);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int round = 0; round < 400; round++) {
+        reapCreate(&inner, &reap);
+        if (reapSetLimit(&inner, INNER) != 0) break;
+        for (int i = 0; i < 8; i++) {
+            reapCreate(&others[i], &inner);
+            reapMalloc(&others[i], 16); /* and it has room */
+        }
+        reapOnLimit(&inner, lift, NULL);
+        size_t size = INNER - 8 * 16;
+        if (reapMove(reapMalloc(&source, size), &source, &inner)) moved += size;
+        ck_assert_uint_le(moved, LIMIT);
+        assert_valid(inner);
+    }
+    assert_valid(reap);
+    ck_assert_uint_gt(moved, LIMIT / 2);
+    reapDestroy(&source);
+}
+
 /* --- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 100 };

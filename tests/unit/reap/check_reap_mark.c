@@ -299,31 +299,6 @@ TEST(a_mark_costs_no_chunk, .times = FROMS, .times_shared = FROM_SOURCE)
     reapDestroy(&r);
 }
 
-/* Chunks that empty while a mark is open go when it is closed, and what is freed between marks is used. */
-TEST(marks_and_frees_keep_what_lives, .times = FROM_BUFFER, .times_shared = FROM_SOURCE)
-{
-    enum { LIVE = 500, ROUNDS = 100000 };
-    void *r = reap_from(_i), *objects[LIVE] = {NULL};
-    uint64_t chance = 1;
-    for (unsigned i = 0, n = shorter(ROUNDS, ROUNDS / 8); i < n; i++) {
-        reap_mark mark;
-        unsigned k = random_below(&chance, LIVE), size = 16 + random_below(&chance, 300);
-        if (random_below(&chance, 2)) reapFree(&r, objects[k]), objects[k] = NULL;
-        reapMark(&r, &mark);
-        void *scratch = memset(reapMalloc(&r, size), 1, size);
-        reapFree(&r, objects[k]);
-        objects[k] = scratch;
-        if (random_below(&chance, 4) == 0) reapRewind(&r, &mark), objects[k] = NULL;
-        reapUnmark(&r, &mark);
-        if (random_below(&chance, 4) == 0) reapFree(&r, objects[k]), objects[k] = reapMalloc(&r, size);
-    }
-    assert_valid(r);
-    ck_assert_uint_le(stats_of(r).chunk_bytes, sizeof reap_buffer);
-    for (int k = 0; k < LIVE; k++) reapFree(&r, objects[k]);
-    if (reap_mode != MODE_PARTS) ck_assert_uint_le(stats_of(r).chunks, 2); /* one has the hole */
-    reapDestroy(&r);
-}
-
 /* What a mark found open is not swept anew for each hole: a chunk comes to be open a constant number of
  * times. */
 TEST(a_mark_makes_no_sweep, .modes = NOT_IN_PARTS)

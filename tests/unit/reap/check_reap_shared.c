@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_shared.c: reaps made with REAP_SHARED: what one thread sees of them, and several at once.
- * (check_reap_model has shared reaps among its own; check_reap_fork has forks.) */
+ * (tests/fuzz has shared reaps among its own; check_reap_fork has forks.) */
 #include "support/check_reap.h"
 
 #include <semaphore.h>

@@ -7,7 +7,7 @@ tests=${top_builddir:-.}/tests
 bad=0
 wide=bypass=1,harden=1,redzone=4096
 for options in bypass=1 redzone=48 harden=1 $wide; do
-    for test in model/check_reap_model unit/reap/check_reap_limit unit/reap/check_reap_handle \
+    for test in unit/reap/check_reap_limit unit/reap/check_reap_handle \
         unit/reap/check_reap_threads unit/libc/reap_ambient unit/reap/reap_apart; do
         # Two of them fill limits, and take a minute with pages around each object.
         case ${REAP_TEST_SHORT:+$options}/$test in
