@@ -110,6 +110,42 @@ void pin_to(unsigned i)
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
+atomic_bool is_over;
+static pthread_t threads[16];
+static unsigned thread_count;
+
+void start_threads(unsigned n, void *(*body)(void *arg), void *arg)
+{
+    is_over = false;
+    for (; n > 0; n--) ck_assert_int_eq(pthread_create(&threads[thread_count++], NULL, body, arg), 0);
+}
+
+static void join_threads(void)
+{
+    while (thread_count > 0) pthread_join(threads[--thread_count], NULL);
+}
+
+void end_threads(void)
+{
+    is_over = true;
+    join_threads();
+}
+
+void in_threads(unsigned n, void *(*body)(void *arg), void *arg)
+{
+    start_threads(n, body, arg);
+    join_threads();
+}
+
+void *in_thread(void *(*body)(void *arg), void *arg)
+{
+    pthread_t thread;
+    void *result;
+    ck_assert_int_eq(pthread_create(&thread, NULL, body, arg), 0);
+    pthread_join(thread, &result);
+    return result;
+}
+
 static int *skips; /* the processes' of all tests */
 
 bool has_rseq(void)

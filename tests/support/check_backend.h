@@ -93,6 +93,19 @@ unsigned cpus_at_start(void);
 /* Keeps this thread on the i-th of them, counted round and round. */
 void pin_to(unsigned i);
 
+/* --- threads beside the test ------------------------------------------------------------------- */
+
+/* Threads that go on until is_over is set: end_threads sets it, and waits for them. 16 at most. */
+extern atomic_bool is_over;
+void start_threads(unsigned n, void *(*body)(void *arg), void *arg);
+void end_threads(void);
+
+/* Several threads at once, to their end. */
+void in_threads(unsigned n, void *(*body)(void *arg), void *arg);
+
+/* One thread, to its end. Returns what it does. */
+void *in_thread(void *(*body)(void *arg), void *arg);
+
 /* --- what a machine may lack ------------------------------------------------------------------- */
 
 /* A test that cannot run here ends by one of these: it has a line of its own, and is counted as skipped.
@@ -133,6 +146,18 @@ unsigned lines_of(const char *text);
 
 /* Returns true if it has aborted after exactly one line, which is "reap: call(pointer): what". */
 bool is_misuse(const struct outcome *outcome, const char *call, const void *pointer, const char *what);
+
+/* Holds that this, done in a child with the pointer, ends so; or well. */
+#define assert_misuse(fn, pointer, call, what)                                                               \
+    do {                                                                                                     \
+        struct outcome outcome_ = run_child(fn, pointer);                                                    \
+        ck_assert_msg(is_misuse(&outcome_, call, pointer, what), "%s: %s: %s", call, what, outcome_.text);   \
+    } while (0)
+#define assert_ends_well(fn, arg)                                                                            \
+    do {                                                                                                     \
+        struct outcome outcome_ = run_child(fn, arg);                                                        \
+        ck_assert_msg(outcome_.status == 0, "status %x: %s", (unsigned)outcome_.status, outcome_.text);      \
+    } while (0)
 
 /* --- a program ------------------------------------------------------------------------------- */
 

@@ -65,12 +65,4 @@ static inline void give_pages(void *pages, size_t size, void *arg)
     ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
 }
 
-/* Several threads at once, 16 at most, to their end. */
-static inline void in_threads(int count, void *(*body)(void *), void *arg)
-{
-    pthread_t threads[16];
-    for (int i = 0; i < count; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
-    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
-}
-
 #endif

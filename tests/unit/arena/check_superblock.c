@@ -328,8 +328,7 @@ TEST(a_write_after_free_ends_the_program)
 {
     format(9);
     pop_all(5);
-    struct outcome said = run_child(pop_written, blocks[2]);
-    ck_assert(is_misuse(&said, "malloc", blocks[2], "memory was written to after it was freed"));
+    assert_misuse(pop_written, blocks[2], "malloc", "memory was written to after it was freed");
 }
 
 int main(void) { return run_tests((struct suite){.begin = setup}); }

@@ -201,11 +201,9 @@ static void *flush_all(void *arg)
 TEST(only_its_thread_writes_a_text)
 {
     struct text text = {.bytes = NULL};
-    pthread_t other;
     half_written = text_begin(&text);
     fputs("left behind", half_written);
-    pthread_create(&other, NULL, flush_all, NULL);
-    pthread_join(other, NULL);
+    in_thread(flush_all, NULL);
     ck_assert_uint_eq(text.size, 0);
     fputs("here", half_written);
     text_end(&text, half_written);

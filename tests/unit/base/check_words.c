@@ -345,10 +345,8 @@ static void misuse_of(void *pointer) { report_misuse_of("someCall", pointer, "be
 TEST(misuse_is_one_line_and_abort)
 {
     void *pointer = (void *)0x1234;
-    struct outcome said = run_child(misuse, pointer);
-    ck_assert(is_misuse(&said, "someCall", pointer, "was wrong"));
-    said = run_child(misuse_of, pointer);
-    ck_assert(is_misuse(&said, "someCall", pointer, "belongs to another"));
+    assert_misuse(misuse, pointer, "someCall", "was wrong");
+    assert_misuse(misuse_of, pointer, "someCall", "belongs to another");
 }
 
 /* --- list ------------------------------------------------------------------------------------ */

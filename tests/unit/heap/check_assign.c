@@ -68,11 +68,7 @@ static void *next_heap(void *arg)
 
 static unsigned next_heap_of_a_thread(void *(*fn)(void *))
 {
-    pthread_t thread;
-    void *heap;
-    ck_assert_int_eq(pthread_create(&thread, NULL, fn, NULL), 0);
-    pthread_join(thread, &heap);
-    return (unsigned)(uintptr_t)heap;
+    return (unsigned)(uintptr_t)in_thread(fn, NULL);
 }
 
 TEST(threads_are_dealt_onto_2p_heaps, .times = 2)
@@ -214,9 +210,7 @@ static void *free_kept(void *arg)
 TEST(an_ended_threads_memory_serves_others)
 {
     use_options("heaps=thread,slack=64");
-    pthread_t thread;
-    pthread_create(&thread, NULL, leave_kept, (void *)(uintptr_t)30000);
-    pthread_join(thread, NULL);
+    in_thread(leave_kept, (void *)(uintptr_t)30000);
     free_kept(NULL);
     size_t before = held_bytes();
     for (unsigned i = 0; i < OF_EACH; i++) ck_assert_ptr_nonnull(hoard_malloc(20000));
@@ -243,8 +237,7 @@ TEST(frees_into_a_heap_that_changed_hands)
     pthread_t thread;
     void *old, *new;
     for (unsigned round = 0; round < 20; round++) {
-        pthread_create(&thread, NULL, leave_kept, (void *)(uintptr_t)(16 + 100 * round));
-        pthread_join(thread, &old);
+        old = in_thread(leave_kept, (void *)(uintptr_t)(16 + 100 * round));
         pthread_create(&thread, NULL, hold_an_id, NULL);
         sem_wait(&has_come);
         free_kept(NULL);

@@ -7,16 +7,14 @@
 
 enum { THREADS = 3, MINE = 2000, OF_PARENT = 20000, FORKS = 25 };
 
-static _Atomic bool stop;
 static _Atomic unsigned ready;
-static pthread_t threads[THREADS];
 static void *of_parent[OF_PARENT];
 
 static void *churn(void *arg)
 {
     uint64_t random = (uintptr_t)arg * 7919 + 1;
     static __thread void *mine[MINE];
-    for (unsigned step = 0; !stop; step++) {
+    for (unsigned step = 0; !is_over; step++) {
         unsigned i = random_below(&random, MINE);
         hoard_free(mine[i]);
         mine[i] = random_below(&random, 3) ? hoard_malloc(random_below(&random, 3000)) : NULL;
@@ -72,18 +70,6 @@ static void be_a_child(void)
     _exit(0);
 }
 
-static void start_threads(void)
-{
-    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
-    while (ready < THREADS) sched_yield();
-}
-
-static void stop_threads(void)
-{
-    stop = true;
-    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-}
-
 TEST(a_child_goes_on, .times = POLICIES)
 {
     use_path(_i, NULL);
@@ -91,7 +77,8 @@ TEST(a_child_goes_on, .times = POLICIES)
         of_parent[i] = hoard_malloc(8 + i % 700);
         *(unsigned *)of_parent[i] = i;
     }
-    start_threads();
+    for (uintptr_t i = 0; i < THREADS; i++) start_threads(1, churn, (void *)i);
+    while (ready < THREADS) sched_yield();
     unsigned forks = shorter(_i < PATHS ? FORKS : FORKS / 5, 2);
     for (unsigned n = 0; n < forks; n++) {
         pid_t pid = fork();
@@ -104,7 +91,7 @@ TEST(a_child_goes_on, .times = POLICIES)
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_msg(status == 0, "fork %u: status %x", n, (unsigned)status);
     }
-    stop_threads();
+    end_threads();
     for (unsigned i = 0; i < OF_PARENT; i++) hoard_free(of_parent[i]);
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
@@ -115,7 +102,6 @@ TEST(a_child_goes_on, .times = POLICIES)
 enum { KEPT = 20000, KEPT_SIZE = 1000 };
 
 static void *kept[KEPT];
-static _Atomic bool may_end;
 
 /* A fifth is free then: what a heap may keep for itself. Under load a thread may get another heap's id on its
  * way. What it frees then is pending, too little to be looked at, and perhaps on the heap that is the child's
@@ -137,7 +123,7 @@ static void *keep(void *arg)
     pin_to(1);
     while (!keep_on_one_heap()) hoard_trim(0);
     ready++;
-    while (!may_end) usleep(1000);
+    while (!is_over) usleep(1000);
     return NULL;
 }
 
@@ -161,13 +147,11 @@ TEST(the_child_uses_what_was_left_behind, .times = POLICIES)
 {
     use_path(_i, NULL);
     hoard_free(hoard_malloc(1));
-    pthread_create(&threads[0], NULL, keep, NULL);
+    start_threads(1, keep, NULL);
     while (ready == 0) sched_yield(); /* running, so that the other has another id */
     pin_to(0);
-    struct outcome said = run_child(use_what_was_left, NULL);
-    ck_assert_msg(said.status == 0, "%s", said.text);
-    may_end = true;
-    pthread_join(threads[0], NULL);
+    assert_ends_well(use_what_was_left, NULL);
+    end_threads();
 }
 
 /* --- a thread of the parent that was about to post -------------------------------------------- */
@@ -190,8 +174,7 @@ TEST(the_child_has_what_was_posted, .times = POLICIES)
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
     heap_enqueue(superblock_of(block));
-    struct outcome said = run_child(see_that_it_is_posted, superblock_of(block));
-    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    assert_ends_well(see_that_it_is_posted, superblock_of(block));
     hoard_free(block);
 }
 
@@ -202,8 +185,7 @@ TEST(the_child_posts_what_was_only_marked, .times = POLICIES)
     void *block = hoard_malloc(64);
     struct superblock *sb = superblock_of(block);
     atomic_store(&sb->queued, 1);
-    struct outcome said = run_child(post_in_child, sb);
-    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    assert_ends_well(post_in_child, sb);
     atomic_store(&sb->queued, 0);
     heap_enqueue(sb); /* the mark is what this test takes it for */
     ck_assert_int_eq(atomic_load(&sb->queued), 1);

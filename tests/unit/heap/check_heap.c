@@ -263,15 +263,11 @@ static void *free_first(void *block)
 /* The first that a thread does on a CPU, whose heap is made then, and is asked for its memory. */
 TEST(free_keeps_errno, .times = POLICIES)
 {
-    pthread_t thread;
-    void *changed;
     use_path(_i, NULL);
     pin_to(0);
     hoard_free(hoard_malloc(1000)); /* the next one is not the first there */
     void *block = memset(hoard_malloc(1000), 1, 1000);
-    ck_assert_int_eq(pthread_create(&thread, NULL, free_first, block), 0);
-    pthread_join(thread, &changed);
-    ck_assert_ptr_null(changed);
+    ck_assert_ptr_null(in_thread(free_first, block));
     ck_assert_uint_eq(live_bytes(), 0);
 }
 

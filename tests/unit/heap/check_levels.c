@@ -179,87 +179,6 @@ TEST(frees_reach_what_nobody_has_filed, .times = PATHS)
     free_both(sb, blocks);
 }
 
-/* --- a whole load ---------------------------------------------------------------------------- */
-
-enum { BLOCKS = 40000, STEPS = 400000, PHASE = 50000, TABLE = 1 << 18 };
-
-static struct block {
-    char *at;
-    size_t size;
-    unsigned heap;
-} blocks[BLOCKS];
-
-/* For each cache line, by its address: how many live blocks have bytes in it, and which heap gave them. Two
- * lines of one place in the table are 16 MiB apart, which is more than this load has. */
-static struct line {
-    uintptr_t line;
-    unsigned live, heap;
-} table[TABLE];
-
-/* Notes that a block lives (or not any more); false when one of another heap lives in one of its lines. */
-static bool note_lines(const struct block *block, int change)
-{
-    bool alone = true;
-    uintptr_t first = (uintptr_t)block->at / LINE, last = ((uintptr_t)block->at + block->size - 1) / LINE;
-    for (uintptr_t line = first; line <= last; line++) {
-        struct line *entry = &table[line % TABLE];
-        if (entry->live != 0 && entry->line != line) continue;
-        if (change > 0 && entry->live != 0 && entry->heap != block->heap) alone = false;
-        if (entry->live == 0) *entry = (struct line){line, 0, block->heap};
-        entry->live += (unsigned)change;
-    }
-    return alone;
-}
-
-/* Under cid any thread may have any id on any CPU. An id keeps its CPU for a while. */
-static void act_as_anybody(uint64_t *random)
-{
-    static unsigned on[CPUS];
-    unsigned id = random_below(random, CPUS);
-    if (random_below(random, 50) == 0) on[id] = random_below(random, CPUS);
-    act(on[id], id);
-}
-
-static const char *wrong; /* ck_assert costs too much for every byte */
-
-static void step(struct block *block, uint64_t *random)
-{
-    static const unsigned sizes[] = {16, 24, 24, 48, 48, 80, 80, 200, 1000};
-    if (block->at == NULL) {
-        size_t size = sizes[random_below(random, 9)];
-        *block = (struct block){hoard_malloc(size), size, acted_id};
-        if (!note_lines(block, 1)) wrong = "two heaps gave out one line";
-        memset(block->at, (int)size & 0xff, size);
-    } else {
-        for (size_t i = 0; i < block->size; i++)
-            if (block->at[i] != (char)block->size) wrong = "a block changed";
-        note_lines(block, -1);
-        hoard_free(block->at);
-        block->at = NULL;
-    }
-}
-
-/* All of it shrinks and swells, so that much goes through the global heap. */
-TEST(a_load_on_many_cpus, .times = 3 * PATHS)
-{
-    static const char *const options[] = {TWO_CACHES ",slack=0", ONE_CACHE ",slack=0",
-                                          "slack=1,topology=0.0:1.1:2.2:3.2:4.0:5.1:6.2:7.3"};
-    start(_i % PATHS, options[_i / PATHS]);
-    uint64_t random = random_seed();
-    for (unsigned i = 0; i < steps_of(STEPS); i++) {
-        if (i % 64 == 0) act_as_anybody(&random);
-        struct block *block = &blocks[random_below(&random, BLOCKS)];
-        bool shrinking = i / PHASE % 2 != 0;
-        if ((block->at != NULL) == shrinking || random_below(&random, 4) == 0) step(block, &random);
-        if (i % 5000 == 0) ck_assert(heap_is_valid());
-        if (wrong != NULL) ck_abort_msg("step %u: %s", i, wrong);
-    }
-    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i].at);
-    ck_assert_uint_gt(stats_now().transfers, 0);
-    assert_all_comes_back();
-    ck_assert_uint_eq(stats_now().global_superblocks, 0);
-}
-
 /* --- what it is for, and what it costs ------------------------------------------------------- */
 
 enum { BATCH = 1500, BATCH_SIZE = 1000, TURNS = 3000 };
@@ -297,6 +216,7 @@ static struct moves run_batches(const char *options, uint64_t random)
 }
 
 struct job {
+    struct moves (*runs)(const char *options, uint64_t random);
     const char *options;
     uint64_t seed;
     struct moves *result;
@@ -305,28 +225,36 @@ struct job {
 static void run_job(void *arg)
 {
     struct job *job = arg;
-    *job->result = run_batches(job->options, job->seed);
+    *job->result = job->runs(job->options, job->seed);
 }
 
-TEST(superblocks_stay_near)
+/* What a load does with one cache, and with two. */
+static const struct moves *run_both(struct moves (*runs)(const char *options, uint64_t random),
+                                    const char *one, const char *two)
 {
     struct moves *moves =
         mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint64_t seed = random_seed();
-    struct job one = {ONE_CACHE ",slack=0", seed, &moves[0]}, two = {TWO_CACHES ",slack=0", seed, &moves[1]};
-    ck_assert_int_eq(run_child(run_job, &one).status, 0);
-    ck_assert_int_eq(run_child(run_job, &two).status, 0);
+    assert_ends_well(run_job, (&(struct job){runs, one, seed, &moves[0]}));
+    assert_ends_well(run_job, (&(struct job){runs, two, seed, &moves[1]}));
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
+    return moves;
+}
+
+TEST(superblocks_stay_near)
+{
+    const struct moves *moves = run_both(run_batches, ONE_CACHE ",slack=0", TWO_CACHES ",slack=0");
     fprintf(stderr, "one level: %u of %u moves were far, %zu held; two: %u of %u, %zu held\n", moves[0].far,
             moves[0].all, moves[0].held, moves[1].far, moves[1].all, moves[1].held);
     ck_assert_uint_gt(moves[0].far, moves[0].all / 3); /* by chance it is 4 of 7 */
     ck_assert_uint_lt(moves[1].far, moves[1].all / 20);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
 
 /* A batch goes round all CPUs, each of which frees what the one before it allocated. With levels no more is
  * held than without, but for what the caches' heaps keep. */
-static struct moves pass_round(const char *options)
+static struct moves pass_round(const char *options, uint64_t unused)
 {
+    (void)unused;
     struct moves moves = {0, 0, 0};
     static void *batch[BATCH];
     start(0, options);
@@ -340,20 +268,6 @@ static struct moves pass_round(const char *options)
     return moves;
 }
 
-static void run_round(void *arg)
-{
-    struct job *job = arg;
-    *job->result = pass_round(job->options);
-}
-
-TEST(levels_add_a_constant)
-{
-    struct moves *moves =
-        mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct job one = {ONE_CACHE, 0, &moves[0]}, two = {TWO_CACHES, 0, &moves[1]};
-    ck_assert_int_eq(run_child(run_round, &one).status, 0);
-    ck_assert_int_eq(run_child(run_round, &two).status, 0);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
-}
+TEST(levels_add_a_constant) { run_both(pass_round, ONE_CACHE, TWO_CACHES); }
 
 int main(void) { return run_tests((struct suite){0}); }

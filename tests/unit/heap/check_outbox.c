@@ -134,14 +134,7 @@ TEST(what_others_freed_waits_while_the_lock_is_held, .times = BATCH_PATHS)
 }
 
 /* By a thread on the same CPU, which has the same heap but for bad luck. */
-static void *malloc_elsewhere(size_t size)
-{
-    pthread_t thread;
-    void *block;
-    pthread_create(&thread, NULL, malloc_one, (void *)size);
-    pthread_join(thread, &block);
-    return block;
-}
+static void *malloc_elsewhere(size_t size) { return in_thread(malloc_one, (void *)size); }
 
 /* The latest first, and only where no line is shared: then a block may be anybody's. */
 TEST(a_block_that_waits_serves_the_next_malloc_there, .times = BATCH_PATHS)
@@ -213,8 +206,7 @@ TEST(a_block_that_waits_is_not_freed_twice, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, 3), NO_SECOND);
     needs(free_elsewhere(0, 3), NO_SECOND);
-    struct outcome said = run_child(free_it, blocks[1]);
-    ck_assert(is_misuse(&said, "hoard_free", blocks[1], "freed twice"));
+    assert_misuse(free_it, blocks[1], "hoard_free", "freed twice");
 }
 
 static void write_and_deliver(void *block)
@@ -245,7 +237,7 @@ TEST(a_child_has_what_waits, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, FULL), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
-    ck_assert_int_eq(run_child(see_that_nothing_lives, NULL).status, 0);
+    assert_ends_well(see_that_nothing_lives, NULL);
 }
 
 static void give_idle_and_look(void *block)
@@ -260,7 +252,7 @@ TEST(a_child_finds_what_waits, .times = BATCH_PATHS)
     needs(setup(_i, SIZE, FULL), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
     ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), FULL);
-    ck_assert_int_eq(run_child(give_idle_and_look, blocks[0]).status, 0);
+    assert_ends_well(give_idle_and_look, blocks[0]);
 }
 
 /* --- taken from under a thread ---------------------------------------------------------------- */

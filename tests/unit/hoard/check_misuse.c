@@ -17,12 +17,6 @@ static void resize_it_too_far(void *p) { hoard_realloc(p, too_large); }
 
 static void measure_it(void *p) { hoard_usable_size(p); }
 
-static void assert_misuse(void (*fn)(void *), void *p, const char *call, const char *what)
-{
-    struct outcome said = run_child(fn, p);
-    ck_assert(is_misuse(&said, call, p, what));
-}
-
 /* free, realloc and usable_size of one bad pointer */
 static void assert_bad(void *p, const char *what)
 {
@@ -63,9 +57,7 @@ TEST(a_block_freed_by_another_thread_before, .times = PATHS)
     for (unsigned i = 0; i < SIZES; i++) {
         hoard_malloc(sizes[i]); /* it lives: a large superblock without one may go back at once */
         char *p = hoard_malloc(sizes[i]);
-        pthread_t thread;
-        pthread_create(&thread, NULL, free_in_thread, p);
-        pthread_join(thread, NULL);
+        in_thread(free_in_thread, p);
         assert_misuse(free_it, p, "hoard_free", "freed twice");
     }
 }
@@ -121,10 +113,9 @@ TEST(large_objects, .times = PATHS)
         assert_bad(p + 4096, "not the start of a block");
         assert_bad(p + large[i] - 1, "not the start of a block");
         hoard_free(p);
-        struct outcome said = run_child(free_it, p);
-        ck_assert(is_misuse(&said, "hoard_free", p,
-                            pagemap_find(p) != NULL ? "freed before, or never allocated"
-                                                    : "not a pointer of this allocator"));
+        assert_misuse(free_it, p, "hoard_free",
+                      pagemap_find(p) != NULL ? "freed before, or never allocated"
+                                              : "not a pointer of this allocator");
     }
     hoard_free(keep);
 }
@@ -153,8 +144,7 @@ TEST(a_write_after_free_is_found_by_malloc, .times = PATHS)
     char *p = hoard_malloc(100);
     hoard_malloc(100);
     hoard_free(p);
-    struct outcome said = run_child(write_and_allocate, p);
-    ck_assert(is_misuse(&said, "malloc", p, "memory was written to after it was freed"));
+    assert_misuse(write_and_allocate, p, "malloc", "memory was written to after it was freed");
 }
 
 static void no_object(void *chunk, void *object, const char *call)

@@ -44,17 +44,12 @@ static int clear_and_destroy(void)
 
 /* --- while others end ------------------------------------------------------------------------ */
 
-static atomic_bool over;
-
 /* Forks again and again beside threads that do something until it is over; each child does something too. */
 static void fork_beside(void *(*others)(void *), int (*child)(void))
 {
-    pthread_t threads[THREADS];
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, others, NULL);
+    start_threads(THREADS, others, NULL);
     for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(child), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
 }
 
 static void linger(void *arg)
@@ -66,7 +61,7 @@ static void linger(void *arg)
 /* A tree of three levels, with functions and without. */
 static void *make_and_end(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *top, *child, *leaf;
         reapCreate(&top, &parent);
         for (int i = 0; i < 4; i++) {
@@ -94,10 +89,10 @@ TEST(others_end_children)
 /* In a reap of its own, which the child of the fork destroys with its parent. */
 static void *allocate_and_free(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *reap, *objects[64] = {NULL};
         reapCreate(&reap, &parent);
-        for (unsigned i = 0; i < 2000 && !over; i++) {
+        for (unsigned i = 0; i < 2000 && !is_over; i++) {
             void **object = &objects[i % 64];
             if (i % 3) reapFree(&reap, *object), *object = NULL;
             size_t size = i * 7919 % 400;
@@ -380,7 +375,7 @@ static int one_inside_the_other(void *object, size_t size, void *other)
 /* Holds both at a time, and makes others below one. */
 static void *hold_both(void *unused)
 {
-    for (unsigned n = 0; !over; n++) {
+    for (unsigned n = 0; !is_over; n++) {
         reapFree(&both[n % 2], reapMalloc(&both[n % 2], 16 + n % 300));
         reapWalk(&both[1], one_inside_the_other, both[0]);
         if (n % 16) continue;
@@ -392,7 +387,7 @@ static void *hold_both(void *unused)
 
 static void *fork_until_over(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         pid_t child = fork();
         if (child == 0) _exit(0);
         if (child > 0) waitpid(child, NULL, 0);
@@ -403,16 +398,12 @@ static void *fork_until_over(void *unused)
 /* The second time another thread forks, too. */
 TEST(a_fork_finds_them_whole, .times = 2, .modes = ORDINARY)
 {
-    pthread_t threads[THREADS], forker;
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[1], 100);
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, NULL);
-    if (_i == 1) pthread_create(&forker, NULL, fork_until_over, NULL);
+    start_threads(THREADS, hold_both, NULL);
+    start_threads(_i == 1, fork_until_over, NULL);
     for (unsigned n = steps_of(SHARED_FORKS); n > 0; n--) ck_assert_int_eq(in_child(use_both), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    if (_i == 1) pthread_join(forker, NULL);
+    end_threads();
     assert_valid(both[0]);
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
@@ -428,14 +419,11 @@ static int fork_here(void *object, size_t size, void *arg)
 /* While it is held: by the thread that forks, with others waiting for it. */
 TEST(a_fork_in_a_function, .modes = ORDINARY)
 {
-    pthread_t thread;
     both[0] = both[1] = new_shared(NULL, 0);
-    over = false;
     for (int i = 0; i < 5; i++) reapMalloc(&both[0], 100);
-    pthread_create(&thread, NULL, hold_both, NULL);
+    start_threads(1, hold_both, NULL);
     ck_assert_int_eq(reapWalk(&both[0], fork_here, NULL), 0);
-    over = true;
-    pthread_join(thread, NULL);
+    end_threads();
     assert_valid(both[0]);
     reapDestroy(&both[0]);
 }
@@ -450,7 +438,7 @@ static int destroy_parent(void)
 
 static void *make_and_end_shared(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *reap = new_shared(NULL, 0);
         for (size_t i = 0; i < 4; i++) reapMalloc(&reap, 100 * i);
         reapDestroy(&reap);
@@ -468,23 +456,21 @@ static void *fork_often(void *unused)
         if (child == 0) _exit(0);
         if (child > 0) waitpid(child, NULL, 0);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
 /* A fork enters the parts of all shared reaps for a moment. That makes none invalid, and all are left. */
 TEST(others_fork, .modes = ORDINARY)
 {
-    pthread_t thread;
     void *shared_one = new_shared(NULL, 0);
-    over = false;
-    pthread_create(&thread, NULL, fork_often, NULL);
-    while (!over) {
+    start_threads(1, fork_often, NULL);
+    while (!is_over) {
         void *object = reapMalloc(&shared_one, 100);
         assert_valid(shared_one);
         reapFree(&shared_one, object);
     }
-    pthread_join(thread, NULL);
+    end_threads();
     FOR_EACH_PART(part, ((struct reap_face *)shared_one)->reap)
     ck_assert_uint_eq(reap_own_part(part)->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
@@ -511,7 +497,7 @@ static void stand_for_long(int signal)
 
 static void *come_and_go(void *unused)
 {
-    while (!over) reapFree(&both[1], reapMalloc(&both[1], 100));
+    while (!is_over) reapFree(&both[1], reapMalloc(&both[1], 100));
     return unused;
 }
 
@@ -532,7 +518,6 @@ TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
     if (guarded_on) skip_test("with guarded objects there are no parts");
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[0], 100);
-    over = false;
     reapMalloc(&both[1], 100);
     signal(SIGUSR1, stand_for_long);
     ck_assert_int_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
@@ -546,8 +531,7 @@ TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
         stood++;
         ck_assert_int_eq(reapWalk(&both[0], forks_without_anybody, NULL), 0);
     }
-    over = true;
-    pthread_join(thread, NULL);
+    end_threads();
     if (stood == 0) skip_test("the thread was never stopped in a part");
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }

@@ -126,37 +126,6 @@ TEST(each_call_takes_either, .times = KINDS)
     ck_assert_ptr_null(copy);
 }
 
-/* No handle is there to be cleared, so the reap's own word is not: who goes on is told. */
-static void allocate_in(void *r) { reapMalloc(r, 100); }
-static void allocate_called(void *r) { (reapMalloc)(r, 100); }
-static void free_in(void *r) { reapFree(r, r); }
-static void clear_it(void *r) { reapFreeAll(r); }
-static void destroy_it(void *r) { reapDestroy(r); }
-static void create_below(void *r)
-{
-    void *child;
-    (reapCreate)(&child, r); /* not in the mode: its name is in the line */
-}
-
-TEST(destroyed_and_used, .times = KINDS)
-{
-    static const struct {
-        const char *call;
-        void (*make)(void *);
-    } uses[] = {{"reapMalloc", allocate_in}, {"reapMalloc", allocate_called}, {"reapFree", free_in},
-                {"reapFreeAll", clear_it},   {"reapDestroy", destroy_it},     {"reapCreate", create_below}};
-    for (int busy = 0; busy < 4; busy++) {
-        void *reap = make(_i), *child;
-        if (busy & 1) reapCreate(&child, reap);
-        if (busy & 2) reapOnDestroy(reap, note, reap);
-        reapDestroy(reap);
-        for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
-            struct outcome outcome = run_child(uses[i].make, reap);
-            ck_assert_msg(is_misuse(&outcome, uses[i].call, reap, "not a live reap"), "%s", uses[i].call);
-        }
-    }
-}
-
 /* --- what sets a handle ---------------------------------------------------------------------- */
 
 static void create_in(void *r) { (reapCreate)(r, NULL); }
@@ -171,12 +140,9 @@ TEST(a_reap_is_no_handle, .times = KINDS)
 {
     static const char what[] = "a reap, where the address of a handle is to be set";
     void *reap = make(_i);
-    struct outcome outcome = run_child(create_in, reap);
-    ck_assert(is_misuse(&outcome, "reapCreate", reap, what));
-    outcome = run_child(create_with_in, reap);
-    ck_assert(is_misuse(&outcome, "reapCreateWith", reap, what));
-    outcome = run_child(tell_in, reap);
-    ck_assert(is_misuse(&outcome, "reapOf", reap, what));
+    assert_misuse(create_in, reap, "reapCreate", what);
+    assert_misuse(create_with_in, reap, "reapCreateWith", what);
+    assert_misuse(tell_in, reap, "reapOf", what);
     reapDestroy(&reap);
 }
 

@@ -200,11 +200,9 @@ TEST(trim_of_what_another_thread_freed, .modes = ORDINARY)
     enum { N = 20000 };
     static char *objects[N + 1];
     size_t first = 8192;
-    pthread_t thread;
     for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, i % 1000 ? 100 : 100000);
     memset(objects[N - 1], 'a', 100);
-    ck_assert_int_eq(pthread_create(&thread, NULL, free_all_but_last, objects), 0);
-    pthread_join(thread, NULL);
+    in_thread(free_all_but_last, objects);
     ck_assert_uint_ge(reapTrim(&reap, 0), N * 100 / 2 + N / 1000 * 100000);
     ck_assert_uint_eq(stats().live_bytes, 112);
     ck_assert_int_eq(objects[N - 1][99], 'a');

@@ -399,10 +399,8 @@ static void *take_and_give(void *arg)
 
 TEST(threads_share_a_limit)
 {
-    pthread_t threads[THREADS];
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT / 8), 0);
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, take_and_give, NULL);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    in_threads(THREADS, take_and_give, NULL);
     assert_valid(reap);
     ck_assert_uint_eq(fill(&reap, 16), LIMIT / 8);
 }

@@ -353,8 +353,7 @@ TEST(records_may_take_the_end_of_a_marked_hole, .times = 2, .modes = ORDINARY)
     static char buffer[8192];
     void *r, *last;
     reap_mark mark;
-    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
-    ck_assert_int_eq(reapCreateWith(&r, NULL, &options), 0);
+    r = reap_with(NULL, .buffer = buffer, .buffer_size = sizeof buffer);
     if (_i) reapMalloc(&r, 16); /* so that what records take is even once, and odd once */
     void *hole = reapMalloc(&r, 640), *behind = reapMalloc(&r, 640);
     for (size_t size = sizeof buffer; !(last = reapMalloc(&r, size));) size -= 16;

@@ -173,10 +173,8 @@ static void *to_and_fro(void *arg)
 
 TEST(threads_adopt)
 {
-    pthread_t threads[4];
     reapCreate(&other, NULL);
-    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, to_and_fro, NULL);
-    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    in_threads(4, to_and_fro, NULL);
     ck_assert_uint_eq(stats().children, 0);
     ck_assert_uint_eq(stats_of(other).children, 0);
     reapDestroy(&other);

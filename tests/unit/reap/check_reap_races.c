@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_races.c: what other threads see and do while a reap's own thread goes on: they ask for the size
- * of its objects, free and resize them, and make children. At each instruction of a call first (step.h), then
- * with threads. */
+ * of its objects, free and resize them, and make children. At each instruction of a call (step.h);
+ * reap_remote and tests/fuzz have threads. */
 #include "support/check_reap.h"
-
-#include <time.h>
 
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "region/reap_chunk.h"
-#include "support/expect.h"
 #include "support/step.h"
 
 /* A look comes after each instruction, of which a debug build has many more: what is done at each of them is
@@ -351,166 +348,6 @@ TEST(a_shared_child_that_ends_while_others_look, .times = 2)
         if (!acted) break;
     }
     ck_assert_uint_gt(looks, 0);
-}
-
-/* --- threads --------------------------------------------------------------------------------- */
-
-static bool is_time(const struct timespec *begin, double seconds)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9 > seconds;
-}
-
-static char *_Atomic published;
-static _Atomic bool over;
-static _Atomic size_t false_size;
-
-static void note_size(size_t size)
-{
-    if (size != 48) false_size = size;
-}
-
-/* Asks for its size in each way, and has it resized: to more than it has, so it must move. Where that is
- * within a mark it is younger then, and goes with the next rewind. */
-static void *measurer(void *unused)
-{
-    while (!over) {
-        char *object = published;
-        if (!object) continue;
-        for (int i = 0; i < 200; i++) {
-            note_size(reapUsableSize(object));
-            note_size(hoard_usable_size(object));
-        }
-        if (hoard_realloc(object, 40) != object) false_size = 1;
-        if (hoard_realloc(object, 64) == object) false_size = 64;
-        published = NULL;
-    }
-    return unused;
-}
-
-/* Objects behind it come and go, last in first out, and with marks. */
-static void churn_behind(unsigned round)
-{
-    void *behind[8];
-    reap_mark mark;
-    for (int i = 0; i < 8; i++) behind[i] = reapMalloc(&reap, (round * 16 + (unsigned)i * 32) % 200);
-    for (int i = 8; i-- > 0;) reapFree(&reap, behind[i]);
-    reapMark(&reap, &mark);
-    for (int i = 0; i < 20; i++) reapMalloc(&reap, 16 + round % 64);
-    reapRewind(&reap, &mark);
-    reapUnmark(&reap, &mark);
-}
-
-TEST(another_thread_measures_and_resizes)
-{
-    pthread_t thread;
-    struct timespec begin;
-    reapCreate(&reap, NULL);
-    over = false;
-    published = NULL;
-    false_size = 0;
-    pthread_create(&thread, NULL, measurer, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (unsigned round = 0; false_size == 0 && !is_time(&begin, 1.5); round++) {
-        published = reapMalloc(&reap, 48);
-        while (published && false_size == 0) churn_behind(round);
-        reapFreeAll(&reap); /* region mode again: so a mark has its place */
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    ck_assert_uint_eq(false_size, 0);
-    assert_valid(reap);
-    reapDestroy(&reap);
-}
-
-static void *freer(void *unused)
-{
-    while (!over) {
-        char *object = published;
-        if (!object) continue;
-        hoard_free(object);
-        published = NULL;
-    }
-    return unused;
-}
-
-/* An object of 16 bytes right before a mark is freed while the reap goes back there: nothing is written to
- * what is behind it, which is the next object's. */
-TEST(another_thread_frees_before_a_mark)
-{
-    pthread_t thread;
-    struct timespec begin;
-    static const char zeros[16];
-    reap_mark mark;
-    bool written = false;
-    reapCreate(&reap, NULL);
-    over = false;
-    published = NULL;
-    pthread_create(&thread, NULL, freer, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (unsigned round = 0; !written && !is_time(&begin, 1.5); round++) {
-        char *object = reapMalloc(&reap, 16), *behind;
-        reapMark(&reap, &mark);
-        behind = memset(reapMalloc(&reap, 16), 0, 16);
-        for (unsigned i = 0; i < 24; i++) reapMalloc(&reap, 16);
-        published = object;
-        for (unsigned i = 0; i < round % 256; i++) __asm__ volatile("" ::: "memory");
-        reapRewind(&reap, &mark);
-        while (published) {
-        }
-        ck_assert_ptr_eq(reapMalloc(&reap, 16), behind);
-        written = memcmp(OPAQUE(behind), zeros, 16) != 0;
-        reapUnmark(&reap, &mark);
-        reapFreeAll(&reap); /* region mode again: so a mark has its place */
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    ck_assert(!written);
-    assert_valid(reap);
-    reapDestroy(&reap);
-}
-
-static void *_Atomic made;
-
-static void *make_children(void *unused)
-{
-    while (!over) {
-        void *child;
-        if (made) continue;
-        reapCreate(&child, &reap);
-        made = child;
-    }
-    return unused;
-}
-
-/* A child that another thread has made, and given over, is older than a mark that is opened then. */
-TEST(another_thread_makes_children)
-{
-    pthread_t thread;
-    struct timespec begin;
-    reap_mark mark;
-    reapCreate(&reap, NULL);
-    over = false;
-    made = NULL;
-    pthread_create(&thread, NULL, make_children, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    while (!is_time(&begin, 1)) {
-        while (!made) {
-            reapMark(&reap, &mark);
-            reapUnmark(&reap, &mark);
-        }
-        reapMark(&reap, &mark);
-        reapRewind(&reap, &mark);
-        ck_assert_uint_eq(stats_of(reap).children, 1);
-        reapUnmark(&reap, &mark);
-        void *child = made;
-        reapDestroy(&child);
-        made = NULL;
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    reapDestroy(&reap);
 }
 
 int main(void) { return run_tests((struct suite){0}); }

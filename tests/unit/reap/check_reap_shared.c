@@ -134,8 +134,7 @@ TEST(one_of_two_leaves)
     pthread_join(thread, NULL);
     ck_assert(!(shared->flags & REAP_ENTERED));
     reapEnter(&entered);
-    struct outcome outcome = run_child(destroy_entered, NULL);
-    ck_assert(is_misuse(&outcome, "reapDestroy", entered, "reap is entered"));
+    assert_misuse(destroy_entered, entered, "reapDestroy", "reap is entered");
     reapLeave();
     reapDestroy(&entered);
 }
@@ -266,17 +265,6 @@ static void empty_slots(void *shared)
     for (unsigned i = 0; i < SLOTS; i++) reapFree(&shared, atomic_exchange(&slots[i], NULL));
     assert_valid(shared);
     ck_assert_uint_eq(stats_of(shared).live_objects, 0);
-}
-
-TEST(threads_use_one_reap)
-{
-    void *root = new_shared(NULL, 0);
-    for (int round = 0; round < 2; round++) {
-        in_threads(THREADS, play, root);
-        empty_slots(root);
-        reapFreeAll(&root);
-    }
-    reapDestroy(&root);
 }
 
 /* Below a limit of the parent's, and with one of its own, both larger than what the load needs. */
@@ -410,8 +398,6 @@ TEST(objects_go_both_ways)
 
 /* --- forks ------------------------------------------------------------------------------------ */
 
-static _Atomic bool is_over;
-
 /* Most of the time a thread is in a part. It asserts nothing: a child would find Check's own lock held. */
 static void *come_and_go(void *shared)
 {
@@ -449,11 +435,8 @@ static void use_in_child(void *shared)
 
 TEST(forks_find_no_thread_in_a_part)
 {
-    pthread_t threads[THREADS];
     void *shared = new_shared(NULL, 0);
-    is_over = false;
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, shared), 0);
+    start_threads(THREADS, come_and_go, shared);
     for (unsigned i = 0; i < shorter(100, 40); i++) {
         pid_t pid = fork();
         if (pid == 0) use_in_child(shared);
@@ -461,8 +444,7 @@ TEST(forks_find_no_thread_in_a_part)
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_msg(status == 0, "a child ends with %x", status);
     }
-    is_over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     empty_slots(shared);
     reapDestroy(&shared);
 }
@@ -494,9 +476,7 @@ static void *use_the_tree(void *arg)
 /* Any thread may set a limit at any time, as long as all reaps of the tree are shared. */
 TEST(limits_of_a_tree_that_threads_use)
 {
-    pthread_t threads[2];
     top = new_shared(NULL, 0);
-    is_over = false;
     for (int i = 0; i < BELOW; i++) { /* the top has the greatest address: who takes two takes it last */
         members[i] = new_shared(NULL, 0);
         if (members[i] < top) continue;
@@ -505,14 +485,12 @@ TEST(limits_of_a_tree_that_threads_use)
         top = greater;
     }
     for (int i = 0; i < BELOW; i++) ck_assert_int_eq(reapAdopt(&members[i], &top), 0);
-    for (uintptr_t i = 0; i < 2; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, use_the_tree, (void *)i), 0);
+    for (uintptr_t i = 0; i < 2; i++) start_threads(1, use_the_tree, (void *)i);
     for (unsigned i = 0; i < shorter(3000, 400); i++) {
         ck_assert_int_eq(reapSetLimit(&top, i % 4 == 3 ? 0 : 10000000 + i), 0);
         ck_assert_int_eq(reapSetLimit(&members[i % BELOW], i % 2 ? 0 : 5000000), 0);
     }
-    is_over = true;
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_valid(top);
     reapDestroy(&top);
 }

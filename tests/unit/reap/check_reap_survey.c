@@ -178,14 +178,13 @@ TEST(held_bytes_of_a_deep_tree)
 enum { STAYING = 120, TOPS = 3, ROUNDS = 6000 };
 
 static void *tops[TOPS];
-static atomic_bool over;
 
 /* Creates and destroys children of reaps that stay. */
 static void *come_and_go(void *arg)
 {
     void *below[4];
     (void)arg;
-    for (unsigned i = 0; !over; i++) {
+    for (unsigned i = 0; !is_over; i++) {
         for (int k = 0; k < 4; k++)
             reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
         for (int k = 0; k < 4; k++) reapMalloc(&below[k], i % 20000);
@@ -224,10 +223,9 @@ static void make_staying(void)
 TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     size_t most = 0, again = 0;
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, come_and_go, NULL);
+    start_threads(THREADS, come_and_go, NULL);
     for (unsigned round = 0; round < shorter(ROUNDS, 400); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
@@ -237,8 +235,7 @@ TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
         }
         if (visits.all > most) most = visits.all;
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     ck_assert_uint_gt(most, STAYING + TOPS + 1); /* the others were there */
     ck_assert_uint_eq(again, 0);
 }
@@ -246,18 +243,16 @@ TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
 TEST(held_bytes_while_others_come_and_go)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     make_staying();
     size_t least = reapHeldBytes(&reap), most = 0;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, come_and_go, NULL);
+    start_threads(THREADS, come_and_go, NULL);
     for (unsigned round = 0; round < shorter(200000, 20000); round++) {
         size_t held = reapHeldBytes(&reap);
         ck_assert_uint_ge(held, least);
         if (held > most) most = held;
         reapHeldBytes(&tops[round % TOPS]);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     ck_assert_uint_gt(most, least);
     ck_assert_uint_lt(most, least + THREADS * (size_t)4 * 200000);
     assert_held(reap);
@@ -269,7 +264,7 @@ static void *move_around(void *arg)
     void *child;
     (void)arg;
     reapCreate(&child, &tops[0]);
-    for (unsigned i = 0; !over; i++) reapAdopt(&child, &tops[i % TOPS]);
+    for (unsigned i = 0; !is_over; i++) reapAdopt(&child, &tops[i % TOPS]);
     reapDestroy(&child);
     return NULL;
 }
@@ -277,16 +272,14 @@ static void *move_around(void *arg)
 TEST(walks_while_others_adopt)
 {
     enum { THREADS = 2 };
-    pthread_t threads[THREADS];
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, move_around, NULL);
+    start_threads(THREADS, move_around, NULL);
     for (unsigned round = 0; round < shorter(20000, 2000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_uint_ge(reapHeldBytes(&reap), STAYING * (size_t)1024);
         if (round % 100 == 0) reapSurvey(&reap, visit, &visits);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_held(reap);
 }
 
@@ -309,7 +302,7 @@ static void *share_and_end(void *arg)
     enum { SHARED = 6 };
     void *parent, *shared[SHARED];
     (void)arg;
-    for (unsigned i = 0; !over; i++) {
+    for (unsigned i = 0; !is_over; i++) {
         reapCreate(&parent, i % 3 == 2 ? NULL : &tops[i % TOPS]);
         for (int k = 0; k < SHARED; k++) {
             shared[k] = new_shared(k % 3 == 2 ? &shared[k - 1] : &parent, 0);
@@ -328,52 +321,15 @@ static void *share_and_end(void *arg)
 TEST(a_survey_beside_shared_reaps_that_end)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_end, NULL);
+    start_threads(THREADS, share_and_end, NULL);
     for (unsigned round = 0; round < shorter(ROUNDS, 1000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
         for (int i = 0; i < STAYING; i++) ck_assert_int_eq(visits.stays[i], 1);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_held(reap);
-}
-
-static _Atomic(char *) asked; /* an object, or one that was */
-
-static void *share_and_show(void *arg)
-{
-    (void)arg;
-    while (!over) {
-        void *shared = new_shared(NULL, 0), *other = new_shared(&tops[0], 0);
-        char *object = reapMalloc(&shared, 50);
-        asked = object;
-        reapDestroy(&shared);
-        asked = reapMalloc(&other, 50);
-        reapDestroy(&other);
-        use_memory_anew();
-    }
-    return NULL;
-}
-
-TEST(reapOf_beside_shared_reaps_that_end)
-{
-    enum { THREADS = 3 };
-    pthread_t threads[THREADS];
-    char *mine = reapMalloc(&reap, 40);
-    make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_show, NULL);
-    for (unsigned round = 0, found = 0; round < shorter(2000000, 200000) || found == 0; round++) {
-        void *owner;
-        found += reapOf(asked, &owner) == 0;
-        if (round % 64 != 0) continue;
-        ck_assert_int_eq(reapOf(mine + 39, &owner), 0);
-        ck_assert_ptr_eq(owner, reap);
-    }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
 int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

@@ -7,8 +7,6 @@
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
-static _Atomic bool reported;
-
 /* --- children of one parent ------------------------------------------------------------------ */
 
 /* A few live children at a time, destroyed in another order than they were made in. */
@@ -63,11 +61,10 @@ static void *new_batch(void *shared)
 TEST(any_thread_frees_an_object, .times = 2)
 {
     for (int round = 0; round < 20; round++) {
-        pthread_t thread;
         void *reap = new_batch(_i ? &reap : NULL);
-        ck_assert_int_eq(pthread_create(&thread, NULL, free_batch, NULL), 0);
+        start_threads(1, free_batch, NULL);
         for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
-        pthread_join(thread, NULL);
+        end_threads();
         reapEnterQuietly(&reap);
         ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
         reapLeave();
@@ -86,10 +83,7 @@ TEST(what_another_thread_made_large_is_freed)
     void *reap;
     reapCreate(&reap, NULL);
     for (int i = 0; i < 41; i++) {
-        pthread_t thread;
-        void *object = memset(reapMalloc(&reap, 100), i, 100), *large;
-        ck_assert_int_eq(pthread_create(&thread, NULL, make_large, object), 0);
-        pthread_join(thread, &large);
+        void *large = in_thread(make_large, memset(reapMalloc(&reap, 100), i, 100));
         ck_assert_ptr_nonnull(large);
         for (int b = 0; b < 100; b++) ck_assert_int_eq(((unsigned char *)large)[b], (unsigned char)i);
         reapFree(&reap, large);
@@ -101,18 +95,6 @@ TEST(what_another_thread_made_large_is_freed)
         ck_assert_uint_eq(stats_of(reap).live_objects, 0);
     }
     reapDestroy(&reap);
-}
-
-TEST(what_is_no_reaps_stays)
-{
-    void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
-        errno = 0;
-        ck_assert_int_eq(reapFreeAny(none[i]), -1);
-        ck_assert_int_eq(errno, ENOENT);
-    }
-    hoard_free(none[2]);
-    free(none[3]);
 }
 
 /* With redzone or bypass each object has memory of its own, which malloc may have by now. */
@@ -134,7 +116,7 @@ TEST(what_malloc_has_by_now_stays)
 /* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
 static void *make_trees(void *unused)
 {
-    while (!reported) {
+    while (!is_over) {
         void *top, *child;
         reapCreate(&top, NULL);
         for (int i = 0; i < 20; i++) {
@@ -166,15 +148,12 @@ static void assert_reported(const char *name)
 
 TEST(a_report_of_all_while_reaps_come_and_go)
 {
-    pthread_t threads[THREADS];
     void *mine;
     reapCreate(&mine, NULL);
     ck_assert_int_eq(reapSetName(&mine, "mine"), 0);
-    reported = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_trees, NULL);
+    start_threads(THREADS, make_trees, NULL);
     for (int i = 0; i < 300; i++) assert_reported("mine");
-    reported = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_valid(mine);
     reapDestroy(&mine);
 }
@@ -217,37 +196,7 @@ TEST(reaps_go_from_thread_to_thread)
     reapDestroy(&exchange.parent);
 }
 
-/* --- fork ------------------------------------------------------------------------------------ */
-
-/* Forks while others work on the parent's children; the child of each fork must be able to do the same. */
-static void *fork_often(void *parent)
-{
-    for (int i = 0; i < 50; i++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            alarm(100);
-            void *children[3];
-            for (int k = 0; k < 3; k++) reapCreate(&children[k], &parent);
-            for (int k = 0; k < 3; k++) reapDestroy(&children[k * 2 % 3]);
-            _exit(!reap_is_valid(reap_behind(parent), NULL));
-        }
-        int status;
-        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-        ck_assert_int_eq(status, 0);
-    }
-    return NULL;
-}
-
-TEST(a_fork_between_two_instructions)
-{
-    void *parent;
-    pthread_t thread;
-    reapCreate(&parent, NULL);
-    pthread_create(&thread, NULL, fork_often, parent);
-    in_threads(THREADS, make_children, parent);
-    pthread_join(thread, NULL);
-    reapDestroy(&parent);
-}
+/* --- what a fork leaves ---------------------------------------------------------------------- */
 
 /* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
  * on the list yet, and what was the newest one already points back to it. */
@@ -282,7 +231,6 @@ TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
 /* --- whose is a pointer, while its reap ends ------------------------------------------------- */
 
 static _Atomic(void *) object;
-static atomic_bool over;
 
 static void unmap(void *chunk, size_t size, void *arg)
 {
@@ -302,7 +250,7 @@ static void *make_and_unmap(void *unused)
         if (i % 2) object = reapMalloc(&reap, 100000);
         reapDestroy(&reap);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
@@ -321,27 +269,25 @@ static void *make_large_and_unmap(void *unused)
         reapDestroy(&reap);
         unmap(options.buffer, LARGE, NULL);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
 TEST(whose_is_a_pointer_while_its_reap_ends, .times = 2)
 {
-    pthread_t thread;
     void *mine, *owner;
     size_t asked = 0;
     reapCreate(&mine, NULL);
     char *lives = reapMalloc(&mine, 100);
-    over = false;
     void *(*makers[])(void *) = {make_and_unmap, make_large_and_unmap};
-    ck_assert_int_eq(pthread_create(&thread, NULL, makers[_i], NULL), 0);
-    for (; !over; asked++) {
+    start_threads(1, makers[_i], NULL);
+    for (; !is_over; asked++) {
         void *pointer = object;
         if (reapOf(pointer, &owner) == 0) ck_assert_ptr_nonnull(owner);
         ck_assert_int_eq(reapOf(lives + 99, &owner), 0);
         ck_assert_ptr_eq(owner, mine);
     }
-    pthread_join(thread, NULL);
+    end_threads();
     ck_assert_uint_gt(asked, 0);
     ck_assert_int_eq(reapOf(object, &owner), -1);
     reapDestroy(&mine);

@@ -62,28 +62,6 @@ TEST(a_big_chunk_goes_after_a_burst)
 
 static void *no_chunk(size_t size, void *arg) { return size && arg ? NULL : NULL; }
 
-/* Chunks above 64 KiB have their bits in themselves, and the smaller ones before them in the map. */
-TEST(objects_come_and_go_in_chunks_of_both_kinds)
-{
-    enum { N = 6000, ROUND = 65536 };
-    static unsigned char *objects[N];
-    static size_t sizes[N];
-    uint64_t chance = 1;
-    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode(), .max_chunk = 1 << 20};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
-    for (int i = 0; i < 6 * ROUND; i++) {
-        unsigned k = random_below(&chance, N);
-        unsigned char *object = objects[k];
-        if (object && (object[0] != k % 256 || object[sizes[k] - 1] != k % 256)) ck_abort_msg("overwritten");
-        reapFree(&with, object);
-        sizes[k] = 1 + random_below(&chance, i / ROUND % 2 ? 600 : 150);
-        objects[k] = memset(reapMalloc(&with, sizes[k]), (int)k, sizes[k]);
-        if (i % 10000 == 0) assert_valid(with);
-    }
-    for (size_t i = 0; i < REAP_FREELISTS; i++) ck_assert_ptr_null(reap_no_tables.freelists[i]);
-    reapDestroy(&with);
-}
-
 TEST(options_that_make_no_sense)
 {
     alignas(1024) char small[2048];
@@ -120,12 +98,10 @@ TEST(options_that_make_no_sense)
 /* All of it is in the buffer, however it lies; objects large and small; and what is freed is used again. */
 static void live_in(char *buffer, size_t size)
 {
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size};
     size_t ends = 2 * 1023, rest = 111, reaps = 1536 + 8 + size / 64; /* whole KiBs; objects; bitmaps too */
     size_t own = ends + rest + reaps + (reap_mode != MODE_ORDINARY ? REAP_FACE : 0);
     void *owner, *copy;
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size);
     ck_assert((char *)with > buffer && (char *)with < buffer + size);
     for (int round = 0; round < 3; round++) {
         size_t bytes = 0;
@@ -181,9 +157,8 @@ TEST(a_reap_in_shared_memory, .modes = ORDINARY)
     /* The child's Memcheck knows what is in there, the parent's does not. */
     needs(!reap_instrumented, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = shared, .buffer_size = size);
     char **words = reapCalloc(&with, 1000, sizeof *words);
     pid_t child = fork();
     if (child == 0) {
@@ -232,10 +207,9 @@ TEST(children_of_a_reap_in_shared_memory, .modes = ORDINARY)
 {
     enum { SIZE = 64 * 1024, LIVES = 200 };
     char *shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = SIZE};
     void *below = NULL, *lives[LIVES];
     int status;
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = shared, .buffer_size = SIZE);
     pid_t child = fork();
     if (child == 0) {
         void *others[64];
@@ -260,10 +234,8 @@ TEST(children_of_a_reap_in_shared_memory, .modes = ORDINARY)
 TEST(a_reap_on_a_source, .modes = NOT_IN_PARTS)
 {
     struct pile pile = {0};
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .source = {take, give, &pile}};
     void *owner, *objects[3000];
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .source = {take, give, &pile});
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3000; i++) objects[i] = memset(reapMalloc(&with, 200), i, 200);
         char *large = reapMalloc(&with, 100000), *aligned = reapAlignedAlloc(&with, 16384, 60000);
@@ -310,12 +282,8 @@ TEST(a_buffer_then_a_source, .modes = NOT_IN_PARTS)
 {
     static char buffer[8192];
     struct pile pile = {0};
-    struct reap_options options = {.size = sizeof options,
-                                   .flags = flags_of_mode(),
-                                   .buffer = buffer,
-                                   .buffer_size = sizeof buffer,
-                                   .source = {take, give, &pile}};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = sizeof buffer,
+                     .source = {take, give, &pile});
     reapMalloc(&with, 1000);
     ck_assert_uint_eq(pile.taken, 0);
     ck_assert_ptr_nonnull(reapMalloc(&with, 100000));
@@ -401,9 +369,7 @@ TEST(a_mark_beyond_64_gigabytes, .modes = NOT_IN_PARTS)
     reap_mark first, outer, inner;
     char *buffer = wide_buffer(size, 2 * gigabyte);
     needs(buffer, "not enough memory for the tables of 64 GiB, or a tool watches");
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size);
     reapMark(&with, &first);
     ck_assert_ptr_nonnull(reapMalloc(&with, 66 * gigabyte));
     char *older = reapMalloc(&with, 100);
@@ -429,9 +395,7 @@ TEST(a_mark_beyond_64_gigabytes, .modes = NOT_IN_PARTS)
 TEST(the_table_is_full, .modes = NOT_IN_PARTS)
 {
     struct pile pile = {0};
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .max_chunk = 8192, .source = {take, give, &pile}};
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .max_chunk = 8192, .source = {take, give, &pile});
     while (reapMalloc(&with, 4000)) {
     }
     ck_assert_int_eq(errno, ENOMEM);
@@ -470,12 +434,8 @@ static void give_huge(void *chunk, size_t size, void *arg)
 
 TEST(a_reap_on_huge_pages, .modes = NOT_IN_PARTS)
 {
-    struct reap_options options = {.size = sizeof options,
-                                   .flags = flags_of_mode(),
-                                   .first_chunk = HUGE_PAGE,
-                                   .max_chunk = HUGE_PAGE,
-                                   .source = {take_huge, give_huge, NULL}};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .first_chunk = HUGE_PAGE, .max_chunk = HUGE_PAGE,
+                     .source = {take_huge, give_huge, NULL});
     for (int i = 0; i < 50000; i++) memset(reapMalloc(&with, 100), i, 100);
     ck_assert_uint_eq(stats_of(with).chunk_bytes, 3 * HUGE_PAGE);
     ck_assert_uint_eq(stats_of(with).chunks, 3);
@@ -488,9 +448,7 @@ TEST(a_reap_on_huge_pages, .modes = NOT_IN_PARTS)
 TEST(a_report_of_all_finds_them)
 {
     static char buffer[8192], text[10000];
-    struct reap_options options = {
-        .size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer, .name = "in a buffer"};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = buffer, .buffer_size = sizeof buffer, .name = "in a buffer");
     FILE *out = fmemopen(text, sizeof text, "w");
     reapReport(NULL, out);
     fclose(out);
