@@ -89,26 +89,6 @@ static void add(struct piece *piece, uint64_t *random)
     if (expected == 0) *piece = new;
 }
 
-TEST(one_level_deep)
-{
-    static const struct {
-        unsigned start, end;
-        int expected;
-    } tried[] = {{10, 30, 0},      {12, 18, 0},      {13, 17, EINVAL}, {13, 18, EINVAL},
-                 {12, 14, EEXIST}, {16, 20, EEXIST}, {11, 20, EEXIST}, {20, 30, 0},
-                 {25, 31, EEXIST}, {5, 40, EEXIST},  {10, 12, EEXIST}, {30, 40, 0}};
-    enum { TRIED = sizeof tried / sizeof *tried };
-    for (unsigned i = 0; i < TRIED; i++)
-        ck_assert_int_eq(user_memory_add(cells[tried[i].start],
-                                         (tried[i].end - tried[i].start) * (size_t)USER_MEMORY_ALIGN),
-                         tried[i].expected);
-    ck_assert_ptr_eq(user_memory_find(cells[12], NULL), cells[12]);
-    ck_assert_ptr_eq(user_memory_find(cells[18], NULL), cells[10]);
-    for (unsigned i = 0; i < TRIED; i++)
-        if (tried[i].expected == 0) user_memory_remove(cells[tried[i].start]);
-    ck_assert_uint_eq(user_memory_any, 0);
-}
-
 TEST(pieces_in_pieces)
 {
     uint64_t random = random_seed();

@@ -112,31 +112,4 @@ TEST(what_grows_has_a_span, .times = PATHS)
     assert_all_comes_back();
 }
 
-TEST(calloc_clears_what_was_used, .times = PATHS)
-{
-    start_on(_i);
-    for (size_t size = CLASS_WIDE_SIZE + 1; size <= 256 * KIB; size += size / 3) {
-        char *object = hoard_malloc(size);
-        memset(object, 9, size);
-        hoard_free(object);
-        object = hoard_calloc(1, size);
-        ck_assert(all_bytes(object, size, 0));
-        hoard_free(object);
-    }
-}
-
-TEST(alignments_up_to_a_slot, .times = PATHS)
-{
-    start_on(_i);
-    for (size_t alignment = 32; alignment <= 512 * KIB; alignment *= 2)
-        for (size_t size = CLASS_WIDE_SIZE + 1; size <= 200 * KIB; size += size / 2) {
-            char *object = hoard_aligned_alloc(alignment, size);
-            ck_assert_uint_eq((uintptr_t)object % alignment, 0);
-            ck_assert_uint_ge(hoard_usable_size(object), size);
-            memset(object, 1, size);
-            hoard_free(object);
-        }
-    assert_all_comes_back();
-}
-
 int main(void) { return run_tests((struct suite){0}); }

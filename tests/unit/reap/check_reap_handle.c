@@ -175,6 +175,18 @@ enum {
     WAYS = 64
 };
 
+enum { SMALL, AMONG_OTHERS, ALONE, OF_CHILD, PLACES };
+
+static void free_in(void *object)
+{
+    void *owner;
+    ck_assert_int_eq(reapOf(object, &owner), 0);
+    reapFree(&owner, object);
+}
+
+static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
+
+/* A function finds the handle as it was, or frees it. */
 static void **new_with_handle(void **above, int way, int where)
 {
     struct reap_options options = {.size = sizeof options, .source = {take_pages, give_pages, NULL}};
@@ -183,17 +195,20 @@ static void **new_with_handle(void **above, int way, int where)
     options.limit = way & IS_LIMITED ? 1 << 20 : 0;
     ck_assert_int_eq(reapCreateWith(&reap, way & IS_CHILD ? above : NULL, &options), 0);
     if (way & HAS_CHILD) reapCreate(&child, &reap);
-    if (way & HAS_FUNCTION) ck_assert_int_eq(reapOnDestroy(&reap, note, &calls), 0);
-    if (where == 1) /* not in the first chunk, nor alone in one */
+    if (where == AMONG_OTHERS) /* not in the first chunk, nor alone in one */
         for (int i = 0; i < 100; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 200));
-    handle = reapMalloc(&reap, where == 2 ? 200000 : sizeof *handle);
+    void **of = where == OF_CHILD && way & HAS_CHILD ? &child : &reap;
+    handle = reapMalloc(of, where == ALONE ? 200000 : sizeof *handle);
+    if (way & HAS_FUNCTION) ck_assert_int_eq(reapOnDestroy(&reap, note, &calls), 0);
+    if (way & HAS_FUNCTION)
+        ck_assert_int_eq(reapOnDestroy(of, way & IS_LIMITED ? use_it : free_in, handle), 0);
     static reap_mark mark;
     if (way & IS_MARKED) reapMark(&reap, &mark);
     *handle = reap;
     return handle;
 }
 
-TEST(a_handle_in_its_reap, .times = 3)
+TEST(a_handle_in_its_reap, .times = PLACES)
 {
     void *above;
     reapCreate(&above, NULL);

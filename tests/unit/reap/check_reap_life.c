@@ -309,29 +309,6 @@ TEST(functions_run_last_in_first_out_after_the_children)
     reapCreate(&reap, NULL);
 }
 
-static void register_more(void *arg)
-{
-    note(arg);
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
-    reapOnDestroy(&reap, note, (void *)"y");
-    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
-    void *child;
-    reapCreate(&child, &reap);
-    reapOnDestroy(&child, note, (void *)"z");
-}
-
-TEST(functions_may_use_the_reap)
-{
-    order[0] = '\0';
-    reapOnDestroy(&reap, note, (void *)"0");
-    reapOnDestroy(&reap, note, (void *)"x");
-    reapOnDestroy(&reap, register_more, (void *)"1");
-    reapFreeAll(&reap);
-    ck_assert_str_eq(order, "1zy0");
-    ck_assert_uint_eq(stats().children, 0);
-    ck_assert_uint_eq(stats().live_objects, 0);
-}
-
 /* Records are not objects, and those taken back are used again. */
 TEST(functions_cost_no_objects)
 {
@@ -647,28 +624,6 @@ static void free_in(void *object)
     void *owner;
     ck_assert_int_eq(reapOf(object, &owner), 0);
     reapFree(&owner, object);
-}
-
-static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
-
-/* In a reap itself, small or with a chunk of its own, or freed by one of its functions; also in those of its
- * children. Its functions find the handle as it was. */
-TEST(a_handle_in_the_reap_that_it_is_of, .times = 2)
-{
-    are_shared = _i;
-    for (int where = 0; where < 16; where++) {
-        void *top = new_on_pages(&reap), *below, **handle;
-        if (where & 1) below = new_on_pages(&top);
-        if (where & 2) reapCreate(&below, where & 1 ? &below : &top);
-        handle = reapMalloc(where & 3 ? &below : &top, where & 4 ? 100000 : 16);
-        *handle = top;
-        if (where & 8)
-            reapOnDestroy(where & 3 ? &below : &top, free_in, handle);
-        else
-            reapOnDestroy(where & 3 ? &below : &top, use_it, handle);
-        reapDestroy(handle);
-        ck_assert_uint_eq(stats().children, 0);
-    }
 }
 
 /* Where it stays it is NULL: in a parent, in a reap beside, in another tree, and elsewhere. */

@@ -121,19 +121,6 @@ TEST(children_and_functions_go_with_a_rewind)
     ck_assert_str_eq(order, "gc43do52");
 }
 
-static int times;
-
-static void make_more(void *arg)
-{
-    void *child;
-    (void)arg;
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
-    if (++times > 3) return;
-    reapCreate(&child, &reap);
-    reapOnDestroy(&child, note, (void *)"x");
-    reapOnDestroy(&reap, make_more, NULL);
-}
-
 /* A child in the memory of one that was born after a mark is older than the next mark. */
 TEST(a_child_is_not_as_old_as_the_last_one)
 {
@@ -151,19 +138,6 @@ TEST(a_child_is_not_as_old_as_the_last_one)
         reapUnmark(&reap, &mark);
         reapDestroy(&child);
     }
-}
-
-TEST(functions_may_use_the_reap_that_is_rewound)
-{
-    reap_mark mark;
-    order[0] = '\0';
-    reapMark(&reap, &mark);
-    reapOnDestroy(&reap, make_more, NULL);
-    reapRewind(&reap, &mark);
-    ck_assert_int_eq(times, 4);
-    ck_assert_str_eq(order, "xxx");
-    ck_assert_uint_eq(stats().live_objects, 0);
-    ck_assert_uint_eq(stats().children, 0);
 }
 
 /* --- several --------------------------------------------------------------------------------- */

@@ -14,20 +14,6 @@ static void *owner_of(const void *pointer)
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-TEST(an_object_moves)
-{
-    reapCreate(&other, NULL);
-    char *object = reapStrdup(&reap, "one"), *next = reapStrdup(&reap, "two");
-    char *moved = reapMove(object, &reap, &other);
-    ck_assert_str_eq(moved, "one");
-    ck_assert_ptr_eq(owner_of(moved), other);
-    ck_assert_ptr_null(owner_of(object));
-    ck_assert_ptr_eq(reapMove(next, &reap, &reap), next);
-    ck_assert_uint_eq(stats().live_objects, 1);
-    ck_assert_uint_eq(stats_of(other).live_objects, 1);
-    reapDestroy(&other);
-}
-
 /* A large object keeps its place: its chunk is the other reap's. */
 TEST(a_large_object_moves_with_its_chunk)
 {
@@ -106,25 +92,6 @@ TEST(a_reap_is_adopted)
     ck_assert_int_eq(reapAdopt(&child, &reap), 0);
     reapFreeAll(&reap);
     ck_assert_ptr_null(owner_of(object));
-}
-
-static char order[10];
-
-static void note(void *arg) { strcat(order, arg); }
-
-TEST(who_was_adopted_last_is_the_newest)
-{
-    void *children[3];
-    static const char *names[] = {"0", "1", "2"};
-    order[0] = '\0';
-    for (int i = 0; i < 3; i++) {
-        reapCreate(&children[i], &reap);
-        reapOnDestroy(&children[i], note, (void *)names[i]);
-    }
-    ck_assert_int_eq(reapAdopt(&children[1], &reap), 0);
-    assert_valid(reap);
-    reapFreeAll(&reap);
-    ck_assert_str_eq(order, "120");
 }
 
 TEST(limits_move_along)

@@ -269,6 +269,28 @@ TEST(a_child_that_ends_while_its_parent_goes_back)
     ck_assert_uint_gt(looks, 20);
 }
 
+/* The child is destroyed at each instruction of reapAdopt, which puts another one in front of it. */
+TEST(a_child_that_ends_while_another_comes)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
+        void *younger;
+        reapCreate(&reap, NULL);
+        reapCreate(&sibling, &reap);
+        reapCreate(&younger, NULL);
+        expect_act(at, destroy_sibling);
+        step_begin();
+        reapAdopt(&younger, &reap);
+        step_end();
+        bool acted = has_acted();
+        ck_assert_uint_eq(stats_of(reap).children, acted ? 1 : 2);
+        reapDestroy(&reap);
+        if (!acted) break;
+    }
+    ck_assert_uint_gt(looks, 20);
+}
+
 /* --- what another thread ends while this one looks ---------------------------------------------- */
 
 static char *ended; /* memory of a shared reap that has ended */
