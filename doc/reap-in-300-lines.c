@@ -8,8 +8,8 @@
  * `starts` has a bit for each unit where a block starts: so an object needs no header. `lives` has a bit for
  * each live object, from the chunk's first free on: before, all blocks but the hole are objects. Free lists
  * are a cache of both bitmaps. A flush drops them, and a sweep finds the gaps again, joined:
- *     region ──first free──> open ──flush──> quiet ──sweep──> swept ──last gap──> open
- *                                              └──last object freed──> given back
+ *     region ──first free──> listed ──flush──> quiet ──sweep──> swept ──last gap──> listed
+ *                                                └──last object freed──> given back
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ enum {
 
 enum reap_chunk_state {
     REAP_CHUNK_REGION, /* nothing was freed in here */
-    REAP_CHUNK_OPEN,   /* a gap goes onto the free list of its size */
+    REAP_CHUNK_LISTED, /* a gap goes onto the free list of its size */
     REAP_CHUNK_QUIET,  /* a free clears a live bit */
     REAP_CHUNK_SWEPT   /* the reap takes its gaps in order: those before `top` are taken, or on lists */
 };
@@ -97,7 +97,7 @@ static size_t reap_free_list(size_t units)
     return units <= REAP_EXACT_LISTS ? units : REAP_EXACT_LISTS + 1 + log;
 }
 
-static void push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
+static void push_gap(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t units)
 {
     struct reap_block *block = reap_address(chunk, unit), **list = &reap->freelists[reap_free_list(units)];
     block->units = units;
@@ -106,7 +106,7 @@ static void push(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_
     reap->listed += units;
 }
 
-static struct reap_block *pull(struct reap *reap, struct reap_block **link)
+static struct reap_block *pull_gap(struct reap *reap, struct reap_block **link)
 {
     struct reap_block *block = *link;
     *link = block->next;
@@ -126,7 +126,7 @@ static bool begin_hole(struct reap *reap, struct reap_chunk *chunk, size_t from,
 static void reap_free_leave_hole(struct reap *reap)
 {
     bool is_region = reap->current && reap->current->state == REAP_CHUNK_REGION;
-    if (hole(reap) > 0 && !is_region) push(reap, reap->current, reap->bump, hole(reap));
+    if (hole(reap) > 0 && !is_region) push_gap(reap, reap->current, reap->bump, hole(reap));
     reap->current = NULL;
 }
 
@@ -138,7 +138,7 @@ static void reap_lay_out(struct reap *reap, struct reap_chunk *chunk, size_t hea
     chunk->top = chunk->first = reap_units(head);
     bitmap_set(chunk->starts, chunk->first);
     bitmap_set(chunk->starts, REAP_END);
-    chunk->state = reap->heap ? REAP_CHUNK_OPEN : REAP_CHUNK_REGION;
+    chunk->state = reap->heap ? REAP_CHUNK_LISTED : REAP_CHUNK_REGION;
     chunk->next = reap->chunks;
     reap->chunks = chunk;
     reap->held += REAP_SIZE;
@@ -157,7 +157,7 @@ static void *bump(struct reap *reap, size_t units)
     return reap_address(chunk, unit);
 }
 
-/* Drops the lists and the hole. Chunks without live objects go back, and the other open ones become quiet. */
+/* Drops the lists and the hole. Chunks without live objects go back, and other listed ones become quiet. */
 static void reap_free_flush(struct reap *reap)
 {
     reap_free_leave_hole(reap);
@@ -173,7 +173,7 @@ static void reap_free_flush(struct reap *reap)
 /* Makes the next gap with so many units the hole. False: no quiet chunk has one. */
 static bool sweep(struct reap *reap, size_t units)
 {
-    for (;; reap->swept->state = REAP_CHUNK_OPEN, reap->swept = NULL) {
+    for (;; reap->swept->state = REAP_CHUNK_LISTED, reap->swept = NULL) {
         struct reap_chunk *chunk = reap->swept;
         if (!chunk) {
             for (chunk = reap->chunks; chunk && chunk->state != REAP_CHUNK_QUIET;) chunk = chunk->next;
@@ -190,7 +190,7 @@ static bool sweep(struct reap *reap, size_t units)
                 bitmap_clear(chunk->starts, end);
             }
             if (end - unit >= units) return begin_hole(reap, chunk, unit, end);
-            push(reap, chunk, unit, end - unit);
+            push_gap(reap, chunk, unit, end - unit);
             reap->found += end - unit;
         }
     }
@@ -203,7 +203,7 @@ static bool take_big(struct reap *reap, size_t units)
     for (; list < REAP_FREELISTS; list++) {
         struct reap_block *block = reap->freelists[list];
         if (!block || block->units < units) continue;
-        size_t unit = reap_unit(pull(reap, &reap->freelists[list]));
+        size_t unit = reap_unit(pull_gap(reap, &reap->freelists[list]));
         reap_free_leave_hole(reap);
         return begin_hole(reap, chunk_of(block), unit, unit + block->units);
     }
@@ -214,7 +214,7 @@ static bool take_big(struct reap *reap, size_t units)
 static void *reap_free_take(struct reap *reap, size_t units)
 {
     if (units <= REAP_EXACT_LISTS && reap->freelists[units]) {
-        struct reap_block *block = pull(reap, &reap->freelists[units]);
+        struct reap_block *block = pull_gap(reap, &reap->freelists[units]);
         bitmap_set(chunk_of(block)->lives, reap_unit(block));
         return block;
     }
@@ -245,8 +245,9 @@ static void convert(struct reap *reap, struct reap_chunk *chunk)
     memcpy(chunk->lives, chunk->starts, sizeof chunk->lives);
     bitmap_clear(chunk->lives, REAP_END);
     bitmap_clear(chunk->lives, chunk->top);
-    chunk->state = REAP_CHUNK_OPEN;
-    if (chunk != reap->current && chunk->top < REAP_END) push(reap, chunk, chunk->top, REAP_END - chunk->top);
+    chunk->state = REAP_CHUNK_LISTED;
+    if (chunk != reap->current && chunk->top < REAP_END)
+        push_gap(reap, chunk, chunk->top, REAP_END - chunk->top);
 }
 
 /* Frees an object of a reap, or NULL. Ends the program if it is no live object of this reap. */
@@ -264,8 +265,8 @@ void reapFree(struct reap *reap, void *object)
     bitmap_clear(chunk->lives, unit);
     if (chunk->state == REAP_CHUNK_QUIET) {
         reap_free_quiet(reap, chunk);
-    } else if (chunk->state == REAP_CHUNK_OPEN || unit < chunk->top) {
-        push(reap, chunk, unit, reap_block_end(chunk, unit) - unit);
+    } else if (chunk->state == REAP_CHUNK_LISTED || unit < chunk->top) {
+        push_gap(reap, chunk, unit, reap_block_end(chunk, unit) - unit);
         /* A flush is due when frees have put half of the reap onto the lists. */
         if (reap->listed > reap->held / REAP_UNIT / 2 + reap->found) reap_free_flush(reap);
     }
@@ -287,8 +288,7 @@ struct reap *reapNew(void)
 {
     struct reap_chunk *first = aligned_alloc(REAP_SIZE, REAP_SIZE);
     if (!first) return NULL;
-    struct reap *reap = (struct reap *)(first + 1);
-    reap->chunks = NULL;
+    struct reap *reap = memset(first + 1, 0, sizeof *reap);
     reapFreeAll(reap);
     return reap;
 }

@@ -182,9 +182,9 @@ class Held:
                 self.peak += int(part['peak']) + size
             if int(part['spare_bytes']):
                 self.chunks += sum(1 for chunk in listed(part['spares'], 'next'))
-        if number(reap['cached_child']):
+        if number(reap['below']['cached']):
             self.chunks += 1
-            step = int(reap['child_votes']) % 4
+            step = int(reap['below']['votes']) % 4
             self.held += 4096 << step if step else 1024
             self.peak = max(self.peak, self.held)
 
@@ -225,7 +225,7 @@ def print_tree(top):
     while below:
         reap, depth = below.pop()
         print('  ' * depth + line(reap))
-        below += [(child, depth + 1) for child in reversed(list(listed(reap['children'], 'next')))]
+        below += [(child, depth + 1) for child in reversed(list(listed(reap['below']['first'], 'next')))]
 
 
 # --- the backend's memory --------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class ReapOfCommand(gdb.Command):
         while below:
             reap = below.pop()
             yield reap
-            below += list(listed(reap['children'], 'next'))
+            below += list(listed(reap['below']['first'], 'next'))
 
     @staticmethod
     def tell(reap, part, chunk, pointer):

@@ -154,7 +154,7 @@ static bool is_free_at_end(const struct arena *arena)
 }
 
 /* Follows a gap beyond its first arena, as far as an object of n slots may need it. */
-static void follow(struct gap *gap, unsigned n)
+static void follow_gap(struct gap *gap, unsigned n)
 {
     char *base = gap->base;
     unsigned more = ARENA_SLOTS;
@@ -200,7 +200,7 @@ static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
 {
     unsigned n = best->n, alignment = best->alignment;
     ASSERT(is_power_of_two(alignment) && gap->size != 0);
-    if (gap->first + gap->size == ARENA_SLOTS) follow(gap, n);
+    if (gap->first + gap->size == ARENA_SLOTS) follow_gap(gap, n);
     if (gap->size < n) return;
     if (best->dirty == n && gap->size >= best->gap && !best->grows) return; /* the gap is no better */
     unsigned end = gap->first + gap->size;

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS), .near = ARENA_LOOK_FOR_LIMIT};
+struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2), .near = ARENA_LOOK_FOR_LIMIT};
 
 /* --- structs ---------------------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ static bool claim_bit(_Atomic uint64_t *word, uint64_t bit)
     return (atomic_fetch_and(word, ~bit) & bit) != 0;
 }
 
-static struct arena *take_spare(struct arena_group *group)
+static struct arena *take_spare_struct(struct arena_group *group)
 {
     uint64_t spare;
     while ((spare = atomic_load(&group->spare)) != 0) {
@@ -27,7 +27,7 @@ static struct arena *take_spare(struct arena_group *group)
     return NULL;
 }
 
-static void enter_all(struct arena *arena)
+static void enter_struct(struct arena *arena)
 {
     struct arena *first = atomic_load(&arenas.all);
     do arena->next = first;
@@ -52,7 +52,7 @@ static struct arena *make_in(struct arena_group *group)
         arena->index = (uint8_t)i;
         atomic_store(&arena->used, UINT64_MAX);
         atomic_store(&group->arenas[i], arena);
-        enter_all(arena);
+        enter_struct(arena);
         return arena;
     }
     return NULL;
@@ -78,7 +78,7 @@ static struct arena *struct_take(void)
     struct arena *arena = NULL;
     for (struct arena_group *group = &arenas.groups; group != NULL && arena == NULL;
          group = atomic_load(&group->next))
-        arena = take_spare(group);
+        arena = take_spare_struct(group);
     for (struct arena_group *group = &arenas.groups; group != NULL && arena == NULL;) {
         arena = make_in(group);
         if (arena == NULL && atomic_load(&group->made) != UINT64_MAX) break; /* no memory for a struct */

@@ -39,7 +39,7 @@ static bool lines_are_free(const uint64_t *free, unsigned size, unsigned i, unsi
     return true;
 }
 
-static void append(const struct superblock *sb, struct chain *chain, unsigned number)
+static void append_block(const struct superblock *sb, struct chain *chain, unsigned number)
 {
     ASSERT(superblock_has_number(sb, number) && chain->count < superblock_class(sb)->capacity);
     block_set_link(block_at(sb, number), 0);
@@ -72,7 +72,7 @@ static struct chain take_whole(const struct superblock *sb, struct chain *chain)
     for (unsigned n = 0; n < chain->count; n++, number = next) {
         next = next_in(sb, number);
         bool may_go = lines_are_free(free, superblock_class(sb)->size, index_of(sb, number), end);
-        append(sb, may_go ? &whole : &rest, number);
+        append_block(sb, may_go ? &whole : &rest, number);
     }
     ASSERT(whole.count + rest.count == chain->count);
     *chain = rest;
@@ -86,7 +86,7 @@ static void carve_to_line(struct superblock *sb, struct chain *chain)
     uint64_t word = word_read(sb);
     unsigned start;
     while ((start = word_carve(word) - BLOCK_BIAS) % LINE != 0 && word_carve(word) <= class->carve_limit) {
-        append(sb, chain, word_carve(word));
+        append_block(sb, chain, word_carve(word));
         word += class->carve_step;
     }
     ASSERT(word_free(word) <= class->capacity);
@@ -102,7 +102,7 @@ void false_sharing_hold_back(struct superblock *sb)
     struct chain all = {0, 0, 0};
     for (unsigned number = word_first(word), next; number != 0; number = next) {
         next = next_in(sb, number);
-        append(sb, &all, number);
+        append_block(sb, &all, number);
     }
     __atomic_store_n(&sb->word, word - word_first(word) - ((uint64_t)all.count << 16), __ATOMIC_RELEASE);
     ASSERT(all.count <= word_free(word));
@@ -138,7 +138,7 @@ void false_sharing_begin(const struct superblock *sb)
     ASSERT(notes->foreign_blocks <= carved && notes->waiting_blocks == 0);
 }
 
-static bool may_go(const struct sharing_notes *notes, unsigned size, unsigned i)
+static bool has_no_foreign(const struct sharing_notes *notes, unsigned size, unsigned i)
 {
     struct neighbours near = neighbours_of(size, i);
     for (unsigned j = near.from; j <= near.to; j++)
@@ -153,11 +153,11 @@ static void let_go_near(struct superblock *sb, struct sharing_notes *notes, unsi
     unsigned size = superblock_class(sb)->size;
     struct neighbours near = neighbours_of(size, i);
     for (unsigned j = near.from; j <= near.to && j < SUPERBLOCK_BLOCKS; j++) {
-        if (!bitmap_get(notes->waiting, j) || !may_go(notes, size, j)) continue;
+        if (!bitmap_get(notes->waiting, j) || !has_no_foreign(notes, size, j)) continue;
         bitmap_clear(notes->waiting, j);
         ASSERT(notes->waiting_blocks != 0);
         notes->waiting_blocks--;
-        append(sb, gone, j * size + BLOCK_BIAS);
+        append_block(sb, gone, j * size + BLOCK_BIAS);
     }
 }
 
@@ -170,7 +170,7 @@ struct chain false_sharing_release(struct superblock *sb, const struct chain *fr
         next = next_in(sb, number);
         unsigned i = index_of(sb, number);
         if (!bitmap_get(notes->foreign, i)) {
-            append(sb, &gone, number);
+            append_block(sb, &gone, number);
             continue;
         }
         bitmap_clear(notes->foreign, i);
@@ -191,7 +191,7 @@ bool false_sharing_is_over(const struct superblock *sb) { return notes_of(sb)->f
 
 bool false_sharing_holds(const struct superblock *sb, const void *block)
 {
-    return sb->role.sharing_notes == SHARING_NOTES &&
+    return sb->role.sharing == SHARING_NOTES &&
            bitmap_get(notes_of(sb)->waiting, index_of(sb, (unsigned)block_number(sb, block)));
 }
 
@@ -202,7 +202,7 @@ void false_sharing_end(struct superblock *sb)
     for (unsigned i = 0; notes->waiting_blocks != 0; i++) {
         ASSERT(i < SUPERBLOCK_BLOCKS);
         if (!bitmap_get(notes->waiting, i)) continue;
-        append(sb, &rest, i * superblock_class(sb)->size + BLOCK_BIAS);
+        append_block(sb, &rest, i * superblock_class(sb)->size + BLOCK_BIAS);
         notes->waiting_blocks--;
     }
     if (rest.count == 0) return;
@@ -213,8 +213,8 @@ void false_sharing_end(struct superblock *sb)
 void false_sharing_forget(struct superblock *sb)
 {
     union superblock_role role = sb->role;
-    if (role.sharing_notes != SHARING_NOTES) return;
-    role.sharing_notes = 0;
+    if (role.sharing != SHARING_NOTES) return;
+    role.sharing = SHARING_NONE;
     superblock_set_role(sb, role);
     false_sharing_end(sb);
 }

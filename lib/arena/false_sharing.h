@@ -34,7 +34,7 @@ static inline bool false_sharing_possible(unsigned class) { return sizeclasses[c
 void false_sharing_hold_back(struct superblock *sb);
 
 /* Begins notes on an unowned superblock. Blocks that are neither on its free list nor still to be carved are
- * foreign; so are pending ones, until false_sharing_release gets them. The caller sets role.sharing_notes. */
+ * foreign; so are pending ones, until false_sharing_release gets them. The caller sets role.sharing. */
 void false_sharing_begin(const struct superblock *sb);
 
 /* Takes a chain of freed blocks. Returns those of them, and of the waiting blocks, that may be given out; the
@@ -47,7 +47,7 @@ bool false_sharing_is_over(const struct superblock *sb);
 /* Returns true if the block waits. */
 bool false_sharing_holds(const struct superblock *sb, const void *block);
 
-/* Ends the notes, which role.sharing_notes no longer names. Waiting blocks become pending. */
+/* Ends the notes, which role.sharing no longer names. Waiting blocks become pending. */
 void false_sharing_end(struct superblock *sb);
 
 /* Ends the notes on an unowned superblock that leaves its heap, if there are any. */

@@ -44,7 +44,7 @@ static void begin_arena(struct arena *arena, unsigned dirty)
 
 /* Makes arenas of a mapping whose size is a multiple of ARENA, and of which the first `held` bytes have
  * memory. Where there is no struct for an arena, its addresses are unmapped. */
-static void split(struct arena *first, size_t size, size_t held)
+static void split_mapping(struct arena *first, size_t size, size_t held)
 {
     char *base = first->base;
     arena_set_mapping(first, 0);
@@ -63,7 +63,7 @@ static void split(struct arena *first, size_t size, size_t held)
 }
 
 /* Makes the size of a mapping a multiple of ARENA: larger, or else smaller. Returns the size, or 0. */
-static size_t rounded(struct arena *arena)
+static size_t round_mapping(struct arena *arena)
 {
     size_t size = arena->mapping, up = align_up(size, ARENA), down = align_down(size, ARENA);
     size_t to = up == size || pages_resize(arena->base, size, up) ? up : down;
@@ -77,7 +77,7 @@ static size_t rounded(struct arena *arena)
 }
 
 /* Unmaps a mapping. */
-static void unmap(struct arena *arena)
+static void unmap_mapping(struct arena *arena)
 {
     size_t size = arena->mapping;
     arena_destroy(arena, size);
@@ -91,13 +91,13 @@ void arena_unmap_large(struct arena *arena)
     ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
     gate_enter(&arenas.gate);
     arena->slots[0].kind = SLOT_FREE;
-    size_t size = arena->mapping, to = size <= ARENA_SPAN_MAX ? rounded(arena) : 0;
+    size_t size = arena->mapping, to = size <= ARENA_SPAN_MAX ? round_mapping(arena) : 0;
     if (to != 0) {
         size_t held = to < size ? to : align_up(size, SUPERBLOCK);
         arena_count_held(held, size);
-        split(arena, to, held);
+        split_mapping(arena, to, held);
     } else {
-        unmap(arena);
+        unmap_mapping(arena);
     }
     gate_leave(&arenas.gate);
 }

@@ -3,7 +3,6 @@
 
 #include "arena/arena_table.h"
 #include "arena/huge_pages.h"
-#include "base/kernel.h"
 #include "base/options.h"
 #include "base/probe.h"
 #include "os/cgroup.h"
@@ -24,7 +23,7 @@ static uint64_t first_run(uint64_t bits, size_t most)
 }
 
 /* Gives the memory of claimed dirty slots back to the OS. false: the OS refused. */
-static bool clean(struct arena *arena, uint64_t mask)
+static bool purge_claimed(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == mask);
     unsigned first = (unsigned)__builtin_ctzll(mask), n = (unsigned)__builtin_popcountll(mask);
@@ -48,7 +47,7 @@ static unsigned purge_run(struct arena *arena, uint64_t mask)
     if (arena_claim(arena, mask)) {
         ASSERT(arena->mapping == 0); /* not before: the struct may have been another's mapping meanwhile */
         uint64_t dirty = atomic_load(&arena->dirty) & mask; /* another thread may have used them since */
-        if (dirty == mask && clean(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
+        if (dirty == mask && purge_claimed(arena, mask)) slots = (unsigned)__builtin_popcountll(mask);
         arena_release(arena, mask);
     }
     gate_leave(&arenas.gate);
@@ -120,12 +119,10 @@ static size_t unmap_unused(struct arena *arena, bool all)
     return bytes;
 }
 
-/* Gives back slots that have been unused for min_age, until `most` bytes have gone. A malloc in the midst of
- * a call of libc's gives nothing back: its thread may pass the gate already, which a fork closes just now. */
+/* Gives back slots that have been unused for min_age, until `most` bytes have gone. */
 static size_t purge_older(uint64_t now, uint64_t min_age, size_t most, bool unmaps_all)
 {
     size_t bytes = 0;
-    if (kernel_in_libc) return 0;
     for (struct arena *arena = NULL; bytes < most && (arena = arena_next_with(ARENA_FREE, arena)) != NULL;) {
         if (!is_old(arena, now, min_age)) continue;
         if (atomic_load(&arena->dirty) != 0) bytes += purge_slots(arena, most - bytes);
@@ -255,7 +252,7 @@ bool arena_nears_limit(size_t more)
     return more != 0 && (held >= near || more > near - held);
 }
 
-static COLD bool make_room(size_t more)
+static COLD bool make_room_near_limit(size_t more)
 {
     if (!arenas.limit_is_known)
         arena_limit(options.memory_limit == LIMIT_IGNORE ? SIZE_MAX : cgroup_mine().memory);
@@ -266,4 +263,4 @@ static COLD bool make_room(size_t more)
     return false;
 }
 
-bool arena_make_room(size_t more) { return LIKELY(!arena_nears_limit(more)) || make_room(more); }
+bool arena_make_room(size_t more) { return LIKELY(!arena_nears_limit(more)) || make_room_near_limit(more); }

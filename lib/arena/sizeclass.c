@@ -55,7 +55,7 @@ static void set_class(unsigned c, uint32_t size, unsigned slots)
 }
 
 /* Notes the least class for each number of units up to `most` bytes. */
-static void fill(uint8_t *classes, unsigned most, unsigned unit)
+static void fill_tables(uint8_t *classes, unsigned most, unsigned unit)
 {
     for (unsigned i = 0, c = 1; i <= most / unit; i++) {
         while (i * unit > sizeclasses[c].size) c++;
@@ -85,8 +85,8 @@ void sizeclass_init(void)
     ASSERT(sizeclasses[CLASS_WIDE - 1].size == CLASS_WIDE_SIZE);
     set_class(CLASS_CHUNK, KIB, 1);
     for (unsigned i = 1; i < CLASSES - CLASS_CHUNK; i++) set_class(CLASS_CHUNK + i, 4 * KIB << i, 1);
-    fill(sizeclass_by_units, CLASS_WIDE_SIZE, BLOCK_UNIT);
-    fill(sizeclass_by_lines, CLASS_SIZE_MAX, LINE);
+    fill_tables(sizeclass_by_units, CLASS_WIDE_SIZE, BLOCK_UNIT);
+    fill_tables(sizeclass_by_lines, CLASS_SIZE_MAX, LINE);
 }
 
 void sizeclass_close_fast(void)

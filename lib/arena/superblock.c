@@ -162,7 +162,7 @@ static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;
     unsigned eighths = options.empty_fraction < 2 ? options.empty_fraction : 2;
-    unsigned step = sb->role.sharing_notes ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
+    unsigned step = sb->role.sharing != SHARING_NONE ? capacity / 16 : capacity * eighths / GROUP_EMPTY;
     return step != 0 ? step : 1;
 }
 
@@ -180,7 +180,7 @@ bool superblock_pending_is_much(const struct superblock *sb)
 bool superblock_free_unowned(struct superblock *sb, void *block)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
-    if (!sb->role.sharing_notes) return superblock_push(sb, block) >= sb->role.regroup_at;
+    if (sb->role.sharing == SHARING_NONE) return superblock_push(sb, block) >= sb->role.regroup_at;
     struct chain chain = chain_of_block(sb, block);
     return superblock_pending_is_due(sb, superblock_put_pending(sb, &chain), 1);
 }
@@ -244,7 +244,7 @@ unsigned superblock_absorb(struct superblock *sb)
 
 /* Follows a list of `count` links from block `number`. Returns true if `block` is on it; for NULL, if it ends
  * there, as one with a circle does not, and ends the program where a block of it was written to. */
-static bool follow(const struct superblock *sb, unsigned number, unsigned count, const void *block)
+static bool follow_links(const struct superblock *sb, unsigned number, unsigned count, const void *block)
 {
     for (; count > 0 && superblock_has_number(sb, number); count--) {
         char *at = block_at(sb, number);
@@ -269,8 +269,8 @@ bool superblock_has_free(const struct superblock *sb, const void *block)
     struct chain pending = chain_unpack(atomic_load_explicit(&sb->pending, memory_order_acquire));
     if (block_number(sb, block) >= word_carve(word)) return true;
     return (word_free(word) > uncarved(sb, word) &&
-            follow(sb, word_first(word), word_free(word) - uncarved(sb, word), block)) ||
-           follow(sb, pending.first, pending.count, block);
+            follow_links(sb, word_first(word), word_free(word) - uncarved(sb, word), block)) ||
+           follow_links(sb, pending.first, pending.count, block);
 }
 
 unsigned superblock_live(const struct superblock *sb)
@@ -292,5 +292,6 @@ bool superblock_is_valid(const struct superblock *sb)
         return false;
     unsigned listed = word_free(word) - fresh;
     if ((listed == 0) != (word_first(word) == 0)) return false;
-    return follow(sb, word_first(word), listed, NULL) && follow(sb, pending.first, pending.count, NULL);
+    return follow_links(sb, word_first(word), listed, NULL) &&
+           follow_links(sb, pending.first, pending.count, NULL);
 }

@@ -55,28 +55,35 @@ enum superblock_kind {
 };
 
 enum {
-    BLOCK_BIAS = 8,                    /* block number minus offset */
-    HEAP_NONE = UINT16_MAX - 65,       /* role.heap in the arenas and between heaps; CPUs' ids are below */
-    HEAP_GLOBAL = HEAP_NONE + 1,       /* ... in the global heap's bins */
-    HEAP_CACHES = HEAP_GLOBAL + 1,     /* ... in the first cache's bins; the others follow (global_heap.h) */
-    OWNER_NONE = UINT16_MAX,           /* role.owner of an unowned superblock */
-    OWNER_COLD = 0x8000,               /* in role.owner, beside the id: no cache may have the live blocks */
-    SHARING_NOTES = UINT16_MAX - 1,    /* role.sharing_notes on a heap */
-    SHARING_NOTES_GLOBAL = UINT16_MAX, /* ... on the global heap, which has no notes (global_heap.h) */
+    BLOCK_BIAS = 8,                /* block number minus offset */
+    HEAP_NONE = UINT16_MAX - 65,   /* role.heap in the arenas and between heaps; CPUs' ids are below */
+    HEAP_GLOBAL = HEAP_NONE + 1,   /* ... in the global heap's bins */
+    HEAP_CACHES = HEAP_GLOBAL + 1, /* ... in the first cache's bins; the others follow (global_heap.h) */
+    OWNER_NONE = UINT16_MAX,       /* role.owner of an unowned superblock */
+    OWNER_COLD = 0x8000,           /* in role.owner, beside the id: no cache may have the live blocks */
     SUPERBLOCK_BLOCKS = SUPERBLOCK / BLOCK_UNIT, /* at most */
 };
 
 /* Fullness, by free eighths: group g has g/8 <= free < (g+1)/8; the last group is for empty superblocks. */
 enum { GROUPS = 9, GROUP_EMPTY = GROUPS - 1 };
 
+/* With whom the free blocks of a superblock share cache lines (false_sharing.h). */
+enum sharing {
+    SHARING_NONE,  /* with nobody: its heap owns all of it, or each line has one block only */
+    SHARING_LEFT,  /* on the global heap: with the heap `left_by`, which owned all of it when it gave it up */
+    SHARING_HELD,  /* on the global heap: only wholly free lines are given out */
+    SHARING_NOTES, /* on a heap, which has notes and no owner, since it came partly used */
+};
+
 /* A superblock's owner and heap, and the free blocks at which its free takes the slow path. They are one
  * word, so that they change at once. */
 union superblock_role {
     struct {
-        uint16_t owner;         /* heap id, or OWNER_NONE */
-        uint16_t heap;          /* heap id, or HEAP_NONE and above */
-        uint16_t regroup_at;    /* free blocks at which the owner's free takes the slow path */
-        uint16_t sharing_notes; /* not 0: it came partly used, and has no owner but notes (false_sharing.h) */
+        uint16_t owner;       /* heap id, or OWNER_NONE */
+        uint16_t heap;        /* heap id, or HEAP_NONE and above */
+        uint16_t regroup_at;  /* free blocks at which the owner's free takes the slow path */
+        uint16_t sharing : 2; /* enum sharing; NONE if there is an owner */
+        uint16_t left_by : 14;
     };
     uint64_t bits;
 };
@@ -203,7 +210,7 @@ static inline bool superblock_is_cold(const struct superblock *sb)
 static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
 {
     ASSERT(role.owner == OWNER_NONE || (role.owner & ~OWNER_COLD) == role.heap);
-    ASSERT(role.owner == OWNER_NONE || role.sharing_notes == 0);
+    ASSERT(role.owner == OWNER_NONE || role.sharing == SHARING_NONE);
     __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
 }
 

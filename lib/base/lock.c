@@ -211,12 +211,15 @@ static void leave_gate(struct gate *gate)
     if (last && atomic_load(&gate->closed) != 0) lock_wake_sleeper(&gate->passing);
 }
 
+/* True: this thread, which is counted, has been within the gate before, or within the next one. */
+static bool is_nested(const struct gate *gate) { return lock_depth >= 2u * (unsigned)gate->unit; }
+
 /* Either this thread sees the gate closed, or the thread that closes it sees this one passing. */
 void gate_enter(struct gate *gate)
 {
-    lock_assert_next(&gate->closers);
-    lock_count(LOCK_GATE);
-    while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0) {
+    lock_count(gate->unit);
+    if (!is_nested(gate)) lock_assert_next(&gate->closers);
+    while (atomic_fetch_add(&gate->passing, 1), atomic_load(&gate->closed) != 0 && !is_nested(gate)) {
         uint32_t closed = 1;
         leave_gate(gate);
         atomic_compare_exchange_strong(&gate->closed, &closed, 2);
@@ -229,7 +232,7 @@ void gate_leave(struct gate *gate)
 {
     note_passing(gate, -1);
     leave_gate(gate);
-    lock_count(-LOCK_GATE);
+    lock_count(-gate->unit);
 }
 
 /* These two are for the holder of gate->closers. */

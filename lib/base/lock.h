@@ -35,10 +35,10 @@ enum lock_rank {
     RANK_CHILDREN,
     RANK_FACES,
     RANK_TRANSIT,
+    RANK_ARENAS,
     RANK_HEAP_TABLE,
     RANK_HEAP,
     RANK_GLOBAL_HEAP,
-    RANK_ARENAS,
     RANK_USER_MEMORY,
     RANK_GUARDED,
     RANKS
@@ -172,8 +172,8 @@ static inline void lock_take(struct lock *lock)
     lock_note_taken(lock);
 }
 
-/* Each gate that the thread passes adds this to lock_depth. */
-enum { LOCK_GATE = 1 << 16 };
+/* What each passage of a gate adds to lock_depth: of the first gate in order of rank, and of the second. */
+enum { LOCK_GATE = 1 << 16, LOCK_GATE_2 = 1 << 24 };
 
 /* The number of locks that this thread holds or is about to take. Gates do not count. */
 static inline unsigned lock_held(void) { return lock_depth & (LOCK_GATE - 1); }
@@ -200,16 +200,21 @@ void lock_reset(struct lock *lock);
 
 /* Many threads may pass a gate at once, for a system call or two each. They wait for nobody and take no lock.
  * A thread that closes the gate waits until they have left it. Threads that come later wait until it is
- * opened. */
+ * opened.
+ *
+ * A system call may be a function of a library that calls malloc, which comes to a gate again. So a thread
+ * within a gate passes it, and those of earlier rank, also when they are closed: a fork, which closes both
+ * before it takes the locks of heaps, waits for that thread. */
 struct gate {
     _Atomic uint32_t passing; /* threads */
     _Atomic uint32_t closed;  /* 1: closed; 2: and a thread waits until it is opened */
+    int unit;                 /* LOCK_GATE or LOCK_GATE_2 */
     struct lock closers;
 };
 
-#define GATE_OF_RANK(r)                                                                                      \
+#define GATE_OF_RANK(r, u)                                                                                   \
     {                                                                                                        \
-        .closers = LOCK_OF_RANK(r)                                                                           \
+        .unit = (u), .closers = LOCK_OF_RANK(r)                                                              \
     }
 
 void gate_enter(struct gate *gate);

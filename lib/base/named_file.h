@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* named_file.h: files whose names the user gives (stats=, trace=), by system calls only. Threads: any. */
+/* named_file.h: files whose names the user gives (stats=), by system calls only. Threads: any. */
 #ifndef NAMED_FILE_H
 #define NAMED_FILE_H
 

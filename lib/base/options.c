@@ -53,7 +53,6 @@ static const struct option {
     {"thp", AT(thp), "grown|system|never|always", NULL, 0, 0, 0, "huge pages behind arenas and mappings", 0},
     {"memory_limit", AT(memory_limit), "purge|refuse|ignore", NULL, 0, 0, 0,
      "what the control group's limit means", 0},
-    {"trace", AT(trace), NULL, "FILE", 0, 0, 0, "a line for each reap that begins, is cleared or ends", 0},
     {"ask", AT(ask), NULL, "ADDRESS", 0, 0, 0,
      "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},

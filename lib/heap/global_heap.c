@@ -27,6 +27,7 @@ static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
+_Static_assert((int)IDS_MAX <= 1 << 14, "an id fits role.left_by");
 
 /* --- the level of a superblock --------------------------------------------------------------- */
 
@@ -62,7 +63,7 @@ static struct level *lock_level_of(const struct superblock *sb)
 
 /* Returns true if it is on this level, which is locked. A superblock that is here stays while the lock is
  * held. One that is elsewhere may move. */
-static bool is_on(const struct level *level, const struct superblock *sb)
+static bool is_on_level(const struct level *level, const struct superblock *sb)
 {
     return superblock_role(sb).heap == id_of(level);
 }
@@ -77,19 +78,22 @@ static struct level *level_at(unsigned i)
 /* --- one level, locked ----------------------------------------------------------------------- */
 
 /* role.heap names a level only while the superblock is on a list there. So under the lock it alone tells. */
-static void set_role_by_lines(struct superblock *sb, unsigned heap, unsigned regroup_at,
-                              unsigned sharing_notes)
-{
-    ASSERT(heap >= HEAP_NONE && sharing_notes <= UINT16_MAX);
-    superblock_set_role(sb, (union superblock_role){.owner = OWNER_NONE,
-                                                    .heap = (uint16_t)heap,
-                                                    .regroup_at = (uint16_t)regroup_at,
-                                                    .sharing_notes = (uint16_t)sharing_notes});
-}
-
 static void set_role(struct superblock *sb, unsigned heap, unsigned regroup_at)
 {
-    set_role_by_lines(sb, heap, regroup_at, sb->role.sharing_notes);
+    union superblock_role role = sb->role;
+    ASSERT(heap >= HEAP_NONE && role.owner == OWNER_NONE);
+    role.heap = (uint16_t)heap;
+    role.regroup_at = (uint16_t)regroup_at;
+    superblock_set_role(sb, role);
+}
+
+static void set_sharing(struct superblock *sb, enum sharing sharing, unsigned left_by)
+{
+    union superblock_role role = sb->role;
+    ASSERT(false_sharing_possible(sb->class));
+    role.sharing = sharing;
+    role.left_by = left_by & (IDS_MAX - 1);
+    superblock_set_role(sb, role);
 }
 
 static void file_empty(struct level *level, struct superblock *sb)
@@ -108,7 +112,7 @@ static void file_empty(struct level *level, struct superblock *sb)
 
 /* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
  * may be freed; that free does not see that it is the last. So the loop looks at the end. */
-static void file(struct level *level, struct superblock *sb)
+static void file_on_level(struct level *level, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&level->lock) && sb->role.owner == OWNER_NONE);
     ASSERT(!list_holds(&sb->link) && sb->link.next == NULL);
@@ -118,7 +122,7 @@ static void file(struct level *level, struct superblock *sb)
             file_empty(level, sb);
             return;
         }
-        if (sb->role.sharing_notes == SHARING_NOTES_GLOBAL) false_sharing_hold_back(sb);
+        if (sb->role.sharing == SHARING_HELD) false_sharing_hold_back(sb);
     } while (superblock_live(sb) == 0);
     unsigned group = superblock_group_of(sb, word_read(sb));
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
@@ -129,7 +133,7 @@ static void file(struct level *level, struct superblock *sb)
 
 static void unfile(struct level *level, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&level->lock) && is_on(level, sb) && level->slots >= superblock_slots(sb));
+    ASSERT(lock_is_mine(&level->lock) && is_on_level(level, sb) && level->slots >= superblock_slots(sb));
     if (sb->group == GROUP_EMPTY)
         list_remove(&sb->link);
     else
@@ -137,10 +141,10 @@ static void unfile(struct level *level, struct superblock *sb)
     level->slots -= superblock_slots(sb);
 }
 
-static void refile(struct level *level, struct superblock *sb)
+static void refile_on_level(struct level *level, struct superblock *sb)
 {
     unfile(level, sb);
-    file(level, sb);
+    file_on_level(level, sb);
 }
 
 static struct superblock *first_empty(const struct level *level)
@@ -155,16 +159,14 @@ static struct superblock *first_empty(const struct level *level)
  * always. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
-    unsigned sharing_notes = sb->role.sharing_notes;
-    return sharing_notes == 0 || sharing_notes == SHARING_NOTES_GLOBAL || sharing_notes == global_left_by(id);
+    return sb->role.sharing != SHARING_LEFT || sb->role.left_by == id;
 }
 
 static void hold_back(struct level *level, struct superblock *sb)
 {
-    ASSERT(false_sharing_possible(sb->class));
     unfile(level, sb);
-    set_role_by_lines(sb, id_of(level), 0, SHARING_NOTES_GLOBAL);
-    file(level, sb);
+    set_sharing(sb, SHARING_HELD, 0);
+    file_on_level(level, sb);
 }
 
 static void file_arrived(struct level *level)
@@ -174,25 +176,25 @@ static void file_arrived(struct level *level)
     for (; node != NULL; node = next) {
         next = node->next;
         node->next = NULL;
-        file(level, LIST_ENTRY(node, struct superblock, link));
+        file_on_level(level, LIST_ENTRY(node, struct superblock, link));
     }
 }
 
 /* Locks the level. False, and the lock is not held: a stopped thread may hold it. */
-static bool lock_soon(struct level *level)
+static bool lock_level_soon(struct level *level)
 {
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
     ASSERT(lock_is_mine(&level->lock));
     return true;
 }
 
-static void unlock(struct level *level);
-static bool adds_up(const struct level *level);
+static void unlock_level(struct level *level);
+static bool level_adds_up(const struct level *level);
 
-static struct superblock *take(struct level *level, unsigned class, unsigned id)
+static struct superblock *take_from_level(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
-    if (!lock_soon(level)) return NULL;
+    if (!lock_level_soon(level)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL && sizeclasses[class].slots == 1) sb = first_empty(level);
@@ -201,7 +203,7 @@ static struct superblock *take(struct level *level, unsigned class, unsigned id)
         set_role(sb, HEAP_NONE, 0);
     }
     ASSERT(sb == NULL || (sb->role.owner == OWNER_NONE && !list_holds(&sb->link)));
-    unlock(level);
+    unlock_level(level);
     return sb;
 }
 
@@ -232,7 +234,7 @@ static void push_arrival(struct level *level, struct superblock *sb)
 /* Files the arrivals, and pushes the surplus of a cache's heap up. A thread pushes an arrival before it tries
  * for the lock, and a holder looks for arrivals after it gives the lock back. So one of the two sees the
  * other. */
-static void settle(struct level *level)
+static void settle_level(struct level *level)
 {
     while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
         struct superblock *over;
@@ -241,14 +243,14 @@ static void settle(struct level *level)
             push_arrival(&top, over);
         lock_give(&level->lock);
     }
-    if (level != &top) settle(&top);
+    if (level != &top) settle_level(&top);
 }
 
-static void unlock(struct level *level)
+static void unlock_level(struct level *level)
 {
-    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, adds_up(level));
+    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, level_adds_up(level));
     lock_give(&level->lock);
-    settle(level);
+    settle_level(level);
 }
 
 /* For a thread that waits until a superblock has arrived somewhere: the thread that gave it may run on the
@@ -256,10 +258,10 @@ static void unlock(struct level *level)
 static void settle_all(void)
 {
     struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle(level);
+    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle_level(level);
 }
 
-static void drain(struct level *level)
+static void drain_level(struct level *level)
 {
     for (;;) {
         lock_take(&level->lock);
@@ -276,9 +278,9 @@ static bool refile_soon(struct superblock *sb)
 {
     struct level *level = level_of(superblock_role(sb).heap);
     if (!lock_try(&level->lock)) return !superblock_has_pending(sb);
-    bool here = is_on(level, sb);
-    if (here) refile(level, sb);
-    unlock(level);
+    bool here = is_on_level(level, sb);
+    if (here) refile_on_level(level, sb);
+    unlock_level(level);
     return here || !superblock_has_pending(sb);
 }
 
@@ -299,11 +301,10 @@ void global_heap_give(struct superblock *sb, unsigned id)
 {
     ASSERT(sb->role.owner == OWNER_NONE && !list_holds(&sb->link) && sb->link.next == NULL);
     PROBE(superblock_to_global, sb, sb->class, superblock_live(sb));
-    bool owned = sb->role.sharing_notes == 0;
+    bool owned = sb->role.sharing == SHARING_NONE;
     false_sharing_forget(sb);
-    unsigned sharing_notes = sb->role.sharing_notes;
-    if (false_sharing_possible(sb->class)) sharing_notes = owned ? global_left_by(id) : SHARING_NOTES_GLOBAL;
-    set_role_by_lines(sb, HEAP_NONE, 0, sharing_notes);
+    if (false_sharing_possible(sb->class)) set_sharing(sb, owned ? SHARING_LEFT : SHARING_HELD, id);
+    set_role(sb, HEAP_NONE, 0);
     push_arrival(level_here(), sb);
 }
 
@@ -312,15 +313,15 @@ void global_heap_settle(void)
     struct level *here = level_here();
     if (atomic_load_explicit(&here->arrived, memory_order_relaxed) != NULL ||
         atomic_load_explicit(&top.arrived, memory_order_relaxed) != NULL)
-        settle(here);
+        settle_level(here);
 }
 
 struct superblock *global_heap_take(unsigned class, unsigned id)
 {
     global_heap_take_queued();
     struct level *here = level_here();
-    struct superblock *sb = take(here, class, id);
-    if (sb == NULL && here != &top) sb = take(&top, class, id);
+    struct superblock *sb = take_from_level(here, class, id);
+    if (sb == NULL && here != &top) sb = take_from_level(&top, class, id);
     if (sb == NULL) return NULL;
     ASSERT(sb->role.heap == HEAP_NONE && (sb->class == class || sb->group == GROUP_EMPTY));
     if (sb->group == GROUP_EMPTY) superblock_serve(sb, class);
@@ -331,11 +332,11 @@ struct superblock *global_heap_take(unsigned class, unsigned id)
 bool global_heap_free(struct superblock *sb, void *block)
 {
     struct level *level = lock_level_of(sb);
-    bool here = is_on(level, sb);
+    bool here = is_on_level(level, sb);
     ASSERT(!here || sb->role.owner == OWNER_NONE);
     bool due = here && superblock_free_unowned(sb, block);
-    if (due) refile(level, sb);
-    unlock(level);
+    if (due) refile_on_level(level, sb);
+    unlock_level(level);
     if (due) arena_purge_after_free(); /* it may have been the last block in it */
     if (!here) settle_all();
     return here;
@@ -345,7 +346,7 @@ void global_heap_collect(void)
 {
     global_heap_take_queued();
     struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain(level);
+    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain_level(level);
     lock_take(&top.lock);
     file_arrived(&top);
     for (unsigned class = 1; class < CLASSES; ++class)
@@ -354,17 +355,17 @@ void global_heap_collect(void)
             for (; node != NULL; node = next) {
                 next = node->next;
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-                if (superblock_has_pending(sb)) refile(&top, sb);
+                if (superblock_has_pending(sb)) refile_on_level(&top, sb);
             }
         }
-    unlock(&top);
+    unlock_level(&top);
 }
 
 bool global_heap_has_free(struct superblock *sb, const void *block)
 {
     struct level *level = lock_level_of(sb);
     bool has = superblock_has_free(sb, block);
-    unlock(level);
+    unlock_level(level);
     return has;
 }
 
@@ -381,14 +382,14 @@ size_t global_heap_slots(void)
 
 /* Returns true if the level's lists agree with its accounts. The level is locked, or no other thread
  * allocates. */
-static bool adds_up(const struct level *level)
+static bool level_adds_up(const struct level *level)
 {
     struct bin_sums sums = {0, 0};
     for (unsigned class = 1; class < CLASSES; ++class)
         if (!bin_is_valid(&level->bins[class], id_of(level), class, NULL, true, &sums)) return false;
     for (const struct list_node *node = level->empty.first; node != NULL; node = node->next) {
         const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
-        if (!is_on(level, sb) || superblock_live(sb) != 0) return false;
+        if (!is_on_level(level, sb) || superblock_live(sb) != 0) return false;
         sums.slots++;
     }
     return sums.slots == level->slots;
@@ -398,7 +399,7 @@ bool global_heap_is_valid(void)
 {
     struct level *level;
     for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
-        if (!adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
+        if (!level_adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
 

@@ -45,11 +45,6 @@ void global_heap_settle(void);
  * list and of HEAP_NONE; or NULL. */
 struct superblock *global_heap_take(unsigned class, unsigned id);
 
-/* The value of role.sharing_notes where blocks share cache lines: heap `id` owned all of this superblock when
- * it gave it, so that heap may go on with it as it is. For other heaps some lines are held back
- * (false_sharing.h). */
-static inline uint16_t global_left_by(unsigned id) { return (uint16_t)(id + 1); }
-
 /* Looks at the queued superblocks, and gives the empty ones to the arenas. One that has gone to a heap since,
  * with blocks pending, is queued there. */
 void global_heap_take_queued(void);

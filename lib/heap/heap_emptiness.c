@@ -50,7 +50,7 @@ static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 }
 
 /* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
-static bool splice(struct heap *heap, struct superblock *sb, const struct chain *chain)
+static bool splice_chain(struct heap *heap, struct superblock *sb, const struct chain *chain)
 {
     ASSERT(chain->count != 0 && sb->role.heap == heap->id);
     enum rseq_result result;
@@ -63,11 +63,11 @@ static bool splice(struct heap *heap, struct superblock *sb, const struct chain 
 
 /* Makes the heap the owner of a superblock that came here partly used, once its last foreign block is freed:
  * from now on its frees take the fast path. If this thread has another id now, the next look does it. */
-static void own(struct heap *heap, struct superblock *sb)
+static void own_superblock(struct heap *heap, struct superblock *sb)
 {
-    ASSERT(sb->role.sharing_notes == SHARING_NOTES && sb->role.owner == OWNER_NONE);
+    ASSERT(sb->role.sharing == SHARING_NOTES && sb->role.owner == OWNER_NONE);
     union superblock_role role = sb->role, owned = role;
-    owned.sharing_notes = 0;
+    owned.sharing = SHARING_NONE;
     owned.owner = (uint16_t)heap_owner(heap);
     if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE) false_sharing_end(sb);
 }
@@ -79,11 +79,11 @@ bool heap_collect(struct heap *heap, struct superblock *sb)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
     struct chain chain = superblock_take_pending(sb);
     ASSERT(chain.count <= superblock_class(sb)->capacity);
-    if (sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
-    bool done = chain.count == 0 || splice(heap, sb, &chain);
+    if (sb->role.sharing == SHARING_NOTES) chain = false_sharing_release(sb, &chain);
+    bool done = chain.count == 0 || splice_chain(heap, sb, &chain);
     PROBE(pending_collected, sb, chain.count, done);
     if (!done) superblock_put_pending(sb, &chain);
-    if (done && sb->role.sharing_notes && false_sharing_is_over(sb)) own(heap, sb);
+    if (done && sb->role.sharing == SHARING_NOTES && false_sharing_is_over(sb)) own_superblock(heap, sb);
     if (superblock_live(sb) == 0 && superblock_has_pending(sb)) heap_enqueue(sb);
     return done;
 }
@@ -113,7 +113,7 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE && !heap_is_active(heap, sb));
     false_sharing_forget(sb);
     superblock_absorb(sb);
-    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing_notes == 0);
+    ASSERT(word_free(word_read(sb)) == superblock_class(sb)->capacity && sb->role.sharing == SHARING_NONE);
     list_push(&heap->empty[superblock_size_of(superblock_slots(sb))], &sb->link);
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);
@@ -227,7 +227,7 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb)
 
 /* --- superblocks queued to this thread's heap ------------------------------------------------ */
 
-static bool is_on(const struct heap *heap, const struct superblock *sb)
+static bool is_on_heap(const struct heap *heap, const struct superblock *sb)
 {
     return superblock_role(sb).heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
 }
@@ -239,7 +239,7 @@ bool heap_collect_queued(struct heap *heap)
     struct superblock *next, *sb = heap_take_queued(heap);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
-        if (!is_on(heap, sb))
+        if (!is_on_heap(heap, sb))
             heap_enqueue_onward(sb);
         else if (mine && (mine = heap_collect(heap, sb)))
             heap_regroup_locked(heap, sb);

@@ -6,6 +6,7 @@
 void heap_fork_prepare(void)
 {
     gate_close_for_fork(&heap_transit);
+    arena_fork_prepare();
     lock_for_fork(&heap_table_lock);
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
@@ -18,6 +19,7 @@ void heap_fork_parent(void)
     struct heap *heap;
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
     lock_after_fork(&heap_table_lock);
+    arena_fork_parent();
     gate_open_after_fork(&heap_transit);
 }
 
@@ -32,6 +34,7 @@ void heap_fork_child(void)
         heap->visited = 0; /* by threads of the parent, which the child does not have */
     }
     lock_reset(&heap_table_lock);
+    arena_fork_child();
     gate_reset(&heap_transit);
     heap_policy_fork_child();
     heap_queue_fork_child();

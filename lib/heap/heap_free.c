@@ -20,7 +20,7 @@ static void free_locked(struct superblock *sb, void *block)
     }
     bool due = superblock_free_unowned(sb, block);
     ASSERT(lock_is_mine(&heap->lock) && sb->role.owner == OWNER_NONE);
-    if (due && sb->role.sharing_notes) heap_collect(heap, sb);
+    if (due && sb->role.sharing == SHARING_NOTES) heap_collect(heap, sb);
     if (due) heap_regroup_locked(heap, sb);
     heap->counts.slow_frees += due;
     bool is_idle = superblock_live(sb) == 0 && heap_is_active(heap, sb);

@@ -15,7 +15,7 @@ static __thread uint32_t left
 
 _Static_assert((int)TOPOLOGY_CPUS <= (int)IDS_MAX, "a core's number is a heap's id");
 
-static unsigned use(unsigned id)
+static unsigned use_id(unsigned id)
 {
     ASSERT(id < IDS_MAX);
     heap_of_thread = (uint16_t)(id + 1);
@@ -31,12 +31,15 @@ static unsigned next_in_turn(void)
     return atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % heaps;
 }
 
-static unsigned dealt_once(void) { return heap_of_thread != 0 ? heap_of_thread - 1u : use(next_in_turn()); }
+static unsigned dealt_once(void)
+{
+    return heap_of_thread != 0 ? heap_of_thread - 1u : use_id(next_in_turn());
+}
 
 static unsigned dealt_for(unsigned allocations)
 {
     if (left == 0) {
-        use(next_in_turn());
+        use_id(next_in_turn());
         left = allocations;
     }
     ASSERT(left != 0 && heap_of_thread != 0);
@@ -65,7 +68,7 @@ static void make_owners(unsigned end)
 }
 
 /* Takes an id that no thread has, or whose thread has ended; *ended tells which. */
-static bool take(unsigned id, bool *ended)
+static bool take_id(unsigned id, bool *ended)
 {
     ASSERT(options.heaps == HEAPS_THREAD && id < IDS_MAX);
     int result = pthread_mutex_trylock(&owners[id]);
@@ -75,11 +78,11 @@ static bool take(unsigned id, bool *ended)
 }
 
 /* Takes the least id that is free; COMMON if there is none. */
-static unsigned claim(void)
+static unsigned claim_id(void)
 {
     bool ended;
     for (unsigned id = COMMON + 1; id < IDS_MAX; id++) {
-        if (!take(id, &ended)) continue;
+        if (!take_id(id, &ended)) continue;
         unsigned seen = atomic_load(&used);
         while (seen <= id && !atomic_compare_exchange_weak(&used, &seen, id + 1)) continue;
         ASSERT(atomic_load(&used) > id);
@@ -89,11 +92,11 @@ static unsigned claim(void)
 }
 
 /* A malloc of who stands between this and libc's mutexes comes from the common heap. */
-static unsigned own(void)
+static unsigned own_id(void)
 {
     if (heap_of_thread == 0) {
-        use(COMMON);
-        use(claim());
+        use_id(COMMON);
+        use_id(claim_id());
     }
     return heap_of_thread - 1u;
 }
@@ -103,7 +106,7 @@ bool heap_policy_has_ended(unsigned id)
     bool ended;
     if (options.heaps != HEAPS_THREAD || id == COMMON || kernel_in_libc) return false;
     kernel_in_libc = true; /* a malloc of who stands between does not come here again */
-    bool taken = take(id, &ended);
+    bool taken = take_id(id, &ended);
     if (taken) pthread_mutex_unlock(&owners[id]);
     kernel_in_libc = false;
     return taken && ended;
@@ -121,11 +124,11 @@ void heap_policy_init(void)
 unsigned heap_policy_next(void)
 {
     switch (options.heaps) {
-    case HEAPS_CORE: return use(topology_core(rseq_cpu_now()));
-    case HEAPS_THREAD: return own();
+    case HEAPS_CORE: return use_id(topology_core(rseq_cpu_now()));
+    case HEAPS_THREAD: return own_id();
     case HEAPS_DYNAMIC: return dealt_for(options.dynamic);
     case HEAPS_ROUNDROBIN: return dealt_for(1);
-    case HEAPS_SINGLE: return use(0);
+    case HEAPS_SINGLE: return use_id(0);
     default: return dealt_once();
     }
 }
@@ -141,5 +144,5 @@ void heap_policy_fork_child(void)
     bool ended;
     if (options.heaps != HEAPS_THREAD) return;
     make_owners(atomic_load(&used));
-    if (heap_of_thread > COMMON + 1) take(heap_of_thread - 1u, &ended);
+    if (heap_of_thread > COMMON + 1) take_id(heap_of_thread - 1u, &ended);
 }

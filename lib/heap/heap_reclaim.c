@@ -24,7 +24,7 @@ void heap_visit_ends(struct heap *heap)
 
 /* Takes a superblock off the row or its bin, if it is there, and stops its owner's frees. It is in transit
  * from now on, and unowned after rseq_fence. */
-static void pull(struct heap *heap, struct superblock *sb, struct list *pulled)
+static void pull_out(struct heap *heap, struct superblock *sb, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id && heap->slots >= superblock_slots(sb));
     ASSERT(cpu.ids == 0 || heap->visited != 0 || list_holds(&sb->link));
@@ -59,16 +59,16 @@ static void pull_all(struct heap *heap, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));
     struct superblock *sb;
-    while ((sb = heap_displaced_out(heap)) != NULL) pull(heap, sb, pulled);
+    while ((sb = heap_displaced_out(heap)) != NULL) pull_out(heap, sb, pulled);
     for (unsigned class = 1; class < CLASSES; ++class) {
-        if ((sb = heap_active(heap, class)) != NULL) pull(heap, sb, pulled);
-        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull(heap, sb, pulled);
+        if ((sb = heap_active(heap, class)) != NULL) pull_out(heap, sb, pulled);
+        while ((sb = bin_emptiest(&heap->bins[class])) != NULL) pull_out(heap, sb, pulled);
     }
-    while ((sb = heap_any_empty_out(heap)) != NULL) pull(heap, sb, pulled);
+    while ((sb = heap_any_empty_out(heap)) != NULL) pull_out(heap, sb, pulled);
     ASSERT(heap->free_eighths == 0);
 }
 
-static size_t give_all(struct heap *heap)
+static size_t give_all_of(struct heap *heap)
 {
     struct list pulled = {NULL};
     heap_visit(heap);
@@ -93,7 +93,7 @@ static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited
     }
     if (superblock_live(sb) != 0) return false;
     if (visited)
-        pull(heap, sb, pulled);
+        pull_out(heap, sb, pulled);
     else
         heap_enqueue(sb);
     return !visited;
@@ -113,7 +113,7 @@ static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
         else if (!list_holds(&sb->link))
             left |= pull_unlisted(heap, sb, visited, pulled);
         else if (sb->group != GROUP_EMPTY)
-            pull(heap, sb, pulled);
+            pull_out(heap, sb, pulled);
     }
     return left;
 }
@@ -156,7 +156,7 @@ bool heap_scavenge(const struct heap *mine)
         bool has_queued = atomic_load_explicit(&heap->queued, memory_order_relaxed) != NULL;
         if (!heap->orphan && !heap->was_alone && !has_queued) continue;
         if (heap->orphan) heap_batch_take(heap);
-        n += heap->orphan ? give_all(heap) : give_queued(heap);
+        n += heap->orphan ? give_all_of(heap) : give_queued(heap);
     }
     return n != 0;
 }
@@ -187,7 +187,7 @@ void heap_give_all(void)
     gate_enter(&heap_transit);
     for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
         heap_batch_take(heap);
-        give_all(heap);
+        give_all_of(heap);
     }
     global_heap_collect();
     gate_leave(&heap_transit);

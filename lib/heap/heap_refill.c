@@ -23,7 +23,7 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool h
         sb, (union superblock_role){.owner = (uint16_t)(has_notes ? OWNER_NONE : heap_owner(heap)),
                                     .heap = heap->id,
                                     .regroup_at = HEAP_NEVER,
-                                    .sharing_notes = has_notes ? SHARING_NOTES : 0});
+                                    .sharing = has_notes ? SHARING_NOTES : SHARING_NONE});
     return sb;
 }
 
@@ -59,7 +59,7 @@ static struct superblock *from_global(struct heap *heap, unsigned class)
     struct superblock *sb = global_heap_take(class, heap->id);
     if (sb == NULL) return NULL;
     ASSERT(sb->class == class && sb->role.owner == OWNER_NONE && sb->role.heap == HEAP_NONE);
-    bool needs_notes = sb->role.sharing_notes == SHARING_NOTES_GLOBAL && superblock_live(sb) != 0;
+    bool needs_notes = sb->role.sharing == SHARING_HELD && superblock_live(sb) != 0;
     if (needs_notes) false_sharing_begin(sb);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     return adopt(heap, sb, needs_notes);
@@ -84,7 +84,7 @@ static void displace(struct heap *heap, struct superblock *sb)
 /* Puts a superblock into the row of a locked heap, if this thread still has the heap's id, and files the one
  * that was there; else files the superblock itself. The old one has no threshold until heap_file sets one.
  * heap_file then sees the blocks that were freed into it meanwhile. */
-static bool exchange(struct heap *heap, struct superblock *old, struct superblock *sb)
+static bool exchange_active(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
     superblock_warm(sb);
@@ -98,7 +98,7 @@ static bool exchange(struct heap *heap, struct superblock *old, struct superbloc
 /* Puts an adopted superblock into the row, if the active one is used up: without the lock, unless a visitor
  * needs the row as it is, or there is no rseq. Leaves the superblock that is not in the row to the holder of
  * the lock. */
-static void place(struct heap *heap, struct superblock *sb)
+static void place_in_row(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
     ASSERT(old != sb && sb->role.heap == heap->id);
@@ -112,7 +112,7 @@ static void place(struct heap *heap, struct superblock *sb)
     lock_take(&heap->lock);
     old = heap_active(heap, sb->class);
     if (old == NULL || !has_free(old)) {
-        exchange(heap, old, sb);
+        exchange_active(heap, old, sb);
     } else {
         heap_file(heap, sb);
         heap_keep_invariant(heap);
@@ -171,7 +171,7 @@ static enum refill refill(struct heap *heap, unsigned class)
         return NOTHING;
     }
     ASSERT(sb->class == class);
-    return exchange(heap, old, sb) ? REFILLED : MOVED;
+    return exchange_active(heap, old, sb) ? REFILLED : MOVED;
 }
 
 void *heap_malloc_slow(unsigned class)
@@ -210,7 +210,7 @@ void *heap_malloc_slow(unsigned class)
             struct superblock *sb = from_global(heap, class);
             if (sb == NULL && !arena_has_unused(1) && heap_scavenge(heap)) sb = from_global(heap, class);
             if (sb == NULL) sb = from_arena(heap, class);
-            if (sb != NULL) place(heap, sb);
+            if (sb != NULL) place_in_row(heap, sb);
             gate_leave(&heap_transit);
             arena_purge_if_due();
             if (sb == NULL) break;

@@ -33,7 +33,7 @@ static void count_unseen(_Atomic uint32_t *unseen, unsigned slots)
     if (before / HEAP_UNSEEN != (before + slots) / HEAP_UNSEEN) atomic_store(&heap_queues_are_long, true);
 }
 
-static void push(_Atomic(struct superblock *) *list, struct superblock *sb)
+static void push_queued(_Atomic(struct superblock *) *list, struct superblock *sb)
 {
     ASSERT(sb->queued != 0);
     struct superblock *first = atomic_load_explicit(list, memory_order_relaxed);
@@ -49,7 +49,7 @@ void heap_enqueue(struct superblock *sb)
     unsigned id = superblock_role(sb).heap;
     struct heap *heap = id < HEAP_NONE ? heap_get(id) : NULL;
     ASSERT(id >= HEAP_NONE || heap != NULL);
-    push(heap != NULL ? &heap->queued : &heap_global_queued, sb);
+    push_queued(heap != NULL ? &heap->queued : &heap_global_queued, sb);
     count_unseen(heap != NULL ? &heap->unseen : &heap_global_unseen, superblock_slots(sb));
 }
 
@@ -95,18 +95,10 @@ static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
 static unsigned blocks_in(uint64_t word) { return (unsigned)(word / HEAP_BATCH_ONE); }
 
-/* An id has a word for each batch and each waiting block, which counts no blocks. */
-enum { WORDS = CLASSES + HEAP_WAITING };
-
-static uint64_t *word_of(unsigned id, unsigned n)
+static uint64_t *batch_of(unsigned id, unsigned class)
 {
-    ASSERT(id < IDS_MAX && n != 0 && n < WORDS);
-    return n < CLASSES ? &heap_batches[id].of[n] : &heap_waiting[id].of[n - CLASSES];
-}
-
-static uint64_t read_word(unsigned id, unsigned n)
-{
-    return __atomic_load_n(word_of(id, n), __ATOMIC_ACQUIRE);
+    ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
+    return &heap_batches[id].of[class];
 }
 
 static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
@@ -120,7 +112,7 @@ struct sorted {
     struct chain chain;
 };
 
-static void send(const struct sorted *sorted)
+static void send_sorted(const struct sorted *sorted)
 {
     if (sorted->sb != NULL) heap_make_pending(sorted->sb, &sorted->chain);
 }
@@ -131,7 +123,7 @@ static void sort_in(struct sorted *table, struct superblock *sb, void *block)
     struct chain chain = chain_of_block(sb, block);
     ASSERT(sorted->sb != sb || sorted->chain.count != 0);
     if (sorted->sb != sb) {
-        send(sorted);
+        send_sorted(sorted);
         *sorted = (struct sorted){sb, chain};
         return;
     }
@@ -157,8 +149,9 @@ static struct superblock *superblock_of(void *block, const void *before)
 }
 
 /* The second of two frees may have waited longer than the first. */
-static void deliver_waiting(void *block)
+static void deliver_waiting(uint64_t place)
 {
+    void *block = heap_waiting_block(place);
     struct arena *arena = pagemap_find(block);
     struct superblock *sb = arena != NULL && arena->mapping == 0 ? arena_slot(arena, block) : NULL;
     if (sb == NULL || !superblock_starts_at(sb, block) || block_looks_free(block))
@@ -167,13 +160,9 @@ static void deliver_waiting(void *block)
     heap_make_pending(sb, &chain);
 }
 
-static void deliver(uint64_t word)
+static void deliver_batch(uint64_t word)
 {
-    ASSERT(blocks_in(word) <= MOST);
-    if (blocks_in(word) == 0) {
-        deliver_waiting(heap_waiting_block(word));
-        return;
-    }
+    ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
@@ -185,25 +174,33 @@ static void deliver(uint64_t word)
         before = block;
         block = next;
     }
-    for (unsigned i = 0; i < SORTED; i++) send(&table[i]);
+    for (unsigned i = 0; i < SORTED; i++) send_sorted(&table[i]);
 }
 
-static void deliver_own(unsigned id, unsigned n)
+static void deliver_own_batch(unsigned id, unsigned class)
 {
-    uint64_t word = read_word(id, n);
+    uint64_t *at = batch_of(id, class), word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return;
-    if (rseq_store(id, word_of(id, n), word, 0) == RSEQ_DONE) deliver(word);
+    if (rseq_store(id, at, word, 0) == RSEQ_DONE) deliver_batch(word);
+}
+
+static void deliver_own_waiting(unsigned id, unsigned i)
+{
+    uint64_t *at = &heap_waiting[id].of[i], place = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if (place == 0 || (place & HEAP_BATCH_CLOSED) != 0) return;
+    if (rseq_store(id, at, place, 0) == RSEQ_DONE) deliver_waiting(place);
 }
 
 void heap_batch_deliver(void)
 {
     unsigned id = rseq_id();
-    for (unsigned n = 1; n < WORDS; n++) deliver_own(id, n);
+    for (unsigned class = 1; class < CLASSES; class ++) deliver_own_batch(id, class);
+    for (unsigned i = 0; i < HEAP_WAITING; i++) deliver_own_waiting(id, i);
 }
 
 /* Sections do not touch a closed word. One that had read it before may still write; it is over after
  * the next fence. True: it has blocks. */
-static bool close(uint64_t *at)
+static bool close_word(uint64_t *at)
 {
     uint64_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
     while (word != 0 && !__atomic_compare_exchange_n(at, &word, word | HEAP_BATCH_CLOSED, false,
@@ -212,15 +209,14 @@ static bool close(uint64_t *at)
     return word != 0;
 }
 
-/* False: a section wrote to it, and it is not closed any more. */
-static bool take_closed(uint64_t *at)
+/* Returns the word, or 0: it was empty, or a section wrote to it, and it is not closed any more. */
+static uint64_t take_closed(uint64_t *at)
 {
     uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-    if ((word & HEAP_BATCH_CLOSED) == 0) return false;
+    if ((word & HEAP_BATCH_CLOSED) == 0) return 0;
     ASSERT((word & ADDRESS) != 0);
     __atomic_store_n(at, 0, __ATOMIC_RELEASE);
-    deliver(word);
-    return true;
+    return word;
 }
 
 /* If two threads took batches at once, one of them could find a batch that the other has closed, without a
@@ -230,16 +226,24 @@ static _Atomic bool taking;
 
 static void take_all(struct heap *heap)
 {
-    bool left[WORDS], any;
-    memset(left, true, sizeof left);
+    uint64_t *waiting = heap_waiting[heap->id].of, word;
+    int left; /* words that were closed, and are not yet taken */
     do {
-        any = false;
-        for (unsigned n = 1; n < WORDS; n++)
-            if (left[n]) any |= left[n] = close(word_of(heap->id, n));
-        if (any) rseq_fence();
-        for (unsigned n = 1; n < WORDS; n++)
-            if (left[n]) left[n] = !take_closed(word_of(heap->id, n));
-    } while (any);
+        left = 0;
+        for (unsigned class = 1; class < CLASSES; class ++) left += close_word(batch_of(heap->id, class));
+        for (unsigned i = 0; i < HEAP_WAITING; i++) left += close_word(&waiting[i]);
+        if (left != 0) rseq_fence();
+        for (unsigned class = 1; class < CLASSES; class ++) {
+            if ((word = take_closed(batch_of(heap->id, class))) == 0) continue;
+            deliver_batch(word);
+            left--;
+        }
+        for (unsigned i = 0; i < HEAP_WAITING; i++) {
+            if ((word = take_closed(&waiting[i])) == 0) continue;
+            deliver_waiting(word);
+            left--;
+        }
+    } while (left > 0);
 }
 
 void heap_batch_take(struct heap *heap)
@@ -249,21 +253,12 @@ void heap_batch_take(struct heap *heap)
     atomic_store(&taking, false);
 }
 
-static bool has_any(unsigned id)
-{
-    for (unsigned n = 1; n < WORDS; n++)
-        if (read_word(id, n) != 0) return true;
-    return false;
-}
-
 void heap_deliver_all(void)
 {
     struct heap *heap;
     gate_enter(&heap_transit);
     while (atomic_exchange(&taking, true)) KERNEL(SYS_sched_yield);
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
-        if (has_any(heap->id)) take_all(heap);
-    }
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) take_all(heap);
     atomic_store(&taking, false);
     gate_leave(&heap_transit);
 }
@@ -278,17 +273,17 @@ bool heap_batch_put(struct superblock *sb, void *block)
     if (most == 0 || sb->kind == SLOT_WIDE) return false;
     for (;;) {
         unsigned id = rseq_id();
-        uint64_t word = read_word(id, class);
+        uint64_t *at = batch_of(id, class), word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
         ASSERT((word & HEAP_BATCH_CLOSED) != 0 || blocks_in(word) <= MOST);
         if ((word & HEAP_BATCH_CLOSED) != 0) return false;
         if (blocks_in(word) == most) {
-            deliver_own(id, class);
+            deliver_own_batch(id, class);
             continue;
         }
         block_set_link(block, 0);
         *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
-        if (rseq_store(id, word_of(id, class), word, put) == RSEQ_DONE) return true;
+        if (rseq_store(id, at, word, put) == RSEQ_DONE) return true;
     }
 }
 

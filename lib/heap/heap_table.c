@@ -12,7 +12,7 @@ SPARSE_USED_AT_START _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no two 
 SPARSE _Alignas(64) struct heap_batches heap_batches[IDS_MAX];
 SPARSE _Alignas(64) struct heap_waiting heap_waiting[IDS_MAX];
 struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
-struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT);
+struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
 
 static SPARSE_FIRST _Atomic(struct heap *) heap_table[IDS_MAX];
 static _Atomic unsigned heap_made; /* ids below this may have a heap */
@@ -39,7 +39,7 @@ void heap_know_the_machine(void)
 {
     unsigned caches = know_the_machine();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     lock_give(&heap_table_lock);
 }
 
@@ -80,7 +80,7 @@ static COLD struct heap *heap_create(unsigned id)
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
     struct heap *memory = memory_for_heap();
     lock_take(&heap_table_lock);
-    if (caches != 0) topology_use_caches(caches);
+    topology_use_caches(caches);
     struct heap *heap = atomic_load(&heap_table[id]);
     if (heap == NULL && memory != NULL) {
         heap = enter_heap(id, memory);

@@ -9,7 +9,7 @@
 
 /* NULL; what lies in a chunk of a reap; a large object; a block of an arena that free has not seen lately, of
  * a superblock without an owner, or one that looks free, and maybe is. */
-static NOINLINE void free_others(struct arena *arena, void *block, const char *call)
+static NOINLINE void free_found(struct arena *arena, void *block, const char *call)
 {
     if (block == NULL) return;
     int saved = errno;
@@ -35,7 +35,7 @@ void hoard_free_slow(void *block, const char *call)
     struct superblock *sb = arena != NULL ? arena_wide(arena, block) : NULL;
     void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
     if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
-        free_others(arena, block, call);
+        free_found(arena, block, call);
     else
         hoard_push(sb, stub);
 }
@@ -47,7 +47,7 @@ void hoard_free_sized_slow(void *block, size_t size, const char *call)
 }
 
 /* Lets the block wait until the CPU has its line. Returns the block whose free is due instead, or NULL. */
-static void *wait(void *block, const char *call)
+static void *wait_for_line(void *block, const char *call)
 {
     __builtin_prefetch(block, 1);
     uint64_t place = heap_wait(block);
@@ -61,7 +61,7 @@ void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call)
 {
     bool is_start = true, cold = superblock_is_cold(sb);
     if (cold) {
-        block = wait(block, call);
+        block = wait_for_line(block, call);
         if (block == NULL) return;
         sb = arena_guess(block);
         is_start = superblock_starts_at(sb, block);

@@ -48,7 +48,7 @@ EXPORT int hoard_trim(size_t keep)
 EXPORT void hoard_purge_when_idle(void)
 {
     hoard_start();
-    purge_thread_ask();
+    if (purge_thread_ask()) hoard_set_due(HOARD_DUE_THREAD);
 }
 
 EXPORT void hoard_call_later(void (*fn)(void))

@@ -28,8 +28,11 @@
 static _Atomic pid_t starter;            /* the process whose thread is in start */
 static _Atomic(const void *) starter_is; /* that thread, by the address of its lock_depth */
 static _Atomic bool started;
-static bool registered;               /* the fork handlers */
+static bool late_is_done;             /* start_late was called */
+static _Atomic bool registered;       /* the fork handlers */
+static _Atomic pid_t registering;     /* the process whose thread is about it, or was */
 static _Atomic(void (*)(void)) later; /* what the next slow path calls; NULL: nothing */
+_Atomic unsigned hoard_due;
 
 /* libc's lock of the list of streams, which is recursive. */
 void _IO_list_lock(void) __attribute__((weak));
@@ -68,14 +71,12 @@ static void fork_prepare(void)
     if (reap_hooks != NULL) reap_hooks->fork_prepare();
     streams_fork_prepare();
     heap_fork_prepare();
-    arena_fork_prepare();
     user_memory_fork_prepare();
 }
 
 static void fork_parent(void)
 {
     user_memory_fork_parent();
-    arena_fork_parent();
     heap_fork_parent();
     streams_fork_parent();
     if (reap_hooks != NULL) reap_hooks->fork_parent();
@@ -89,14 +90,13 @@ static void fork_child(void)
     atomic_store(&started, true);
     atomic_store(&later, NULL);
     user_memory_fork_child();
-    arena_fork_child();
     heap_fork_child();
     streams_fork_child();
     if (reap_hooks != NULL) {
         reap_hooks->fork_child();
         reap_hooks->take_along();
     }
-    purge_thread_fork_child();
+    atomic_store(&hoard_due, purge_thread_fork_child() ? HOARD_DUE_THREAD : 0);
 }
 
 /* It may run twice. A malloc of a library that stands before libc comes here in the midst of it, and finds no
@@ -132,19 +132,26 @@ static void report_at_exit(void)
     usage_report(NULL);
 }
 
-/* libc may have no memory for the handlers. Then the next slow path tries again. */
+/* libc may have no memory for the handlers. Then the next slow path tries again. Who comes here meanwhile, as
+ * by a malloc of libc's, does nothing. */
 static void register_handlers(void)
 {
     int saved = errno;
+    pid_t me = (pid_t)KERNEL(SYS_getpid), other = atomic_load(&registering);
+    if (other == me || !atomic_compare_exchange_strong(&registering, &other, me)) return;
     registered = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
+    if (!registered) {
+        registering = 0;
+        hoard_set_due(HOARD_DUE_HANDLERS);
+    }
     errno = saved;
 }
 
 static void start_late(void)
 {
+    late_is_done = true;
     register_handlers();
-    purge_thread_begin();
-    if (!registered) atomic_store(&purge_thread_is_due, true);
+    if (purge_thread_begin()) hoard_set_due(HOARD_DUE_THREAD);
     if (options.stats || options.leaks) report_keep_stderr();
     if (!options.stats) return;
     usage_file_start();
@@ -184,42 +191,49 @@ void hoard_start(void)
 void hoard_start_late(void)
 {
     hoard_start();
-    if (!registered) start_late();
+    if (!late_is_done) start_late();
 }
 
 bool hoard_handles_forks(void)
 {
     hoard_start();
-    if (UNLIKELY(!registered)) hoard_start_what_is_due();
+    if (UNLIKELY(!registered)) hoard_do_what_is_due();
+    while (!registered && registering == (pid_t)KERNEL(SYS_getpid) && !kernel_in_libc)
+        KERNEL(SYS_sched_yield);
     return registered;
 }
 
 void hoard_start_later(void (*fn)(void))
 {
     atomic_store(&later, fn);
-    if (fn != NULL) atomic_store(&purge_thread_is_due, true);
+    if (fn != NULL) hoard_set_due(HOARD_DUE_CALL);
 }
 
-/* What allocates here does not come here again, since purge_thread_is_due is false meanwhile. */
-static void start_what_is_due(void)
+void hoard_set_due(enum hoard_due what) { atomic_fetch_or(&hoard_due, what); }
+
+/* What was due is not any more, so what allocates meanwhile does not do it again. */
+static bool take_due(enum hoard_due what)
 {
-    if (!registered && atomic_exchange(&purge_thread_is_due, false)) {
-        register_handlers();
-        atomic_store(&purge_thread_is_due, true);
-    }
+    return (atomic_fetch_and(&hoard_due, ~(unsigned)what) & what) != 0;
+}
+
+static void do_what_is_due(void)
+{
+    take_due(HOARD_DUE_HANDLERS);
+    if (!registered) register_handlers();
     if (!registered) return;
-    purge_thread_start_due();
-    int saved = errno;
-    void (*fn)(void) = atomic_exchange(&later, NULL);
+    if (purge_thread_is_worth() && take_due(HOARD_DUE_THREAD)) purge_thread_start();
+    void (*fn)(void) = take_due(HOARD_DUE_CALL) ? atomic_exchange(&later, NULL) : NULL;
     if (fn != NULL) fn();
-    errno = saved;
 }
 
 /* The thread may be in a reap that is asking for memory. */
-COLD void hoard_start_what_is_due(void)
+COLD void hoard_do_what_is_due(void)
 {
+    int saved = errno;
     bool nested = kernel_in_libc;
     kernel_in_libc = true;
-    start_what_is_due();
+    do_what_is_due();
     kernel_in_libc = nested;
+    errno = saved;
 }

@@ -11,7 +11,6 @@
 #define INIT_H
 
 #include "base/base.h"
-#include "hoard/purge_thread.h"
 
 /* Starts the allocator, once; every slow path calls it. */
 void hoard_start(void);
@@ -25,12 +24,15 @@ bool hoard_handles_forks(void);
 /* The next slow path calls fn, once; NULL: nothing. In the child of a fork nothing is left to call. */
 void hoard_start_later(void (*fn)(void));
 
-/* Registers the fork handlers, if libc had no memory for them before, and does what else is due:
- * starts the purge thread, calls a function. The first slow path for any kind of memory calls it. */
-void hoard_start_what_is_due(void);
+/* What the next slow path for any kind of memory has to do: to register the fork handlers, for which libc had
+ * no memory before; to start the purge thread; to call a function. */
+enum hoard_due { HOARD_DUE_HANDLERS = 1, HOARD_DUE_THREAD = 2, HOARD_DUE_CALL = 4 };
+extern HIDDEN _Atomic unsigned hoard_due;
+void hoard_set_due(enum hoard_due what);
+void hoard_do_what_is_due(void);
 static inline void hoard_start_due(void)
 {
-    if (UNLIKELY(atomic_load_explicit(&purge_thread_is_due, memory_order_relaxed))) hoard_start_what_is_due();
+    if (UNLIKELY(atomic_load_explicit(&hoard_due, memory_order_relaxed) != 0)) hoard_do_what_is_due();
 }
 
 #endif

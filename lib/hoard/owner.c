@@ -14,7 +14,7 @@ void reap_hooks_set(const struct reap_hooks *client)
 }
 
 /* The descriptor of a pointer's superblock or span; of a mapping it is the first. */
-static struct superblock *head_of(struct arena *arena, const void *pointer)
+static struct superblock *head_of_pointer(struct arena *arena, const void *pointer)
 {
     return arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
 }
@@ -25,7 +25,7 @@ void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *go
     const struct superblock *slot = arena_slot(arena, pointer);
     bool is_first = slot->kind == SLOT_SPAN_CHUNK && arena->mapping == 0; /* large objects start there */
     if (is_first && got == NULL) return slot_start(slot);
-    const struct superblock *head = head_of(arena, pointer);
+    const struct superblock *head = head_of_pointer(arena, pointer);
     if (head->kind != SLOT_SPAN_CHUNK) return NULL;
     char *chunk = slot_start(head);
     size_t size = large_bytes(arena, head);
@@ -39,7 +39,7 @@ struct owner owner_of(struct arena *arena, const void *pointer, const char *call
     struct owner owner = {.kind = OWNER_CHUNK, .arena = arena, .at = owner_chunk(arena, pointer, NULL)};
     if (owner.at != NULL) return owner;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
-    owner.sb = head_of(arena, pointer);
+    owner.sb = head_of_pointer(arena, pointer);
     owner.at = arena_stub(arena, owner.sb, pointer);
     if (owner.at != NULL) {
         if (block_looks_free(owner.at) && heap_block_is_free(owner.sb, owner.at))

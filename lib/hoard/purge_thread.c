@@ -11,11 +11,9 @@
 #include <signal.h>
 #include <time.h>
 
-_Atomic bool purge_thread_is_due;
-
 enum { CHILD_MORE = 4 * MIB }; /* a child of fork has a thread once it holds so much more */
 
-static _Atomic bool begun, asked, is_due;
+static _Atomic bool begun, asked;
 static _Atomic size_t least; /* bytes held */
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -26,7 +24,7 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
-static void *purge(void *unused)
+static void *purge_forever(void *unused)
 {
     (void)unused;
     unsigned ms = options.purge_ms != 0 ? options.purge_ms : 1;
@@ -40,7 +38,7 @@ static void *purge(void *unused)
 
 /* It has a small stack, or a larger one if the program's thread-local storage does not leave enough of that.
  */
-static void create_purger(void)
+COLD void purge_thread_start(void)
 {
     static const size_t stacks[] = {64 * KIB, 8 * MIB};
     pthread_t thread;
@@ -54,7 +52,7 @@ static void create_purger(void)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (unsigned i = 0; i < 2 && error == EINVAL; i++) {
         pthread_attr_setstacksize(&attributes, stacks[i]);
-        error = pthread_create(&thread, &attributes, purge, NULL);
+        error = pthread_create(&thread, &attributes, purge_forever, NULL);
     }
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -66,42 +64,30 @@ static void create_purger(void)
 
 /* --- when it starts -------------------------------------------------------------------------- */
 
-static void look(void)
+static bool purge_thread_is_due(void)
 {
     unsigned option = options.purge_thread;
-    if (!begun || !(option == PURGE_THREAD_ALWAYS || (option == PURGE_THREAD_AUTO && asked))) return;
-    atomic_store(&is_due, true);
-    atomic_store(&purge_thread_is_due, true);
+    return begun && (option == PURGE_THREAD_ALWAYS || (option == PURGE_THREAD_AUTO && asked));
 }
 
-void purge_thread_begin(void)
+bool purge_thread_begin(void)
 {
     atomic_store(&begun, true);
-    look();
+    return purge_thread_is_due();
 }
 
-void purge_thread_ask(void)
+bool purge_thread_ask(void)
 {
-    if (atomic_exchange(&asked, true)) return;
+    if (atomic_exchange(&asked, true)) return false;
     atomic_store(&least, 0);
-    look();
+    return purge_thread_is_due();
 }
 
-void purge_thread_fork_child(void)
+bool purge_thread_fork_child(void)
 {
-    atomic_store(&purge_thread_is_due, false);
-    atomic_store(&is_due, false);
     atomic_store(&asked, false);
     atomic_store(&least, arena_held().now + CHILD_MORE);
-    look();
+    return purge_thread_is_due();
 }
 
-/* pthread_create allocates, and may come here again: by then nothing is due any more. */
-COLD void purge_thread_start_due(void)
-{
-    if (atomic_load(&is_due) && arena_held().now < atomic_load(&least)) return; /* it stays due */
-    if (!atomic_exchange(&purge_thread_is_due, false) || !atomic_exchange(&is_due, false)) return;
-    int saved = errno;
-    create_purger();
-    errno = saved;
-}
+bool purge_thread_is_worth(void) { return arena_held().now >= atomic_load(&least); }

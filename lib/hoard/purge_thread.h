@@ -14,20 +14,16 @@
 
 #include "base/base.h"
 
-/* The next slow path has to start the thread, to register the fork handlers, or to call a function
- * (init.c). */
-extern HIDDEN _Atomic bool purge_thread_is_due;
+/* Libc is up; the program asks for the thread (threads: any); this is a child of fork, which need not have
+ * the thread that the parent asked for. Each returns true if the thread is due now (init.h). */
+bool purge_thread_begin(void);
+bool purge_thread_ask(void);
+bool purge_thread_fork_child(void);
 
-/* From now on it may start: libc is up. */
-void purge_thread_begin(void);
+/* Returns false in a child of fork that holds too little for a thread that is due. */
+bool purge_thread_is_worth(void);
 
-/* The program asks for the thread. Threads: any. */
-void purge_thread_ask(void);
-
-/* Starts the thread if it is due, with a line if it cannot start. Allocates; the caller may hold no lock. */
-void purge_thread_start_due(void);
-
-/* In the child of a fork, which need not have the thread that the parent asked for. */
-void purge_thread_fork_child(void);
+/* Starts the thread, with a line if it cannot start. Allocates; the caller may hold no lock. */
+void purge_thread_start(void);
 
 #endif

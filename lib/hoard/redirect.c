@@ -71,7 +71,7 @@ static int note_system(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* Asks ld.so, which takes no lock for it. Code that ld.so does not know, a JIT's, is the program's. */
-static COLD bool ask(uintptr_t at)
+static COLD bool ask_loader(uintptr_t at)
 {
     struct dl_find_object found;
     kernel_in_libc = true; /* it was not: redirect_is_programs */
@@ -88,7 +88,7 @@ static bool in_system(uintptr_t at)
     unsigned count = atomic_load_explicit(&text_count, memory_order_acquire);
     for (unsigned i = 0; i < count; i++)
         if (is_in(&texts[i], at)) return texts[i].is_system;
-    return ask(at);
+    return ask_loader(at);
 }
 
 bool redirect_is_programs(const void *caller)

@@ -66,7 +66,7 @@ static inline void *new_copy(size_t size, const void *caller)
     return LIKELY(redirect_on) ? hoard_malloc_any(size, caller) : malloc(size);
 }
 
-static inline char *copy(const char *text, size_t length, const void *caller)
+static inline char *copy_text(const char *text, size_t length, const void *caller)
 {
     char *made = new_copy(length + 1, caller);
     if (made == NULL) return NULL;
@@ -74,13 +74,13 @@ static inline char *copy(const char *text, size_t length, const void *caller)
     return memcpy(made, text, length);
 }
 
-char *strdup(const char *text) { return copy(text, strlen(text), CALLER); }
+char *strdup(const char *text) { return copy_text(text, strlen(text), CALLER); }
 
-char *__strdup(const char *text) { return copy(text, strlen(text), CALLER); }
+char *__strdup(const char *text) { return copy_text(text, strlen(text), CALLER); }
 
-char *strndup(const char *text, size_t size) { return copy(text, strnlen(text, size), CALLER); }
+char *strndup(const char *text, size_t size) { return copy_text(text, strnlen(text, size), CALLER); }
 
-char *__strndup(const char *text, size_t size) { return copy(text, strnlen(text, size), CALLER); }
+char *__strndup(const char *text, size_t size) { return copy_text(text, strnlen(text, size), CALLER); }
 
 wchar_t *wcsdup(const wchar_t *text)
 {

@@ -59,10 +59,10 @@ __attribute__((constructor)) static void malloc_start(void)
 #define CALLER __builtin_return_address(0)
 
 #ifndef __clang__
-static NOINLINE void *malloc_slow(size_t size) { return hoard_malloc_slow(size, CALLER); }
-static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_slow); }
+static NOINLINE void *malloc_of_caller(size_t size) { return hoard_malloc_slow(size, CALLER); }
+static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_of_caller); }
 
-void *malloc(size_t size) { return hoard_malloc_with(size, malloc_slow, malloc_medium); }
+void *malloc(size_t size) { return hoard_malloc_with(size, malloc_of_caller, malloc_medium); }
 #else
 /* clang makes calls of them below -O2, and nothing in a source changes that. */
 void *malloc(size_t size)

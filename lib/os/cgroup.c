@@ -28,7 +28,7 @@ static bool read_value(const char *directory, const char *name, char text[VALUE_
 }
 
 /* Lowers the limits to those of one directory. */
-static void lower(const char *directory, struct cgroup *group)
+static void lower_limit(const char *directory, struct cgroup *group)
 {
     char text[VALUE_SIZE];
     const char *at = text;
@@ -55,7 +55,7 @@ static void climb(const char *root, const char *path, size_t size, struct cgroup
     for (size_t end = mount + size;;) {
         while (end > mount && directory[end - 1] == '/') end--;
         directory[end] = '\0';
-        lower(directory, group);
+        lower_limit(directory, group);
         if (end == mount) return;
         while (end > mount && directory[end - 1] != '/') end--;
     }

@@ -9,12 +9,22 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static void *map(void *hint, size_t size)
+static void *map_with(void *hint, size_t size, int may)
 {
-    void *p =
-        LIBC(mmap, hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = LIBC(mmap, hint, size, may, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
+
+static void *map(void *hint, size_t size) { return map_with(hint, size, PROT_READ | PROT_WRITE); }
+
+/* Returns true if the call succeeded; errno stays. */
+#define QUIETLY(call)                                                                                        \
+    __extension__({                                                                                          \
+        int saved_ = errno;                                                                                  \
+        bool done_ = (call) == 0;                                                                            \
+        errno = saved_;                                                                                      \
+        done_;                                                                                               \
+    })
 
 /* --- ranges that the OS does not unmap -------------------------------------------------------- */
 
@@ -105,8 +115,7 @@ void *pages_map(size_t size, size_t alignment)
 void *pages_reserve(size_t size)
 {
     ASSERT(size != 0 && size % PAGE == 0);
-    void *p = LIBC(mmap, NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
+    return map_with(NULL, size, PROT_NONE);
 }
 
 bool pages_commit(void *start, size_t size)
@@ -117,9 +126,7 @@ bool pages_commit(void *start, size_t size)
 
 void pages_huge(void *start, size_t size, bool may)
 {
-    int saved = errno; /* a kernel without huge pages sets EINVAL */
-    LIBC(madvise, start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    errno = saved;
+    QUIETLY(LIBC(madvise, start, size, may ? MADV_HUGEPAGE : MADV_NOHUGEPAGE)); /* there may be none */
 }
 
 static uint64_t cpu_clock(void)
@@ -144,33 +151,19 @@ uint64_t pages_touch(void *start)
 bool pages_try_unmap(void *start, size_t size)
 {
     ASSERT(start != NULL && (uintptr_t)start % PAGE == 0 && size % PAGE == 0);
-    int saved = errno;
-    bool done = LIBC(munmap, start, size) == 0;
-    errno = saved;
-    return done;
+    return QUIETLY(LIBC(munmap, start, size));
 }
 
 void pages_unmap(void *start, size_t size)
 {
-    int saved = errno;
-    if (!pages_try_unmap(start, size)) stick(start, size, LIBC(madvise, start, size, MADV_DONTNEED) != 0);
-    errno = saved;
+    if (!pages_try_unmap(start, size)) stick(start, size, !pages_purge(start, size));
 }
 
-bool pages_purge(void *start, size_t size)
-{
-    int saved = errno;
-    bool done = LIBC(madvise, start, size, MADV_DONTNEED) == 0;
-    errno = saved;
-    return done;
-}
+bool pages_purge(void *start, size_t size) { return QUIETLY(LIBC(madvise, start, size, MADV_DONTNEED)); }
 
 bool pages_protect(void *start, size_t size, bool may_touch)
 {
-    int saved = errno;
-    bool done = LIBC(mprotect, start, size, may_touch ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
-    errno = saved;
-    return done;
+    return QUIETLY(LIBC(mprotect, start, size, may_touch ? PROT_READ | PROT_WRITE : PROT_NONE));
 }
 
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
@@ -185,10 +178,7 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
 bool pages_resize(void *start, size_t old_size, size_t new_size)
 {
     ASSERT((uintptr_t)start % PAGE == 0 && new_size % PAGE == 0);
-    int saved = errno;
-    bool done = LIBC(mremap, start, old_size, new_size, 0) != MAP_FAILED;
-    errno = saved;
-    return done;
+    return QUIETLY(LIBC(mremap, start, old_size, new_size, 0) == MAP_FAILED);
 }
 
 #ifdef __aarch64__

@@ -20,7 +20,7 @@ static bool is_registered; /* for membarrier; a forked child is registered too *
 static long membarrier(int command) { return KERNEL(SYS_membarrier, command, 0, 0); }
 
 /* Tries again for a while, since the kernel may lack memory for it for the moment. */
-static bool fence(void)
+static bool fence_by_membarrier(void)
 {
     enum { PATIENCE = 1000 /* yields of the CPU */ };
     for (unsigned left = PATIENCE; membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) != 0; left--) {
@@ -33,7 +33,7 @@ static bool fence(void)
 void rseq_fence(void)
 {
     int saved = errno;
-    if (!fence() && is_registered) {
+    if (!fence_by_membarrier() && is_registered) {
         report_line("the kernel has allowed membarrier before, and refuses it now");
         abort(); /* the process entered a sandbox later; without fences two threads would take one block */
     }

@@ -93,8 +93,7 @@ void topology_read_cores(const struct topology_cpus *allowed)
         if (read_siblings(cpu, &siblings)) core_of[cpu] = (uint16_t)(next_of(&siblings, 0) + 1);
 }
 
-/* Returns the number of caches; 0 if there are not several, each shared by CPUs. */
-static unsigned read_caches(const struct topology_cpus *allowed)
+unsigned topology_read_caches(const struct topology_cpus *allowed)
 {
     struct topology_cpus done = {{0}}, sharing;
     unsigned caches = 0, cpus = 0;
@@ -111,12 +110,9 @@ static unsigned read_caches(const struct topology_cpus *allowed)
     return caches < TOPOLOGY_CACHES ? caches : TOPOLOGY_CACHES;
 }
 
-void topology_use_caches(unsigned caches) { __atomic_store_n(&topology_caches, caches, __ATOMIC_RELEASE); }
-
-void topology_read_caches(const struct topology_cpus *allowed)
+void topology_use_caches(unsigned caches)
 {
-    unsigned caches = read_caches(allowed);
-    if (caches != 0) topology_use_caches(caches);
+    if (caches != 0) __atomic_store_n(&topology_caches, caches, __ATOMIC_RELEASE);
 }
 
 static _Atomic bool caches_are_known; /* caches were given, or read already */
@@ -144,7 +140,8 @@ unsigned topology_find_caches(void)
     struct topology_cpus allowed;
     int saved = errno;
     unsigned caches = 0;
-    if (!atomic_exchange(&caches_are_known, true) && allowed_cpus(&allowed)) caches = read_caches(&allowed);
+    if (!atomic_exchange(&caches_are_known, true) && allowed_cpus(&allowed))
+        caches = topology_read_caches(&allowed);
     errno = saved;
     return caches;
 }

@@ -49,7 +49,7 @@ struct topology_cpus {
     uint64_t bits[TOPOLOGY_CPUS / 64];
 };
 void topology_read_cores(const struct topology_cpus *cpus);
-void topology_read_caches(const struct topology_cpus *cpus);
+unsigned topology_read_caches(const struct topology_cpus *cpus); /* 0: not several that CPUs share */
 extern HIDDEN const char *topology_root;
 
 #endif

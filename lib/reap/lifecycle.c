@@ -9,14 +9,13 @@
 #include "base/report.h"
 #include "hoard/init.h"
 #include "hoard/redirect.h"
+#include "reap/handle.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_enter.h"
 #include "reap/reap_mark.h"
-#include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "reap/validate.h"
@@ -24,7 +23,6 @@
 
 /* --- creating -------------------------------------------------------------------------------- */
 
-/* Stays false while reaps are traced, so that each creation takes the slow path. */
 static _Atomic(bool) started; /* pthread_once is a call even when there is nothing to do */
 
 static void start_once(void)
@@ -34,7 +32,6 @@ static void start_once(void)
                     "link libreap-malloc first, or alone");
     reap_instrument_start();
     reap_survey_start();
-    reap_trace_start();
     reap_remote_start();
 }
 
@@ -48,15 +45,8 @@ static NOINLINE bool start(void)
         errno = ENOMEM;
         return false;
     }
-    atomic_store_explicit(&started, !reap_trace_on, memory_order_release);
+    atomic_store_explicit(&started, true, memory_order_release);
     return true;
-}
-
-static void trace(struct reap *reap)
-{
-    if (!reap_trace_on) return;
-    reap->flags |= REAP_WATCHED;
-    reap_trace_create(reap);
 }
 
 /* Creates a reap of a cached child that a fast path did not take, or of a new chunk. */
@@ -70,11 +60,10 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     if (!reap) return;
     *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
-    trace(reap);
 }
 
 /* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
- * started, and nothing is traced. NULL: there is none, or the list is locked. */
+ * started. NULL: there is none, or the list is locked. */
 static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct reap *parent, size_t size,
                                                unsigned *flags)
 {
@@ -92,10 +81,10 @@ static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct re
 
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
-    reap_check_place(handle, "reapCreate");
+    handle_check_place(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL, *reap = NULL;
     unsigned flags;
-    if (reap_is_plain(parent))
+    if (handle_is_plain(parent))
         reap = create_again(&parent->below, parent, reap_child_size(parent), &flags);
     else if (!parent && reap_kept_root)
         reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
@@ -138,7 +127,7 @@ static bool are_valid(const struct reap_options *options)
 
 int reapCreateWith(void **handle, void **parent_handle, const struct reap_options *options)
 {
-    reap_check_place(handle, "reapCreateWith");
+    handle_check_place(handle, "reapCreateWith");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreateWith");
     *handle = NULL;
@@ -158,10 +147,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
     if (options->flags & REAP_SHARED) reap_shared_begin(reap);
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
     *handle = reap_handle(reap);
-    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) {
-        trace(reap);
-        return 0;
-    }
+    if (reapSetLimit(handle, options->limit) == 0 && reapSetName(handle, options->name) == 0) return 0;
     int saved = errno;
     reapDestroy(handle);
     errno = saved;
@@ -170,7 +156,7 @@ int reapCreateWith(void **handle, void **parent_handle, const struct reap_option
 
 /* --- functions ------------------------------------------------------------------------------- */
 
-static void retire(struct reap *reap, struct reap_cleanup *cleanup)
+static void retire_cleanup(struct reap *reap, struct reap_cleanup *cleanup)
 {
     ASSERT(cleanup != reap->spare_cleanups && cleanup != reap->cleanups);
     cleanup->next = reap->spare_cleanups;
@@ -199,7 +185,7 @@ int reapCancelOnDestroy(void **handle, void (*fn)(void *arg), void *arg)
         struct reap_cleanup *cleanup = *link;
         if (cleanup->fn != fn || cleanup->arg != arg) continue;
         *link = cleanup->next;
-        retire(reap, cleanup);
+        retire_cleanup(reap, cleanup);
         return 0;
     }
     errno = ENOENT;
@@ -219,17 +205,16 @@ static void check_entered(struct reap *reap, const char *call)
 }
 
 /* Aborts when the reap must not be cleared or destroyed. */
-static NOINLINE void check_end(struct reap *reap, const char *call, bool clears)
+static NOINLINE void check_end(struct reap *reap, const char *call)
 {
     check_going(reap, call);
     check_entered(reap, call);
     reap_instrument_check(reap, call);
-    if (clears) reap_stats_trace(reap, false);
 }
 
-static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call, bool clears)
+static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call)
 {
-    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call, clears);
+    if (UNLIKELY(reap->flags & (REAP_ENDING | REAP_ENTERED | REAP_WATCHED))) check_end(reap, call);
 }
 
 /* Marks a reap as ending before functions run, its own or those of reaps below it. A reap without functions
@@ -248,7 +233,6 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 {
     if (reap_is_shared(reap)) reap_shared_hold_again(reap);
     check_entered(reap, call);
-    if (reap->flags & REAP_WATCHED) reap_stats_trace(reap, true);
     for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part))
         if (part->flags & REAP_LIMITED) reap_quota_end(part);
     if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
@@ -258,7 +242,7 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
 /* Ends a reap that has no children any more, and makes it the cached child if its parent has none. */
 static void end_one(struct reap *reap, const char *call)
 {
-    ASSERT(!reap->children && !reap->cleanups);
+    ASSERT(!reap->below.first && !reap->cleanups);
     struct reap *parent = reap->parent;
     if (parent) reap_region_learn(reap);
     unsigned special = reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED);
@@ -266,7 +250,7 @@ static void end_one(struct reap *reap, const char *call)
     reap_tree_remove(reap);
     if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->cached_child &&
+    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->below.cached &&
                     reap_tree_may_keep(parent);
     bool is_kept = reap_region_destroy(reap, may_stay);
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
@@ -298,13 +282,13 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
 {
     ASSERT_SOUND(reap);
     struct reap *parent = reap->parent;
-    uintptr_t more = (uintptr_t)reap->children | (uintptr_t)reap->cleanups | reap->flags | reap->born;
-    more |= (uintptr_t)atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
+    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap->flags | reap->born;
+    more |= (uintptr_t)atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
     if (more != 0) return false;
     if (!parent) {
         unsigned number = reap_root_number(reap);
         reap_kept_root = (uint8_t)(number + 1);
-        atomic_store_explicit(&reap->child_votes, 0, memory_order_relaxed);
+        atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
         return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);
     }
     if (!reap_region_is_settled(reap, parent) || !reap_tree_may_keep(parent)) return false;
@@ -320,7 +304,7 @@ static bool run_latest(struct reap *reap, unsigned depth)
     ASSERT(call.fn != NULL);
     set_going(reap, depth);
     reap->cleanups = cleanup->next;
-    retire(reap, cleanup);
+    retire_cleanup(reap, cleanup);
     call.fn(call.arg);
     return true;
 }
@@ -335,14 +319,14 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     for (;;) {
         while ((child = reap_tree_newest(reap, reap == top ? depth : 0)) != NULL) {
             ASSERT(child->parent == reap && child != top);
-            check_may_end(child, call, false);
+            check_may_end(child, call);
             set_going(reap, reap == top ? depth : 0);
             reap = child;
         }
         if (reap->cleanups && run_latest(reap, reap == top ? depth : 0)) continue;
         if (reap == top) return;
         struct reap *parent = reap->parent;
-        ASSERT(parent && !reap->children);
+        ASSERT(parent && !reap->below.first);
         end_one(reap, call);
         reap = parent;
     }
@@ -382,7 +366,7 @@ static NOINLINE void clear_special(struct reap *reap)
 static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
 {
     ASSERT_SOUND(reap);
-    check_may_end(reap, "reapFreeAll", true);
+    check_may_end(reap, "reapFreeAll");
     if (UNLIKELY(reap_tree_has_children(reap) || reap->cleanups)) empty_tree(reap, 0, "reapFreeAll");
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
@@ -402,7 +386,7 @@ void reapFreeAll(void **handle)
 {
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
-    if (reap_is_plain(reap))
+    if (handle_is_plain(reap))
         clear(reap, false);
     else
         clear_shared(handle);
@@ -436,8 +420,8 @@ static NOINLINE void destroy_slow(void **handle)
     if (!*handle) return;
     struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
-    check_may_end(reap, "reapDestroy", false);
-    if (UNLIKELY(reap->children || reap->cleanups))
+    check_may_end(reap, "reapDestroy");
+    if (UNLIKELY(reap->below.first || reap->cleanups))
         empty_whole(reap, handle);
     else
         *handle = NULL;
@@ -448,7 +432,7 @@ ALIGNED void reapDestroy(void **handle)
 {
     REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
-    if (reap_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
+    if (handle_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
     destroy_slow(handle);
     __asm__ volatile(""); /* no tail call: stacks name the public function */
 }

@@ -6,21 +6,21 @@
 
 #include "base/report.h"
 #include "hoard/guarded_map.h"
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
 
 void reap_misuse_null(const char *call) { report_misuse(call, NULL, "an argument is NULL"); }
 
-struct reap_face *reap_shared_face(void *handle, const char *call)
+struct reap_face *handle_face(void *handle, const char *call)
 {
-    struct reap_face *face = reap_is_readable(handle) ? reap_face_known(handle) : NULL;
+    struct reap_face *face = handle_is_readable(handle) ? handle_face_known(handle) : NULL;
     if (UNLIKELY(!face)) reap_misuse_handle(call, handle);
     ASSERT(reap_face(face->reap) == face && !face->bump && !face->end);
     return face;
 }
 
-void reap_shared_check_place(void **handle, const char *call)
+void handle_check_place_in(void **handle, const char *call)
 {
     const struct reap_chunk *chunk = chunk_of(handle, NULL); /* reads no word of the program */
     if (!chunk || !reap_chunk_is_live(chunk) || chunk != reap_first_chunk(chunk->owner)) return;

@@ -32,12 +32,6 @@ void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn,
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
     __attribute__((noreturn, cold));
 
-/* The face of a shared reap's handle (reap_shared.h). Aborts when the handle is none. */
-struct reap_face *reap_shared_face(void *handle, const char *call);
-
-/* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
-void reap_shared_check_place(void **handle, const char *call) __attribute__((cold));
-
 void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
 
 /* Checks that an argument is not NULL. reap.h declares it nonnull, and compilers would drop a plain check. */
@@ -56,35 +50,6 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
     if ((uintptr_t)object % REAP_UNIT) return false;
     if (UNLIKELY(chunk->kind != REAP_REGULAR)) return unit == chunk->first && reap_is_whole(chunk);
     return unit < chunk->end_unit && bitmap_get(chunk->starts, unit) && reap_is_live_at(chunk, unit);
-}
-
-/* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
- * back to the OS, and a read would fault. The map of chunks knows most of them, and 0 is its word for none.
- */
-static inline bool reap_is_readable(const void *pointer)
-{
-    return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
-}
-
-/* Handles of ordinary reaps lie at REAP_HEADER modulo USER_MEMORY_ALIGN, those of shared reaps (faces) at
- * -REAP_FACE. So one bit tells that a handle is null or a face, at the cost of a test for null. */
-static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
-                  (REAP_HEADER & ((int)USER_MEMORY_ALIGN - REAP_FACE)) == 0,
-              "the bit of ordinary handles is theirs alone");
-static inline bool reap_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
-
-/* Returns true for the handle of an ordinary reap, whose memory the caller has read before: so a read cannot
- * fault. */
-static inline bool reap_is_plain_known(const struct reap *reap)
-{
-    return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
-}
-
-/* Returns true if this value is the handle of an ordinary reap. */
-static inline bool reap_is_plain(const struct reap *reap)
-{
-    bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */
-    return LIKELY(may_be && reap_is_readable(reap) && reap->tag == reap_tag(reap));
 }
 
 /* Returns a live large object's chunk, if its reap has none of REAP_SPECIAL and the chunk is a span; else

@@ -7,7 +7,6 @@
 #include "base/report.h"
 #include "reap/instrument.h"
 #include "reap/reap_shared.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
 #include "region/reap_free.h"
@@ -20,6 +19,12 @@ enum {
 
 static size_t whole_units(size_t bytes) { return bytes & -(size_t)REAP_UNIT; }
 
+static bool refuse(void)
+{
+    errno = ENOMEM;
+    return false;
+}
+
 /* --- accounts -------------------------------------------------------------------------------- */
 
 /* One of the two accounts of a limiter. */
@@ -30,14 +35,14 @@ static _Atomic(size_t) *account(struct reap *limiter, bool slack)
 }
 
 /* Gives back bytes to the limiters from the first one up to, but without, the last one. */
-static void undraw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+static void undraw_from(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
     for (struct reap *limiter = first; limiter != last; limiter = reap_share(limiter)->above)
         atomic_fetch_add_explicit(account(limiter, slack), bytes, memory_order_relaxed);
 }
 
 /* Draws bytes on all of these limiters, or on none. Returns NULL, or the limiter that had too little. */
-static struct reap *draw(struct reap *first, const struct reap *last, bool slack, size_t bytes)
+static struct reap *draw_on(struct reap *first, const struct reap *last, bool slack, size_t bytes)
 {
     for (struct reap *limiter = first; limiter != last; limiter = reap_share(limiter)->above) {
         _Atomic(size_t) *from = account(limiter, slack);
@@ -46,7 +51,7 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
                                     from, &have, have - bytes, memory_order_relaxed, memory_order_relaxed)) {
         }
         if (have >= bytes) continue;
-        undraw(first, limiter, slack, bytes);
+        undraw_from(first, limiter, slack, bytes);
         return limiter;
     }
     return NULL;
@@ -55,14 +60,12 @@ static struct reap *draw(struct reap *first, const struct reap *last, bool slack
 bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
-    if (!draw(reap_share(reap)->limiter, NULL, false, bytes)) return true;
-    errno = ENOMEM;
-    return false;
+    return !draw_on(reap_share(reap)->limiter, NULL, false, bytes) || refuse();
 }
 
 void reap_quota_undraw(struct reap *reap, size_t bytes)
 {
-    undraw(reap_share(reap)->limiter, NULL, false, bytes);
+    undraw_from(reap_share(reap)->limiter, NULL, false, bytes);
 }
 
 size_t reap_quota_left(const struct reap *reap)
@@ -79,7 +82,7 @@ size_t reap_quota_left(const struct reap *reap)
 
 /* --- one reap's share ------------------------------------------------------------------------ */
 
-void reap_quota_open(struct reap *reap)
+void reap_quota_suspend(struct reap *reap)
 {
     struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED);
@@ -89,7 +92,7 @@ void reap_quota_open(struct reap *reap)
     reap_choose_mode(reap);
 }
 
-void reap_quota_close(struct reap *reap)
+void reap_quota_resume(struct reap *reap)
 {
     struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED && share->room <= share->drawn);
@@ -107,18 +110,18 @@ static void take_extra(struct reap_share *share)
         if (part < extra) extra = part;
     }
     extra = whole_units(extra);
-    if (extra && !draw(share->limiter, NULL, true, extra)) share->extra = extra;
+    if (extra && !draw_on(share->limiter, NULL, true, extra)) share->extra = extra;
 }
 
 /* Makes room for bytes, and for half of the extra more if the limiters have it. Returns NULL, or the limiter
  * that had too little. */
-static struct reap *make_room(struct reap_share *share, size_t bytes)
+static struct reap *draw_room(struct reap_share *share, size_t bytes)
 {
     if (share->room >= bytes) return NULL;
     if (!share->extra) take_extra(share);
     size_t missing = bytes - share->room, more = missing + whole_units(share->extra / 2);
-    struct reap *met = draw(share->limiter, NULL, false, more);
-    if (met) met = draw(share->limiter, NULL, false, more = missing);
+    struct reap *met = draw_on(share->limiter, NULL, false, more);
+    if (met) met = draw_on(share->limiter, NULL, false, more = missing);
     if (met) return met;
     share->drawn += more;
     share->room += more;
@@ -127,23 +130,23 @@ static struct reap *make_room(struct reap_share *share, size_t bytes)
 
 /* Gives back drawn bytes, and the extra too. First the share is lowered, here and elsewhere: so the child of
  * a fork in between may lose bytes, but never has them twice. */
-static void retire(struct reap_share *share, size_t bytes)
+static void retire_share(struct reap_share *share, size_t bytes)
 {
     size_t extra = share->extra;
     ASSERT(share->drawn >= bytes && share->limiter);
     share->drawn -= bytes;
     share->room = share->extra = 0;
     atomic_signal_fence(memory_order_release);
-    undraw(share->limiter, NULL, false, bytes);
-    undraw(share->limiter, NULL, true, extra);
+    undraw_from(share->limiter, NULL, false, bytes);
+    undraw_from(share->limiter, NULL, true, extra);
 }
 
 void reap_quota_give_room(struct reap *reap)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
-    reap_quota_open(reap);
-    retire(reap_share(reap), reap_share(reap)->room);
-    reap_quota_close(reap);
+    reap_quota_suspend(reap);
+    retire_share(reap_share(reap), reap_share(reap)->room);
+    reap_quota_resume(reap);
 }
 
 /* Half of the extra stays as room: so one object that comes and goes does not draw each time. */
@@ -158,7 +161,7 @@ void reap_quota_give(struct reap *reap, size_t bytes)
     share->room -= surplus;
     share->drawn -= surplus;
     atomic_signal_fence(memory_order_release);
-    undraw(share->limiter, NULL, false, surplus);
+    undraw_from(share->limiter, NULL, false, surplus);
 }
 
 /* --- the function ---------------------------------------------------------------------------- */
@@ -198,8 +201,9 @@ void reap_quota_gone(struct reap *reap)
     if (is_needed) reap_misuse_handle("reapOnLimit", reap_handle(reap));
 }
 
-/* Calls the function of the limiter that is met. The function may use the closed reap, which may be below
- * other limits afterwards. False: there is no function, or the allocation is one of a function that runs. */
+/* Calls the function of the limiter that is met. The function may use the reap, whose limit is resumed, and
+ * which may be below other limits afterwards. False: there is no function, or the allocation is one of a
+ * function that runs. */
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
                             const struct reap *from)
 {
@@ -214,28 +218,21 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     return true;
 }
 
-static bool refuse(const struct reap *met, size_t asked)
-{
-    if (reap_trace_on) reap_trace_limit(met, asked);
-    errno = ENOMEM;
-    return false;
-}
-
 /* In a part of a shared reap that this thread has only entered, functions must not run. The call fails then,
  * and is tried again when the thread has taken the reap (shared_use.h). */
 static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     struct reap_share *share = reap_share(reap);
-    struct reap *met = make_room(share, bytes);
+    struct reap *met = draw_room(share, bytes);
     if (met && reap_is_part(reap) && !reap_shared_is_taken(reap)) return false;
     if (met) {
-        reap_quota_close(reap);
+        reap_quota_resume(reap);
         bool is_called = notify(reap, met, asked, object, reap);
         if (!(reap->flags & REAP_LIMITED)) return true;
-        reap_quota_open(reap);
-        if (is_called) met = make_room(share, bytes);
+        reap_quota_suspend(reap);
+        if (is_called) met = draw_room(share, bytes);
     }
-    if (met) return refuse(met, asked);
+    if (met) return refuse();
     share->room -= bytes;
     return true;
 }
@@ -263,7 +260,7 @@ static struct reap *limiter_above(const struct reap *reap)
 }
 
 /* Gives a reap a share, with nothing drawn yet. */
-static void join(struct reap *reap, struct reap *limiter)
+static void join_limiter(struct reap *reap, struct reap *limiter)
 {
     struct reap_share *share = reap_share(reap);
     ASSERT(!(reap->flags & REAP_LIMITED));
@@ -278,8 +275,8 @@ static void join(struct reap *reap, struct reap *limiter)
 void reap_quota_begin(struct reap *reap, const struct reap *parent)
 {
     ASSERT(parent->flags & REAP_LIMITED && reap_share(parent)->limiter);
-    join(reap, reap_share(parent)->limiter);
-    reap_quota_close(reap);
+    join_limiter(reap, reap_share(parent)->limiter);
+    reap_quota_resume(reap);
 }
 
 /* Sets the accounts of a limiter when the reaps below it have drawn `bytes` in all, and no room or extra. */
@@ -297,10 +294,10 @@ void reap_quota_end(struct reap *reap)
 {
     ASSERT(reap->flags & REAP_LIMITED && reap_share(reap)->limiter);
     reap_chunk_adopt(reap);
-    retire(reap_share(reap), reap_share(reap)->drawn);
-    if (process_generation > 1 && reap_share(reap)->bytes && !reap->children) set_accounts(reap, 0);
+    retire_share(reap_share(reap), reap_share(reap)->drawn);
+    if (process_generation > 1 && reap_share(reap)->bytes && !reap->below.first) set_accounts(reap, 0);
     reap_choose_mode(reap);
-    reap_quota_close(reap);
+    reap_quota_resume(reap);
 }
 
 /* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
@@ -318,30 +315,30 @@ static size_t squeeze(struct reap *top)
 /* Gives a reap with objects a share. */
 static void join_with_objects(struct reap *reap, struct reap *limiter)
 {
-    join(reap, limiter);
+    join_limiter(reap, limiter);
     reap_share(reap)->drawn = reap_chunk_live_bytes(reap);
-    reap_free_close(reap);
+    reap_hide_tables(reap);
     reap_choose_mode(reap);
-    reap_quota_close(reap);
+    reap_quota_resume(reap);
 }
 
-static void leave(struct reap *reap)
+static void leave_limiter(struct reap *reap)
 {
-    reap_quota_open(reap);
+    reap_quota_suspend(reap);
     reap->flags &= (uint8_t)~REAP_LIMITED;
-    reap_free_reopen(reap);
+    reap_show_tables(reap);
 }
 
 /* Tells the reaps of a held and squeezed tree their limiters anew, parents before their children: a reap with
  * a limit is its own, and others have their parent's. The top's is given. */
-static void settle(struct reap *top, struct reap *above)
+static void settle_tree(struct reap *top, struct reap *above)
 {
     for (struct reap *reap = top; reap; reap = reap_part_after(top, reap)) {
         if (reap != top) above = first_limiter(reap->parent);
         struct reap *limiter = reap_quota_of(reap) ? reap : above;
         bool is_limited = reap->flags & REAP_LIMITED;
         if (limiter && !is_limited) join_with_objects(reap, limiter);
-        if (!limiter && is_limited) leave(reap);
+        if (!limiter && is_limited) leave_limiter(reap);
         reap_share(reap)->limiter = limiter;
         reap_share(reap)->above = limiter == reap ? above : NULL;
     }
@@ -353,14 +350,11 @@ bool reap_quota_set(struct reap *reap, size_t bytes)
     bool is_limited = reap->flags & REAP_LIMITED;
     if (!bytes && !is_limited) return true;
     size_t live = squeeze(reap);
-    if (bytes && live > whole_units(bytes)) {
-        errno = ENOMEM;
-        return false;
-    }
+    if (bytes && live > whole_units(bytes)) return refuse();
     struct reap *above = limiter_above(reap);
     if (!is_limited) join_with_objects(reap, reap);
     reap_share(reap)->bytes = bytes;
-    settle(reap, above);
+    settle_tree(reap, above);
     if (bytes) set_accounts(reap, live);
     return true;
 }
@@ -381,7 +375,7 @@ static struct reap *common(struct reap *limiter, struct reap *other)
 static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(to);
-    return draw(first, common(first, first_limiter(from)), false, bytes);
+    return draw_on(first, common(first, first_limiter(from)), false, bytes);
 }
 
 /* Calls the function while an object of `from` is about to move to `to`. The frees of `from` take the slow
@@ -392,12 +386,12 @@ static bool notify_passing(struct reap *from, const void *object, struct reap *t
     bool is_fast = !(from->flags & REAP_SPECIAL);
     if (is_fast) {
         from->flags |= REAP_WATCHED;
-        reap_free_close(from);
+        reap_hide_tables(from);
     }
     bool is_called = notify(to, met, bytes, object, from);
     if (is_fast) {
         from->flags &= (uint8_t)~REAP_WATCHED;
-        reap_free_reopen(from);
+        reap_show_tables(from);
     }
     return is_called;
 }
@@ -411,7 +405,7 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
         met = draw_passing(from, to, bytes);
         if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
     }
-    if (met) return refuse(met, bytes);
+    if (met) return refuse();
     if (to->flags & REAP_LIMITED) reap_share(to)->drawn += bytes;
     return true;
 }
@@ -421,7 +415,7 @@ void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes)
     struct reap *first = first_limiter(from);
     if (first) reap_share(from)->drawn -= bytes;
     atomic_signal_fence(memory_order_release);
-    undraw(first, common(first, first_limiter(to)), false, bytes);
+    undraw_from(first, common(first, first_limiter(to)), false, bytes);
 }
 
 /* --- to another parent ----------------------------------------------------------------------- */
@@ -435,11 +429,8 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent)
 {
     struct reap *from = limiter_above(top), *to = first_limiter(parent), *shared = common(to, from);
     size_t live = squeeze(top);
-    if (draw(to, shared, false, live)) {
-        errno = ENOMEM;
-        return false;
-    }
-    undraw(from, shared, false, live);
-    settle(top, to);
+    if (draw_on(to, shared, false, live)) return refuse();
+    undraw_from(from, shared, false, live);
+    settle_tree(top, to);
     return true;
 }

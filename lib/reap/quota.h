@@ -23,8 +23,8 @@
  *     - left + the sum of drawn over all reaps below = the limit, in whole units
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
- * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths, between reap_open
- * and reap_close, and the code in between knows nothing of limits. Records do not count.
+ * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths, between
+ * limit_suspend and limit_resume, and the code in between knows nothing of limits. Records do not count.
  *
  * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
  * only one in that reap and below it. A reap draws upwards, by one atomic step for each limiter, without a
@@ -37,29 +37,31 @@
 
 /* --- around each slow path of a limited reap ------------------------------------------------- */
 
-/* reap_open subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again;
- * reap_close lowers `end` to where the room ends. They enclose each slow path that allocates or frees. */
-void reap_quota_open(struct reap *reap);
-void reap_quota_close(struct reap *reap);
-static inline void reap_open(struct reap *reap)
+/* limit_suspend subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again;
+ * limit_resume lowers `end` to where the room ends. They enclose each slow path that allocates or frees. */
+void reap_quota_suspend(struct reap *reap);
+void reap_quota_resume(struct reap *reap);
+static inline void limit_suspend(struct reap *reap)
 {
-    if (reap->flags & REAP_LIMITED) reap_quota_open(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_suspend(reap);
 }
 
-static inline void reap_close(struct reap *reap)
+static inline void limit_resume(struct reap *reap)
 {
-    if (reap->flags & REAP_LIMITED) reap_quota_close(reap);
+    if (reap->flags & REAP_LIMITED) reap_quota_resume(reap);
 }
 
-/* Draws for bytes of an open reap. May call the function of reapOnLimit, with the size that the program
- * asked for; that function must leave `object` (NULL: a new one) alone. In a part of a shared reap that this
- * thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
+/* Draws for bytes of a reap whose limit is suspended. May call the function of reapOnLimit, with the size
+ * that the program asked for; that function must leave `object` (NULL: a new one) alone. In a part of a
+ * shared reap that this thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM).
+ */
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
 
-/* Gives back bytes that were freed in an open reap. */
+/* Gives back bytes that were freed while the limit was suspended. */
 void reap_quota_give(struct reap *reap, size_t bytes);
 
-/* Gives back the room of a closed reap; so any other reap, or part of a shared one, can have it. */
+/* Gives back the room of a reap whose limit is not suspended; so any other reap, or part of a shared one, can
+ * have it. */
 void reap_quota_give_room(struct reap *reap);
 
 /* A number of bytes that no limit of the reap refuses at the moment. */
@@ -93,8 +95,8 @@ bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent)
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
 /* Before an object of `bytes` bytes moves: `to` draws for it on the limiters that it does not share with
- * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). Both reaps are
- * closed. */
+ * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). No limit of the
+ * two is suspended. */
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);
 
 /* Afterwards: gives back the bytes that have gone from one reap to the other one; the other way round when

@@ -28,7 +28,7 @@ static COLD bool is_coming(const struct reap *reap, const void *object)
  * twice, or the list is a ring: either way the loop comes to it again after it was freed, and the check finds
  * it. Each object is in the cache of the processor that freed it. So the loop prefetches an object some time
  * before it comes to it. */
-static NOINLINE void drain(struct reap *reap)
+static NOINLINE void drain_remote(struct reap *reap)
 {
     bool walked = reap_walk != NULL;
     uintptr_t link = atomic_exchange_explicit(&reap->remote, 0, memory_order_acquire);
@@ -42,14 +42,14 @@ static NOINLINE void drain(struct reap *reap)
         }
         words[1] = 0; /* not reap_pending() any more */
         ASSERT((uintptr_t)words % REAP_UNIT == 0);
-        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words) && !reap_free_closed(reap, words))
+        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words) && !reap_free_by_chunk(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
 }
 
 static inline void take_some_remote(struct reap *reap)
 {
-    if (UNLIKELY(reap_alloc_pending(reap))) drain(reap);
+    if (UNLIKELY(atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0)) drain_remote(reap);
 }
 
 void reap_alloc_take_remote(struct reap *reap)
@@ -74,7 +74,7 @@ static void *record_in_chunks(struct reap *reap, size_t size, unsigned looks)
 void *reap_alloc_record(struct reap *reap, size_t size)
 {
     ASSERT(size != 0 && size <= REAP_LARGE);
-    reap_open(reap);
+    limit_suspend(reap);
     void *record = reap->current ? reap_chunk_record(reap, reap->current, size) : NULL;
     if (!record) record = record_in_chunks(reap, size, RECORD_LOOKS);
     if (!record && reap_free_grow_hole(reap, reap_units(size)))
@@ -83,7 +83,7 @@ void *reap_alloc_record(struct reap *reap, size_t size)
         reap_free_flush(reap);
         record = record_in_chunks(reap, size, UINT_MAX);
     }
-    reap_close(reap);
+    limit_resume(reap);
     return record;
 }
 
@@ -101,7 +101,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
 
 /* Makes an aligned object of one of `have` units that is big enough for it at any place, and frees the rest
  * before and behind it. */
-static void *trim(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
+static void *trim_aligned(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
     size_t unit = reap_unit(object), step = alignment / REAP_UNIT, aligned = (unit + step - 1) / step * step;
@@ -111,7 +111,8 @@ static void *trim(struct reap *reap, void *object, size_t have, size_t alignment
     return reap_address(aligned);
 }
 
-/* Allocates an object from the memory of an open reap. Guarded and large ones have chunks of their own. */
+/* Allocates an object from the memory of a reap whose limit is suspended. Guarded and large ones have chunks
+ * of their own. */
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
     ASSERT(is_power_of_two(alignment));
@@ -120,27 +121,27 @@ static ALWAYS_INLINE void *allocate(struct reap *reap, size_t alignment, size_t 
     *zeroed = false;
     if (guarded_on || reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, zeroed);
     void *object = reap_free_take(reap, have);
-    return object && have > units ? trim(reap, object, have, alignment, units) : object;
+    return object && have > units ? trim_aligned(reap, object, have, alignment, units) : object;
 }
 
-/* Before an allocation in a reap that may be limited: opens it and draws bytes more, for this object or
- * (NULL) a new one. False: a limit would be exceeded. */
+/* Before an allocation in a reap that may be limited: suspends the limit and draws bytes more, for this
+ * object or (NULL) a new one. False: a limit would be exceeded. */
 static bool begin_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
     if (!(reap->flags & REAP_LIMITED)) return true;
-    reap_quota_open(reap);
+    reap_quota_suspend(reap);
     if (reap_quota_take(reap, bytes, asked, object)) return true;
-    reap_close(reap);
+    limit_resume(reap);
     return false;
 }
 
-/* After it: gives back those of the bytes that no object has taken, and closes the reap. */
+/* After it: gives back those of the bytes that no object has taken, and resumes the limit. */
 static void end_more(struct reap *reap, size_t bytes)
 {
     if (!(reap->flags & REAP_LIMITED)) return;
     ASSERT(!reap_share(reap)->from);
     reap_quota_give(reap, bytes);
-    reap_quota_close(reap);
+    reap_quota_resume(reap);
 }
 
 /* The bytes that an object of a size takes; 0 for an impossible size, whose allocation will fail. */
@@ -210,7 +211,7 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
     size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
     reap_quota_touch(object);
     if (reap_instrumented) reap_instrument_free(reap, object, (end - unit) * REAP_UNIT);
-    reap_open(reap);
+    limit_suspend(reap);
     release(reap, chunk, unit);
     end_more(reap, (end - unit) * REAP_UNIT);
 }
@@ -226,8 +227,8 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
 }
 
 /* Moves an object of `have` units to a place in `to`, where it gets another size. */
-static void *move(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have, struct reap *to,
-                  size_t size)
+static void *move_object(struct reap *reap, struct reap_chunk *chunk, void *object, size_t have,
+                         struct reap *to, size_t size)
 {
     bool zeroed;
     void *copy = allocate(to, REAP_UNIT, size, &zeroed);
@@ -280,18 +281,18 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
     if (done) whole_resized(reap, chunk, have, size);
     if (done && !small && chunk->size / 2 <= size) return object;
-    void *copy = move(reap, chunk, object, chunk->end_unit - chunk->first, reap, size);
+    void *copy = move_object(reap, chunk, object, chunk->end_unit - chunk->first, reap, size);
     return copy || !done ? copy : object;
 }
 
-static void *resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
+static void *resize_object(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     if (UNLIKELY(chunk->kind == REAP_WHOLE)) return resize_whole(reap, chunk, object, size);
     size_t unit = reap_unit(object), end = reap_block_end(chunk, unit), have = end - unit;
     if (size > have * REAP_UNIT) {
         bool grown =
             !reap_is_large(reap, size) && reap_free_grow(reap, chunk, unit, end, reap_units(size) - have);
-        if (!grown) return move(reap, chunk, object, have, reap, size);
+        if (!grown) return move_object(reap, chunk, object, have, reap, size);
         resized(reap, object, have, size);
         return object;
     }
@@ -309,7 +310,7 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     reap_quota_touch(object);
     if (!begin_more(reap, more, size, object)) return NULL;
     if (reap_instrumented) reap_instrument_widen(reap, object, have);
-    void *resized = resize(reap, chunk, object, size);
+    void *resized = resize_object(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
     return resized;
 }
@@ -320,7 +321,7 @@ void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *objec
     ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
-    return resize(reap, chunk, object, size);
+    return resize_object(reap, chunk, object, size);
 }
 
 void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to,
@@ -333,9 +334,9 @@ void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *ob
     size_t want = cost(size), more = want > bytes ? want - bytes : 0;
     reap_quota_touch(object);
     if (!begin_more(to, more, size, object)) return NULL;
-    reap_open(from);
+    limit_suspend(from);
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
-    void *moved = move(from, chunk, object, have, to, size);
+    void *moved = move_object(from, chunk, object, have, to, size);
     if (moved && reap_quota_pass(from, object, to, want - more)) reap_quota_passed(from, to, want - more);
     end_more(from, moved ? bytes + more - want : 0);
     end_more(to, moved ? 0 : more);
@@ -365,17 +366,17 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     reap_alloc_take_remote(to);
     reap_quota_touch(object);
     if (!reap_quota_pass(from, object, to, bytes)) return NULL;
-    reap_open(from);
-    reap_open(to);
+    limit_suspend(from);
+    limit_suspend(to);
     if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     bool whole = chunk->kind == REAP_WHOLE && (chunk->apart || !(reap_is_users(from) || reap_is_users(to)));
-    void *moved =
-        whole ? move_whole(from, chunk, object, to) : move(from, chunk, object, bytes / REAP_UNIT, to, bytes);
+    void *moved = whole ? move_whole(from, chunk, object, to)
+                        : move_object(from, chunk, object, bytes / REAP_UNIT, to, bytes);
     if (moved)
         reap_quota_passed(from, to, bytes);
     else
         reap_quota_passed(to, from, bytes);
-    reap_close(from);
-    reap_close(to);
+    limit_resume(from);
+    limit_resume(to);
     return moved;
 }

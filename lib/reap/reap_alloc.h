@@ -75,12 +75,6 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
  * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
-/* Returns true if objects are pending, freed by other threads. */
-static inline bool reap_alloc_pending(const struct reap *reap)
-{
-    return atomic_load_explicit(&reap->remote, memory_order_relaxed) != 0;
-}
-
 /* Frees the pending objects, and links the chunks that other threads have made. */
 void reap_alloc_take_remote(struct reap *reap);
 

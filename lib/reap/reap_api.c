@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/report.h"
+#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "reap/shared_use.h"
@@ -31,13 +31,13 @@ static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &
 
 static NOINLINE void *malloc_checked(void *reap, size_t size)
 {
-    return reap_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
+    return handle_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap_may_be_plain(reap))) return shared_malloc(reap, size);
+    if (UNLIKELY(!handle_may_be_plain(reap))) return shared_malloc(reap, size);
     return reap_alloc_or(reap, size, malloc_checked, reap);
 }
 
@@ -78,21 +78,21 @@ void *reapRealloc(void **handle, void *object, size_t size)
     REAP_NOT_NULL(handle, "reapRealloc");
     if (!object) return realloc_null(handle, size);
     struct reap *reap = *handle;
-    if (LIKELY(reap_is_plain(reap)))
+    if (LIKELY(handle_is_plain(reap)))
         return reap_alloc_resize(reap, reap_chunk_of_object(reap, object, "reapRealloc"), object, size);
-    return shared_realloc(reap_shared_face(reap, "reapRealloc"), object, size, "reapRealloc");
+    return shared_realloc(handle_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
 /* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
- * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is open) or
- * that is not in the map. Aborts on misuse. */
+ * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is listed)
+ * or that is not in the map. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap_chunk *chunk;
     struct reap *reap = *handle;
-    if (!reap_is_plain_known(reap))
+    if (!handle_is_plain_known(reap))
         shared_free(reap, object);
-    else if (reap_free_last(reap, object) || reap_free_closed(reap, object) || !object)
+    else if (reap_free_last(reap, object) || reap_free_by_chunk(reap, object) || !object)
         return;
     else if ((chunk = reap_chunk_of_large(reap, object)) != NULL)
         reap_alloc_free(reap, chunk, object);
@@ -104,7 +104,7 @@ static NOINLINE void free_slow(void **handle, void *object)
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
-    if (UNLIKELY(!reap_may_be_plain(reap)))
+    if (UNLIKELY(!handle_may_be_plain(reap)))
         shared_free(reap, object);
     else if (UNLIKELY(!reap_free_fast(reap, object)))
         free_slow(handle, object);
@@ -152,7 +152,7 @@ static void *owner_by(const struct reap_chunk *chunk, const struct reap_chunk *c
 
 int reapOf(const void *pointer, void **handle)
 {
-    reap_check_place(handle, "reapOf");
+    handle_check_place(handle, "reapOf");
     *handle = NULL;
     for (bool is_done = false; !is_done;) {
         chunk_freeze();
@@ -182,9 +182,9 @@ size_t reapTrim(void **handle, size_t keep)
         reap_chunk_adopt(part);
         given += part->held;
         reap_alloc_take_remote(part);
-        reap_open(part);
+        limit_suspend(part);
         reap_region_trim(part, keep);
-        reap_close(part);
+        limit_resume(part);
         given -= part->held;
         keep -= part->spare_bytes;
     }

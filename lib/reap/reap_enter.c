@@ -8,7 +8,7 @@
 
 #include "base/report.h"
 #include "hoard/redirect.h"
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 #include "reap/reap_tree.h"
 
 static __thread unsigned shared_entered;   /* how often this thread has entered the shared reap */
@@ -22,7 +22,7 @@ bool reap_is_entered(struct reap *reap)
     return reap->flags & REAP_ENTERED;
 }
 
-static void begin(struct reap *reap)
+static void begin_entered(struct reap *reap)
 {
     ASSERT(!(reap->flags & REAP_ENTERED));
     reap->flags |= REAP_ENTERED;
@@ -37,7 +37,7 @@ static void enter_shared(struct reap *reap, const char *call)
     if (shared_entered > 0 && reap != redirect_reap)
         report_misuse(call, reap_handle(reap), "a shared reap is entered, and not this one innermost");
     if (shared_entered++ > 0) return;
-    if (!reap_is_entered(reap)) begin(reap);
+    if (!reap_is_entered(reap)) begin_entered(reap);
     reap->entered++;
     ASSERT(reap_is_shared(reap) && reap->flags & REAP_ENTERED);
     shared_outer = redirect_reap;
@@ -58,7 +58,7 @@ static void leave_shared(struct reap *shared)
 static void enter(struct reap *reap, const char *call)
 {
     if (!reap_is_entered(reap)) {
-        begin(reap);
+        begin_entered(reap);
         reap->outer = redirect_reap;
         redirect_reap = reap;
     } else if (reap != redirect_reap) {

@@ -3,10 +3,10 @@
 #include "reap/reap_mark.h"
 
 #include "base/report.h"
+#include "reap/handle.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
 #include "region/reap_free.h"
@@ -48,9 +48,9 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
 {
     REAP_NOT_NULL(mark, call);
     unsigned depth = reap_depth(reap);
-    bool open = mark->reap == reap && mark->depth > 0 && mark->depth <= depth;
-    if (open && mark->depth == depth && mark->number != reap->mark) open = false;
-    if (!open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
+    bool is_open = mark->reap == reap && mark->depth > 0 && mark->depth <= depth;
+    if (is_open && mark->depth == depth && mark->number != reap->mark) is_open = false;
+    if (!is_open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
 }
 
 /* --- depth ----------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void set_depth(struct reap *reap, unsigned depth)
 {
     ASSERT(depth <= UINT16_MAX);
     reap_tree_lock(&reap->below);
-    for (struct reap *child = reap->children; child && child->born > depth; child = child->next)
+    for (struct reap *child = reap->below.first; child && child->born > depth; child = child->next)
         child->born = (uint16_t)depth;
     reap->depth = (uint16_t)depth;
     reap->flags = (uint8_t)(depth > 0 ? reap->flags | REAP_MARKED : reap->flags & ~REAP_MARKED);
@@ -94,7 +94,7 @@ void reapMark(void **handle, reap_mark *mark)
     ASSERT_SOUND(reap);
     unsigned depth = reap_depth(reap);
     if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
-    reap_open(reap);
+    limit_suspend(reap);
     reap_free_mark(reap);
     uint32_t room = note_room(reap);
     *mark = (reap_mark){.reap = reap, .place = reap->bump, .outer_place = reap->mark_at, .room = room};
@@ -104,7 +104,7 @@ void reapMark(void **handle, reap_mark *mark)
     reap->mark = mark->number;
     reap->mark_at = reap->bump;
     set_depth(reap, mark->depth);
-    reap_close(reap);
+    limit_resume(reap);
 }
 
 /* --- rewind ---------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
 {
     ASSERT_SOUND(reap);
     bool limited = reap->flags & REAP_LIMITED;
-    if (limited) reap_quota_open(reap);
+    if (limited) reap_quota_suspend(reap);
     struct reap_chunk *to = mark->place ? chunk_of(mark->place, NULL) : NULL;
     size_t freed = limited && to ? reap_chunk_units(to) : 0;
     if (reap->current != to) reap_free_leave_hole(reap);
@@ -162,13 +162,13 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     reap_choose_mode(reap);
     if (!limited) return;
     reap_quota_give(reap, freed * REAP_UNIT);
-    reap_quota_close(reap);
+    reap_quota_resume(reap);
 }
 
 /* --- close ----------------------------------------------------------------------------------- */
 
 /* Lowers the depth of younger functions and chunks, those of later marks among them. */
-static void lower(struct reap *reap, unsigned depth)
+static void lower_depths(struct reap *reap, unsigned depth)
 {
     for (struct reap_cleanup *it = reap->cleanups; it && it->depth > depth; it = it->next) it->depth = depth;
     for (struct reap_chunk *it = reap->chunks; it && it->depth > depth; it = it->next)
@@ -183,12 +183,12 @@ void reapUnmark(void **handle, const reap_mark *mark)
         report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
     ASSERT_SOUND(reap);
     unsigned outside = mark->depth - 1u;
-    reap_open(reap);
-    lower(reap, outside);
+    limit_suspend(reap);
+    lower_depths(reap, outside);
     reap->mark = mark->outer;
     reap->mark_at = mark->outer_place;
     set_depth(reap, outside);
     if (outside == 0) reap_free_unmark(reap);
     reap_choose_mode(reap);
-    reap_close(reap);
+    limit_resume(reap);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.c: reaps that any thread may use at any time. */
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ enum {
 static struct {
     struct lock lock;
     struct list list;
-    _Atomic(bool) closed; /* the gate: a fork is under way */
+    _Atomic(bool) gate; /* closed: a fork is under way */
 } faces = {.lock = LOCK_OF_RANK(RANK_FACES)};
 
 static const void *this_thread(void) { return &lock_depth; }
@@ -46,11 +46,11 @@ static void give(struct reap_face *face)
     lock_give(&face->lock);
 }
 
-static bool is_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.closed, memory_order_relaxed)); }
+static bool is_gate_closed(void) { return UNLIKELY(atomic_load_explicit(&faces.gate, memory_order_relaxed)); }
 
 static COLD void wait_for_fork(void)
 {
-    while (is_closed()) {
+    while (is_gate_closed()) {
         lock_take(&faces.lock); /* the forking thread has this lock most of the time */
         lock_give(&faces.lock);
         sched_yield();
@@ -62,7 +62,7 @@ static void hold(struct reap_face *face)
     if (!is_held(face)) {
         bool outside = lock_depth == 0;
         lock_take(&face->lock);
-        while (is_closed() && outside) {
+        while (is_gate_closed() && outside) {
             lock_give(&face->lock);
             wait_for_fork();
             lock_take(&face->lock);
@@ -74,7 +74,7 @@ static void hold(struct reap_face *face)
 }
 
 /* Gives back the lock when this was the last call that held the reap. Where a mark is open, the hidden
- * children are closed now. */
+ * children are barred now. */
 static void let_go(struct reap_face *face)
 {
     ASSERT(is_held(face) && face->depth != 0);
@@ -85,7 +85,7 @@ static void let_go(struct reap_face *face)
         FOR_EACH_PART_OF(part, face)
         {
             ASSERT(part->holder == PART_TAKEN);
-            part->closed = marked && part != &face->part;
+            part->barred = marked && part != &face->part;
             atomic_store_explicit(&part->holder, 0, memory_order_release);
         }
     }
@@ -151,7 +151,7 @@ bool reap_part_enter(struct reap_part *part)
 }
 
 /* Holds the reap of a held face for this thread alone. */
-static void take(struct reap_face *face)
+static void take_parts(struct reap_face *face)
 {
     if (face->taken || face->alone) return;
     FOR_EACH_PART_OF(part, face) wait_for_part(part, PART_TAKEN);
@@ -196,7 +196,7 @@ static struct reap_part *add_part(struct reap_face *face, unsigned id)
 {
     reap_part_place *table = atomic_load_explicit(&face->table, memory_order_relaxed);
     struct reap_part *part = reap_part_of(face, id);
-    if (part || face->taken || face->reap->flags & REAP_MARKED || is_closed()) return part;
+    if (part || face->taken || face->reap->flags & REAP_MARKED || is_gate_closed()) return part;
     bool is_first = !table;
     if (is_first && !(table = hoard_calloc(face->mask + 1, sizeof *table))) return NULL;
     part = is_first ? &face->part : new_part(face);
@@ -233,13 +233,13 @@ size_t reap_shared_held_in_parts(const struct reap *reap)
 static struct reap *hold_as(struct reap_face *face, bool whole)
 {
     hold(face);
-    if (whole) take(face);
+    if (whole) take_parts(face);
     return face->reap;
 }
 
 struct reap *reap_shared_hold(void *handle, const char *call, bool whole)
 {
-    return hold_as(reap_shared_face(handle, call), whole);
+    return hold_as(handle_face(handle, call), whole);
 }
 
 struct reap *reap_shared_hold_again(const struct reap *reap) { return hold_as(reap_face(reap), true); }
@@ -338,7 +338,7 @@ bool reap_shared_hold_below(struct reap *top, struct reap_face **held)
         reap_shared_let_go_below(*held);
         *held = NULL;
     }
-    for (struct reap_face *face = *held; face; face = face->next_held) take(face);
+    for (struct reap_face *face = *held; face; face = face->next_held) take_parts(face);
     return all;
 }
 
@@ -362,13 +362,13 @@ static bool pass_all(void)
 
 /* Enters all parts. The holder of one waits for no reap, and for no lock that fork has yet. A reap that is
  * taken is this thread's, or that of a thread that waits for one of this thread's. */
-static void enter_all(void)
+static void enter_all_parts(void)
 {
     FOR_EACH_FACE(face)
     FOR_EACH_PART_OF(part, face) wait_for_part(part, PART_FORKS);
 }
 
-static void leave_all(void)
+static void leave_all_parts(void)
 {
     FOR_EACH_FACE(face)
     FOR_EACH_PART_OF(part, face)
@@ -385,26 +385,26 @@ void reap_shared_fork_prepare(void)
     bool patient = lock_depth == 0; /* otherwise it holds a reap, for which others may wait */
     for (unsigned round = 0;; round++) {
         lock_for_fork(&faces.lock);
-        atomic_store_explicit(&faces.closed, true, memory_order_relaxed);
+        atomic_store_explicit(&faces.gate, true, memory_order_relaxed);
         if (pass_all() || (!patient && round == PATIENCE)) break;
         lock_after_fork(&faces.lock);
         sched_yield();
     }
-    enter_all();
+    enter_all_parts();
 }
 
 /* There may have been no reap, and no prepare, when the fork began. */
 void reap_shared_fork_parent(void)
 {
     if (faces.lock.forker != this_thread()) return;
-    leave_all();
-    atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
+    leave_all_parts();
+    atomic_store_explicit(&faces.gate, false, memory_order_relaxed);
     lock_after_fork(&faces.lock);
 }
 
 void reap_shared_fork_child(void)
 {
-    leave_all();
+    leave_all_parts();
     FOR_EACH_FACE(face)
     {
         if (is_held(face)) continue;
@@ -414,6 +414,6 @@ void reap_shared_fork_child(void)
         face->taken = false;
         FOR_EACH_PART_OF(part, face) if (!face->alone) part->holder = 0;
     }
-    atomic_store_explicit(&faces.closed, false, memory_order_relaxed);
+    atomic_store_explicit(&faces.gate, false, memory_order_relaxed);
     lock_reset(&faces.lock);
 }

@@ -5,7 +5,7 @@
  * objects has one (if there are more ids than CPUs, some share one). The first part is the reap itself; the
  * others are hidden children, which no call shows to the program. The handle points to the reap's face. To
  * reap.h's half of the fast path the face looks like a reap without room, and this never changes. The
- * library's half tells a face by its address (reap_may_be_plain), and the check of handles by its tag.
+ * library's half tells a face by its address (handle.h), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
@@ -46,7 +46,7 @@
  *     - a thread that has entered a part waits for no thread that holds a reap or has entered a part; and it
  *       calls no function of the program
  *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
- *     - while a mark is open, objects are made in the reap itself alone. The hidden children are closed
+ *     - while a mark is open, objects are made in the reap itself alone. The hidden children are barred
  *     - a face's tag is right exactly while the face is on the list of all faces. A thread that does not know
  *       whether a reap lives enters nothing and locks nothing of it: it only reads (reap_face_of_others). A
  *       reap leaves the tree before its face leaves the list, and its hidden children end after that: so a
@@ -85,7 +85,7 @@ enum { REAP_PART_PENDING = 128 * 1024 /* bytes that may wait on a part's remote 
 struct reap_part {
     _Atomic(uint64_t) holder; /* the thread that has entered it, as the address of its lock_depth; or 0 */
     struct reap *reap;
-    bool closed; /* no object is to be made here */
+    bool barred; /* no object is to be made here */
 
     _Alignas(64) struct reap_face *face; /* the shared reap's */
     struct reap_part *next;              /* the reap itself is the first one */
@@ -138,6 +138,12 @@ static inline struct reap_face *reap_face(const struct reap *reap) { return reap
 static inline struct reap *reap_known(const struct reap *reap)
 {
     return UNLIKELY(reap_is_part(reap)) ? reap_face(reap)->reap : (struct reap *)(uintptr_t)reap;
+}
+
+/* The handle by which a program knows a reap. */
+static inline void *reap_handle(struct reap *reap)
+{
+    return reap_is_part(reap) ? (void *)reap_face(reap) : reap;
 }
 
 /* The next hidden child. Begins with the reap itself; NULL after the last one, and for an ordinary reap. */
@@ -195,7 +201,7 @@ static inline void reap_part_leave(struct reap_part *part)
  * it once more. */
 bool reap_part_enter(struct reap_part *part);
 
-/* The part for a new object of this thread, made if need be. It may be closed. */
+/* The part for a new object of this thread, made if need be. It may be barred. */
 struct reap_part *reap_part_for_malloc(struct reap_face *face);
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -235,92 +241,9 @@ struct reap_face *reap_face_of_others(const struct reap *reap);
 bool reap_shared_hold_below(struct reap *top, struct reap_face **held);
 void reap_shared_let_go_below(struct reap_face *held);
 
-/* Calls reap_shared_check_place for those few places of handles that are aligned as reaps or faces are: one
- * test for both, which a few other places pass too. */
-static inline void reap_check_place(void **handle, const char *call)
-{
-    const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
-    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
-    REAP_NOT_NULL(handle, call);
-    if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) reap_shared_check_place(handle, call);
-}
-
 static inline uintptr_t reap_face_tag(const struct reap_face *face)
 {
     return (uintptr_t)face ^ (uintptr_t)0xd6e8feb86659fd93;
-}
-
-/* The face of a handle whose memory was read before; NULL if the handle has no face. */
-static ALWAYS_INLINE struct reap_face *reap_face_known(void *handle)
-{
-    struct reap_face *face = handle;
-    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
-    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
-}
-
-/* The handle by which a program knows a reap. */
-static inline void *reap_handle(struct reap *reap)
-{
-    return reap_is_part(reap) ? (void *)reap_face(reap) : reap;
-}
-
-static inline void reap_let_go(struct reap **reap)
-{
-    if (*reap && UNLIKELY(reap_is_part(*reap))) reap_shared_let_go(*reap);
-}
-
-/* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
- * reap. */
-#define HELD __attribute__((cleanup(reap_let_go), unused))
-
-/* Checks the handle that `call` was given; holds and returns its reap. */
-static inline struct reap *reap_hold(void **handle, const char *call)
-{
-    REAP_NOT_NULL(handle, call);
-    struct reap *reap = *handle;
-    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call, true);
-}
-
-/* As reap_hold, for calls that need none of the reap's memory. */
-static inline struct reap *reap_hold_lightly(void **handle, const char *call)
-{
-    REAP_NOT_NULL(handle, call);
-    struct reap *reap = *handle;
-    return LIKELY(reap_is_plain(reap)) ? reap : reap_shared_hold(reap, call, false);
-}
-
-/* Checks two handles and holds both reaps, that of the lower handle first. */
-static inline void reap_hold_both(void **one, struct reap **first, void **two, struct reap **second,
-                                  const char *call)
-{
-    REAP_NOT_NULL(one, call);
-    REAP_NOT_NULL(two, call);
-    bool in_order = (uintptr_t)*one <= (uintptr_t)*two;
-    if (in_order) *first = reap_hold(one, call);
-    *second = reap_hold(two, call);
-    if (!in_order) *first = reap_hold(one, call);
-}
-
-/* Checks a handle, and holds nothing. */
-static inline void reap_check(void **handle, const char *call)
-{
-    REAP_NOT_NULL(handle, call);
-    if (UNLIKELY(!reap_is_plain(*handle))) (void)reap_shared_face(*handle, call);
-}
-
-/* Checks an object that `call` was given, with its chunk; holds and returns the reap that has it, which may
- * be a hidden child. */
-static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const void *object,
-                                           const char *call)
-{
-    if (UNLIKELY(!chunk || !reap_chunk_is_live(chunk))) reap_misuse_object(call, NULL, object);
-    struct reap *reap = chunk->owner;
-    if (UNLIKELY(chunk->shared)) {
-        reap_shared_hold_again(reap);
-        if (chunk_of(object, NULL) != chunk) chunk = NULL; /* another thread has freed it meanwhile */
-    }
-    if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, NULL, object);
-    return reap;
 }
 
 /* --- fork ------------------------------------------------------------------------------------ */

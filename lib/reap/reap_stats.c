@@ -7,11 +7,10 @@
 
 #include <string.h>
 
+#include "reap/handle.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
-#include "reap/reap_trace.h"
 #include "reap/reap_tree.h"
 
 /* --- numbers --------------------------------------------------------------------------------- */
@@ -46,7 +45,7 @@ static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
     if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_parts(reap);
-    bool keeps = atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
+    bool keeps = atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
 
@@ -61,16 +60,8 @@ void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
         for (chunk = reap_spares(part); is_spare(chunk); chunk = chunk->next) stats->chunks++;
         peak += part == reap ? part->peak : part->peak - part->held;
     }
-    stats->chunks += atomic_load_explicit(&reap->cached_child, memory_order_relaxed) != NULL;
+    stats->chunks += atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
     stats->peak_chunk_bytes = peak > stats->chunk_bytes ? peak : stats->chunk_bytes;
-}
-
-void reap_stats_trace(const struct reap *reap, bool ends)
-{
-    struct reap_stats stats;
-    if (!reap_trace_on) return;
-    reap_stats_of(reap, &stats);
-    reap_trace_held(reap, &stats, ends);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_stats.h: statistics of reaps for the trace and for surveys (reap_survey.c). */
+/* reap_stats.h: statistics of reaps, and surveys (reap_survey.c). */
 #ifndef REAP_STATS_H
 #define REAP_STATS_H
 
 #include "reap.h"
 #include "region/reap_types.h"
-
-/* Writes a line to the trace for a reap that is cleared, or ends. */
-void reap_stats_trace(const struct reap *reap, bool ends);
 
 /* Fills in the statistics without the children. Of a reap that other threads may use all chunks must be
  * frozen, and the reap must stay: it is in a locked list, or the caller's. */

@@ -12,14 +12,14 @@
 #include <string.h>
 
 #include "base/report.h"
+#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
-#include "reap/reap_shared.h"
 #include "reap/shared_use.h"
 
 /* --- copies ---------------------------------------------------------------------------------- */
 
-static void *copy(void **handle, const void *bytes, size_t n)
+static void *copy_into(void **handle, const void *bytes, size_t n)
 {
     void *object = reapMalloc(handle, n);
     return object && n ? memcpy(object, bytes, n) : object;
@@ -29,14 +29,14 @@ void *reapMemdup(void **handle, const void *bytes, size_t n)
 {
     reap_check(handle, "reapMemdup");
     if (n) REAP_NOT_NULL(bytes, "reapMemdup");
-    return copy(handle, bytes, n);
+    return copy_into(handle, bytes, n);
 }
 
 char *reapStrdup(void **handle, const char *s)
 {
     reap_check(handle, "reapStrdup");
     REAP_NOT_NULL(s, "reapStrdup");
-    return copy(handle, s, strlen(s) + 1);
+    return copy_into(handle, s, strlen(s) + 1);
 }
 
 char *reapStrndup(void **handle, const char *s, size_t n)
@@ -55,12 +55,12 @@ char *reapStrndup(void **handle, const char *s, size_t n)
 enum { ROOM_MIN = 64 }; /* bytes of the first object */
 
 /* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
-static char *resize(void **handle, const reap_builder *builder, size_t room, const char *call)
+static char *resize_builder(void **handle, const reap_builder *builder, size_t room, const char *call)
 {
     struct reap *reap = *handle;
-    bool is_shared = UNLIKELY(!reap_is_plain(reap));
+    bool is_shared = UNLIKELY(!handle_is_plain(reap));
     if (!builder->data) return is_shared ? shared_malloc_any(reap, room, call) : reap_alloc_any(reap, room);
-    if (is_shared) return shared_realloc(reap_shared_face(reap, call), builder->data, room, call);
+    if (is_shared) return shared_realloc(handle_face(reap, call), builder->data, room, call);
     struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
     return reap_alloc_resize(reap, chunk, builder->data, room);
 }
@@ -73,11 +73,11 @@ static size_t room_to_ask_for(void **handle, size_t room, size_t need, const cha
     return need < twice && twice - room <= reap_quota_left(use.reap) ? twice : need;
 }
 
-static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, const char *call)
+static NOINLINE bool grow_builder(void **handle, reap_builder *builder, size_t need, const char *call)
 {
     size_t room = room_to_ask_for(handle, builder->data ? builder->room : 0, need, call);
-    char *data = resize(handle, builder, room, call);
-    if (!data && room > need) data = resize(handle, builder, room = need, call);
+    char *data = resize_builder(handle, builder, room, call);
+    if (!data && room > need) data = resize_builder(handle, builder, room = need, call);
     if (!data) return false;
     builder->data = data;
     builder->room = room;
@@ -85,7 +85,7 @@ static NOINLINE bool grow(void **handle, reap_builder *builder, size_t need, con
 }
 
 /* Checks the arguments of a call, and makes room for n bytes more and a zero behind them. */
-static bool begin(void **handle, reap_builder *builder, size_t n, const char *call)
+static bool begin_builder(void **handle, reap_builder *builder, size_t n, const char *call)
 {
     size_t need;
     reap_check(handle, call);
@@ -97,7 +97,7 @@ static bool begin(void **handle, reap_builder *builder, size_t n, const char *ca
         errno = ENOMEM;
         return false;
     }
-    return LIKELY(builder->data && need < builder->room) || grow(handle, builder, need + 1, call);
+    return LIKELY(builder->data && need < builder->room) || grow_builder(handle, builder, need + 1, call);
 }
 
 /* Adds n bytes to the object, which the caller fills. */
@@ -110,12 +110,12 @@ static char *extend(reap_builder *builder, size_t n)
 }
 
 /* Appends bytes. They may lie in the object itself, which may move. */
-static int append(void **handle, reap_builder *builder, const void *bytes, size_t n, const char *call)
+static int append_bytes(void **handle, reap_builder *builder, const void *bytes, size_t n, const char *call)
 {
     REAP_NOT_NULL(builder, call);
     size_t offset = (uintptr_t)bytes - (uintptr_t)builder->data;
     bool is_own = builder->data && offset <= builder->length;
-    if (!begin(handle, builder, n, call)) return -1;
+    if (!begin_builder(handle, builder, n, call)) return -1;
     const char *from = is_own ? builder->data + offset : bytes;
     if (n) memmove(builder->data + builder->length, from, n);
     extend(builder, n);
@@ -125,34 +125,34 @@ static int append(void **handle, reap_builder *builder, const void *bytes, size_
 int reapAppend(void **handle, reap_builder *builder, const void *bytes, size_t n)
 {
     if (n) REAP_NOT_NULL(bytes, "reapAppend");
-    return append(handle, builder, bytes, n, "reapAppend");
+    return append_bytes(handle, builder, bytes, n, "reapAppend");
 }
 
 int reapAppendString(void **handle, reap_builder *builder, const char *s)
 {
     REAP_NOT_NULL(s, "reapAppendString");
-    return append(handle, builder, s, strlen(s), "reapAppendString");
+    return append_bytes(handle, builder, s, strlen(s), "reapAppendString");
 }
 
 void *reapExtend(void **handle, reap_builder *builder, size_t n)
 {
-    return begin(handle, builder, n, "reapExtend") ? extend(builder, n) : NULL;
+    return begin_builder(handle, builder, n, "reapExtend") ? extend(builder, n) : NULL;
 }
 
 /* Frees the room that is not used. If that needs memory and there is none, the room stays. */
-static char *trim(void **handle, const reap_builder *builder)
+static char *trim_builder(void **handle, const reap_builder *builder)
 {
     int saved = errno;
-    char *data = resize(handle, builder, builder->length + 1, "reapFinish");
+    char *data = resize_builder(handle, builder, builder->length + 1, "reapFinish");
     errno = saved;
     return data ? data : builder->data;
 }
 
 char *reapFinish(void **handle, reap_builder *builder)
 {
-    if (!begin(handle, builder, 0, "reapFinish")) return NULL;
+    if (!begin_builder(handle, builder, 0, "reapFinish")) return NULL;
     extend(builder, 0);
-    char *data = trim(handle, builder);
+    char *data = trim_builder(handle, builder);
     *builder = (reap_builder){NULL, 0, 0};
     return data;
 }
@@ -163,8 +163,8 @@ enum { GUESS = 256 }; /* bytes on the stack, enough for the output of most forma
 
 /* Formats a text, when its length is known, into a new object or at the end of a builder's. Most texts fit
  * the guess and are formatted once. NULL: vsnprintf has failed, or there is no memory. */
-static char *print(void **handle, bool appends, reap_builder *builder, const char *format, va_list args,
-                   const char *call)
+static char *print_into(void **handle, bool appends, reap_builder *builder, const char *format, va_list args,
+                        const char *call)
 {
     char guess[GUESS], *text = NULL;
     reap_check(handle, call);
@@ -174,7 +174,7 @@ static char *print(void **handle, bool appends, reap_builder *builder, const cha
     int length = vsnprintf(guess, sizeof guess, format, args);
     if (length >= 0 && !appends)
         text = reapMalloc(handle, (size_t)length + 1);
-    else if (length >= 0 && begin(handle, builder, (size_t)length, call))
+    else if (length >= 0 && begin_builder(handle, builder, (size_t)length, call))
         text = extend(builder, (size_t)length);
     if (text && length < GUESS)
         memcpy(text, guess, (size_t)length + 1);
@@ -186,28 +186,28 @@ static char *print(void **handle, bool appends, reap_builder *builder, const cha
 
 char *reapVprintf(void **handle, const char *format, va_list args)
 {
-    return print(handle, false, NULL, format, args, "reapVprintf");
+    return print_into(handle, false, NULL, format, args, "reapVprintf");
 }
 
 char *reapPrintf(void **handle, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char *string = print(handle, false, NULL, format, args, "reapPrintf");
+    char *string = print_into(handle, false, NULL, format, args, "reapPrintf");
     va_end(args);
     return string;
 }
 
 int reapVappendf(void **handle, reap_builder *builder, const char *format, va_list args)
 {
-    return print(handle, true, builder, format, args, "reapVappendf") ? 0 : -1;
+    return print_into(handle, true, builder, format, args, "reapVappendf") ? 0 : -1;
 }
 
 int reapAppendf(void **handle, reap_builder *builder, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char *end = print(handle, true, builder, format, args, "reapAppendf");
+    char *end = print_into(handle, true, builder, format, args, "reapAppendf");
     va_end(args);
     return end ? 0 : -1;
 }

@@ -20,7 +20,7 @@
 #include "base/report.h"
 #include "hoard/user_memory.h"
 #include "os/pages.h"
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 #include "reap/reap_tree.h"
 #include "region/reap_chunk.h"
 
@@ -166,7 +166,7 @@ static int show_all(const struct survey *survey, see_reap *see, void *arg)
     return result;
 }
 
-static bool make_room(struct survey *survey, size_t room)
+static bool room_for_views(struct survey *survey, size_t room)
 {
     if (survey->bytes) pages_unmap(survey->bytes, survey->room);
     survey->bytes = pages_map(room, PAGE);
@@ -179,9 +179,9 @@ static int walk(struct reap *top, see_reap *see, void *arg)
 {
     struct survey survey = {NULL, 0, 0, 0, 0};
     int result = 0;
-    bool is_room = make_room(&survey, ROOM);
+    bool is_room = room_for_views(&survey, ROOM);
     for (unsigned n = 0; is_room && result == 0 && n <= (top ? 0 : ROOT_LISTS); n++) {
-        while (is_room && !collect_all(&survey, top, n)) is_room = make_room(&survey, 2 * survey.room);
+        while (is_room && !collect_all(&survey, top, n)) is_room = room_for_views(&survey, 2 * survey.room);
         if (is_room) result = show_all(&survey, see, arg);
     }
     if (!is_room) return -1;
@@ -208,7 +208,7 @@ static int say_left(const struct reap_view *view, void *arg)
     return 0;
 }
 
-static int print(const struct reap_view *view, void *arg)
+static int print_view(const struct reap_view *view, void *arg)
 {
     FILE *out = arg;
     const struct reap_stats *stats = &view->stats;
@@ -250,7 +250,7 @@ static int survey(void **handle, const char *call, see_reap *see, void *arg)
 void reapReport(void **handle, FILE *out)
 {
     REAP_NOT_NULL(out, "reapReport");
-    if (survey(handle, "reapReport", print, out) != 0) fprintf(out, "(no memory for the rest)\n");
+    if (survey(handle, "reapReport", print_view, out) != 0) fprintf(out, "(no memory for the rest)\n");
 }
 
 int reapSurvey(void **handle, int (*fn)(const struct reap_view *view, void *arg), void *arg)

@@ -51,7 +51,7 @@ bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, 
         struct reap *next = NULL;
         if (goes_on && reap_tree_has_children(reap)) {
             reap_tree_lock_below(&reap->below);
-            next = reap->children;
+            next = reap->below.first;
             if (!next) reap_tree_unlock_below(&reap->below);
         }
         if (next) {
@@ -71,7 +71,7 @@ bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, 
 
 struct reap *reap_tree_after(const struct reap *top, const struct reap *reap)
 {
-    if (reap->children) return reap->children;
+    if (reap->below.first) return reap->below.first;
     while (reap != top && !reap->next) reap = reap->parent;
     ASSERT(reap == top || reap->next->parent == reap->parent);
     return reap == top ? NULL : reap->next;
@@ -81,7 +81,7 @@ struct reap *reap_tree_newest(struct reap *parent, unsigned depth)
 {
     if (!reap_tree_has_children(parent)) return NULL;
     reap_tree_lock(&parent->below);
-    struct reap *newest = parent->children;
+    struct reap *newest = parent->below.first;
     ASSERT(!newest || newest->parent == parent);
     if (newest && newest->born < depth) newest = NULL;
     reap_tree_unlock(&parent->below);
@@ -92,7 +92,7 @@ size_t reap_tree_count(struct reap *parent)
 {
     size_t count = 0;
     reap_tree_lock(&parent->below);
-    for (const struct reap *child = parent->children; child; child = child->next) count++;
+    for (const struct reap *child = parent->below.first; child; child = child->next) count++;
     reap_tree_unlock(&parent->below);
     return count;
 }

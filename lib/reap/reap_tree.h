@@ -227,10 +227,7 @@ static inline bool reap_tree_is_any(const struct reap_list *list)
     return __atomic_load_n(&list->first, __ATOMIC_RELAXED) != NULL;
 }
 
-static inline bool reap_tree_has_children(const struct reap *parent)
-{
-    return reap_tree_is_any(&parent->below);
-}
+static inline bool reap_tree_has_children(const struct reap *reap) { return reap_tree_is_any(&reap->below); }
 
 /* The newest child if it was born at this depth or deeper, or NULL. Other threads may be destroying an older
  * one, so this is not to be read. */

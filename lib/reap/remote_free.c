@@ -12,11 +12,11 @@
 #include "hoard/guarded_map.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
+#include "reap/handle.h"
 #include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_enter.h"
-#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/shared_use.h"
 #include "region/reap_chunk.h"
@@ -52,7 +52,7 @@ static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
     return reap_link(words, true);
 }
 
-static void push(const struct reap_chunk *chunk, void *object, const char *call)
+static void push_pending(const struct reap_chunk *chunk, void *object, const char *call)
 {
     ASSERT((uintptr_t)object % REAP_UNIT == 0);
     struct reap *reap = chunk->owner;
@@ -88,7 +88,7 @@ size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *ob
  * shared. */
 static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 
-static void free_own(struct reap_chunk *chunk, void *object, const char *call)
+static void free_as_own(struct reap_chunk *chunk, void *object, const char *call)
 {
     ASSERT(is_own(chunk));
     int saved = errno;
@@ -104,7 +104,7 @@ static void free_own(struct reap_chunk *chunk, void *object, const char *call)
     errno = saved;
 }
 
-static void *alloc(void *entered, size_t alignment, size_t size)
+static void *alloc_entered(void *entered, size_t alignment, size_t size)
 {
     struct reap *reap = entered;
     ASSERT(entered == redirect_reap);
@@ -125,19 +125,19 @@ static bool free_entered(void *object)
 
 /* Frees an object from any thread. Of another thread's reap it reads only cache lines that seldom change, and
  * not the first line of the reap. */
-static void free_object(void *in, void *object, const char *call)
+static void free_from_any(void *in, void *object, const char *call)
 {
     struct reap_chunk *chunk = in;
     if (free_entered(object)) return;
     if (UNLIKELY(is_own(chunk))) {
-        free_own(chunk, object, call);
+        free_as_own(chunk, object, call);
         return;
     }
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
     if (UNLIKELY(reap_instrumented))
-        usable(chunk, object); /* push() writes to the object's first two words */
-    push(chunk, object, call);
+        usable(chunk, object); /* push_pending() writes to the object's first two words */
+    push_pending(chunk, object, call);
 }
 
 /* Makes a chunk with an object for the reap, which links it later. */
@@ -172,7 +172,7 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     do whole->next = head;
     while (!atomic_compare_exchange_weak_explicit(&reap->remote_chunks, &head, whole, memory_order_release,
                                                   memory_order_relaxed));
-    push(chunk, object, call);
+    push_pending(chunk, object, call);
     return copy;
 }
 
@@ -180,7 +180,7 @@ int reapFreeAny(void *object)
 {
     struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
     if (chunk) {
-        free_object(chunk, object, "reapFreeAny");
+        free_from_any(chunk, object, "reapFreeAny");
         return 0;
     }
     /* Memory that a dead object gave back may be malloc's by now. */
@@ -196,10 +196,10 @@ static size_t usable_size(void *chunk, const void *object, const char *call)
 
 void reap_remote_start(void)
 {
-    static const struct reap_hooks client = {.free_object = free_object,
+    static const struct reap_hooks client = {.free_object = free_from_any,
                                              .realloc_object = realloc_object,
                                              .usable_size = usable_size,
-                                             .alloc = alloc,
+                                             .alloc = alloc_entered,
                                              .trim = reap_tree_trim,
                                              .fork_prepare = reap_shared_fork_prepare,
                                              .fork_parent = reap_shared_fork_parent,

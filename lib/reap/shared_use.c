@@ -10,7 +10,7 @@ struct reap_use reap_use_face(struct reap_face *face)
 {
     struct reap_part *part = reap_part_for_malloc(face);
     if (!reap_part_enter(part)) return (struct reap_use){face->reap, NULL};
-    if (LIKELY(!part->closed)) return (struct reap_use){part->reap, part};
+    if (LIKELY(!part->barred)) return (struct reap_use){part->reap, part};
     reap_part_leave(part);
     part = &face->part;
     return (struct reap_use){face->reap, reap_part_enter(part) ? part : NULL};
@@ -25,7 +25,7 @@ bool reap_use_whole(struct reap_use *use)
     return true;
 }
 
-static void *alloc(struct reap *reap, size_t alignment, size_t size)
+static void *alloc_in(struct reap *reap, size_t alignment, size_t size)
 {
     if (LIKELY(alignment <= REAP_UNIT)) return reap_alloc_any(reap, size);
     return reap_alloc_aligned(reap, alignment, size);
@@ -33,17 +33,17 @@ static void *alloc(struct reap *reap, size_t alignment, size_t size)
 
 void *reap_use_malloc(struct reap_use *use, size_t alignment, size_t size)
 {
-    void *object = alloc(use->reap, alignment, size);
-    return LIKELY(object || !reap_use_whole(use)) ? object : alloc(use->reap, alignment, size);
+    void *object = alloc_in(use->reap, alignment, size);
+    return LIKELY(object || !reap_use_whole(use)) ? object : alloc_in(use->reap, alignment, size);
 }
 
 void *shared_malloc_any(void *handle, size_t size, const char *call)
 {
-    USED struct reap_use use = reap_use_face(reap_shared_face(handle, call));
+    USED struct reap_use use = reap_use_face(handle_face(handle, call));
     return reap_use_malloc(&use, REAP_UNIT, size);
 }
 
-static NOINLINE void *malloc_slow(void *handle, size_t size)
+static NOINLINE void *shared_malloc_slow(void *handle, size_t size)
 {
     return shared_malloc_any(handle, size, "reapMalloc");
 }
@@ -51,20 +51,20 @@ static NOINLINE void *malloc_slow(void *handle, size_t size)
 /* Takes a gap in an entered part, or the slow path. */
 static NOINLINE void *malloc_entered(void *handle, size_t size, struct reap_part *part)
 {
-    void *object = part->closed ? NULL : reap_alloc_any(part->reap, size);
+    void *object = part->barred ? NULL : reap_alloc_any(part->reap, size);
     reap_part_leave(part);
-    return LIKELY(object != NULL) ? object : malloc_slow(handle, size);
+    return LIKELY(object != NULL) ? object : shared_malloc_slow(handle, size);
 }
 
 /* Bumps in region mode. All other ways end in tail calls, so that this one saves no registers. */
 void *shared_malloc(void *handle, size_t size)
 {
-    struct reap_face *face = reap_face_known(handle);
-    if (UNLIKELY(!face || heap_path_is_locked())) return malloc_slow(handle, size);
+    struct reap_face *face = handle_face_known(handle);
+    if (UNLIKELY(!face || heap_path_is_locked())) return shared_malloc_slow(handle, size);
     struct reap_part *part = reap_part_of(face, rseq_id());
-    if (UNLIKELY(!part || !reap_part_try(part))) return malloc_slow(handle, size);
+    if (UNLIKELY(!part || !reap_part_try(part))) return shared_malloc_slow(handle, size);
     struct reap *reap = part->reap;
-    if (UNLIKELY(part->closed || size - 1 >= (size_t)(reap->end - reap->bump)))
+    if (UNLIKELY(part->barred || size - 1 >= (size_t)(reap->end - reap->bump)))
         return malloc_entered(handle, size, part);
     void *object = reap_bump_over(reap, size);
     reap_part_leave(part);
@@ -93,8 +93,8 @@ struct reap_use reap_use_object(struct reap_face *face, const void *object, cons
     return (struct reap_use){part->reap, reap_part_enter(part) ? part : NULL};
 }
 
-/* Frees an object in an open chunk of the part, whose words can be read. */
-static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
+/* Frees an object in a listed chunk of the part, whose words can be read. */
+static ALWAYS_INLINE bool free_listed(struct reap *reap, void *object)
 {
     /* The object may be of another part, whose thread sets the entry just now. */
     uint32_t entry = __atomic_load_n(chunk_map_entry(object), __ATOMIC_RELAXED);
@@ -103,9 +103,9 @@ static ALWAYS_INLINE bool free_open(struct reap *reap, void *object)
     return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 
-static void free_own(struct reap *reap, struct reap_chunk *chunk, void *object)
+static void free_in_part(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
-    if (!reap_free_fast(reap, object) && !reap_free_closed(reap, object))
+    if (!reap_free_fast(reap, object) && !reap_free_by_chunk(reap, object))
         reap_alloc_free(reap, chunk, object);
 }
 
@@ -120,7 +120,7 @@ static size_t units_of(const struct reap_chunk *chunk, const void *object)
 
 /* Puts an object onto the remote list of its part. Returns the part if too much waits there, or NULL. Two
  * threads may count at the same time, so the count is about right. */
-static struct reap_part *send(const struct reap_chunk *chunk, void *object)
+static struct reap_part *send_to_part(const struct reap_chunk *chunk, void *object)
 {
     uintptr_t *words = object;
     struct reap_part *part = reap_own_part(chunk->owner);
@@ -144,11 +144,11 @@ static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_p
     struct reap_chunk *chunk = chunk_of_object(own->face, object);
     if (!chunk) return false;
     if (chunk->owner == reap)
-        free_own(reap, chunk, object);
+        free_in_part(reap, chunk, object);
     else if (reap->flags & REAP_LIMITED)
         return false;
     else
-        *due = send(chunk, object);
+        *due = send_to_part(chunk, object);
     return true;
 }
 
@@ -163,16 +163,16 @@ static NOINLINE void free_pending(struct reap_part *part)
 static NOINLINE void free_there(struct reap_face *face, void *object, const char *call)
 {
     USED struct reap_use use = reap_use_object(face, object, call);
-    free_own(use.reap, reap_chunk_of_object(use.reap, object, call), object);
+    free_in_part(use.reap, reap_chunk_of_object(use.reap, object, call), object);
 }
 
 /* Frees it by way of this thread's part, which it enters, if that can be. */
-static ALWAYS_INLINE void free_object(struct reap_face *face, void *object, const char *call)
+static ALWAYS_INLINE void free_shared(struct reap_face *face, void *object, const char *call)
 {
     struct reap_part *own = reap_part_of(face, heap_path_id()), *due = NULL;
     bool done = false;
     if (LIKELY(own && reap_part_try(own))) {
-        done = free_open(own->reap, object) || free_any(own, object, &due);
+        done = free_listed(own->reap, object) || free_any(own, object, &due);
         reap_part_leave(own);
     }
     if (UNLIKELY(due != NULL)) free_pending(due);
@@ -181,15 +181,15 @@ static ALWAYS_INLINE void free_object(struct reap_face *face, void *object, cons
 
 void shared_free_any(void *handle, void *object, const char *call)
 {
-    struct reap_face *face = reap_shared_face(handle, call);
-    if (object) free_object(face, object, call);
+    struct reap_face *face = handle_face(handle, call);
+    if (object) free_shared(face, object, call);
 }
 
 void shared_free(void *handle, void *object)
 {
-    struct reap_face *face = reap_face_known(handle);
+    struct reap_face *face = handle_face_known(handle);
     if (LIKELY(face && object))
-        free_object(face, object, "reapFree");
+        free_shared(face, object, "reapFree");
     else
         shared_free_any(handle, object, "reapFree");
 }
@@ -207,7 +207,7 @@ static bool has_to_move(struct reap *part, const void *object, size_t size, cons
     return chunk->kind == REAP_WHOLE || size > (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
 }
 
-static void *resize(struct reap *part, void *object, size_t size, const char *call)
+static void *resize_in_part(struct reap *part, void *object, size_t size, const char *call)
 {
     return reap_alloc_resize(part, reap_chunk_of_object(part, object, call), object, size);
 }
@@ -217,13 +217,13 @@ void *shared_realloc(struct reap_face *face, void *object, size_t size, const ch
     USED struct reap_use use = reap_use_object(face, object, call);
     struct reap *part = use.reap;
     if (!has_to_move(part, object, size, call)) {
-        void *resized = resize(part, object, size, call);
+        void *resized = resize_in_part(part, object, size, call);
         if (resized || !reap_use_whole(&use)) return resized;
     } else if (use.part) {
         reap_part_leave(use.part);
         use = (struct reap_use){reap_shared_hold_again(part), NULL};
     }
-    if (!has_to_move(part, object, size, call)) return resize(part, object, size, call);
+    if (!has_to_move(part, object, size, call)) return resize_in_part(part, object, size, call);
     struct reap_chunk *chunk = reap_chunk_of_object(part, object, call);
     return reap_alloc_resize_in(part, chunk, object, face->reap, size);
 }

@@ -10,7 +10,7 @@
 #ifndef SHARED_USE_H
 #define SHARED_USE_H
 
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 
 /* What a call uses: an ordinary reap, the reap of an entered part, or that of a part of a reap that this
  * thread has taken. */
@@ -41,8 +41,8 @@ static inline struct reap_use reap_use(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);
     struct reap *reap = *handle;
-    if (LIKELY(reap_is_plain(reap))) return (struct reap_use){reap, NULL};
-    return reap_use_face(reap_shared_face(reap, call));
+    if (LIKELY(handle_is_plain(reap))) return (struct reap_use){reap, NULL};
+    return reap_use_face(handle_face(reap, call));
 }
 
 /* After an allocation that failed: returns true if a limit may have refused it, because other parts have

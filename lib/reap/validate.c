@@ -60,11 +60,13 @@ static void check_chunk(const struct reap *reap, const struct reap_chunk *chunk,
     HOLDS(sums, chunk->state == REAP_CHUNK_REGION || reap->heap);
     bool is_swept = reap->heap && reap->own && reap->own->swept == chunk;
     HOLDS(sums, chunk->state == REAP_CHUNK_SWEPT ? is_swept : !is_swept || chunk->state == REAP_CHUNK_QUIET);
-    HOLDS(sums, chunk->is_mapped || reap->has_unmapped);
+    HOLDS(sums, chunk->is_mapped || reap->flags & REAP_UNMAPPED);
     if (chunk->is_mapped) {
         uint32_t entry = *chunk_map_entry(chunk);
-        bool is_open = chunk->state == REAP_CHUNK_OPEN && reap->tables != &reap_no_tables;
-        HOLDS(sums, entry == (uint32_t)(is_open ? (uintptr_t)reap : chunk->lives ? (uintptr_t)chunk + 1 : 0));
+        bool is_listed = chunk->state == REAP_CHUNK_LISTED && reap->tables != &reap_no_tables;
+        HOLDS(sums, entry == (uint32_t)(is_listed      ? (uintptr_t)reap
+                                        : chunk->lives ? (uintptr_t)chunk + 1
+                                                       : 0));
     }
     if (!sums->wrong) check_bits(reap, chunk, sums);
 }
@@ -96,11 +98,11 @@ static void check_chunks(const struct reap *reap, struct sums *sums)
     const struct reap_tables *tables = reap->heap ? reap->own : NULL;
     size_t on_lists = 0;
     if (tables) {
-        on_lists += count_listed(&tables->open, sums, REAP_CHUNK_OPEN, REAP_CHUNK_SWEPT);
+        on_lists += count_listed(&tables->listed, sums, REAP_CHUNK_LISTED, REAP_CHUNK_SWEPT);
         on_lists += count_listed(&tables->quiet, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
         on_lists += count_listed(&tables->done, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
         on_lists += count_listed(&tables->emptied, sums, REAP_CHUNK_QUIET, REAP_CHUNK_QUIET);
-        HOLDS(sums, reap->flags & REAP_MARKED ? !tables->open.first : !tables->emptied.first);
+        HOLDS(sums, reap->flags & REAP_MARKED ? !tables->listed.first : !tables->emptied.first);
     }
     HOLDS(sums, !tables || on_lists == sums->with_lives);
     HOLDS(sums, reap->carved == sums->carved);
@@ -116,9 +118,9 @@ static size_t check_freelist(const struct reap *reap, size_t list, struct sums *
     for (struct reap_block *block = reap->own->freelists[list]; block && !sums->wrong; block = block->next) {
         const struct reap_chunk *chunk = reap_chunk_find(reap, block);
         size_t unit = reap_unit(block);
-        HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT));
+        HOLDS(sums, chunk && (chunk->state == REAP_CHUNK_LISTED || chunk->state == REAP_CHUNK_SWEPT));
         HOLDS(sums, sums->wrong || (bitmap_get(chunk->starts, unit) && !bitmap_get(chunk->lives, unit)));
-        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_OPEN || unit < chunk->top);
+        HOLDS(sums, sums->wrong || chunk->state == REAP_CHUNK_LISTED || unit < chunk->top);
         if (sums->wrong) return 0;
         size_t units = reap_block_end(chunk, unit) - unit;
         HOLDS(sums, reap_free_list(units) == list);
@@ -131,7 +133,7 @@ static size_t check_freelist(const struct reap *reap, size_t list, struct sums *
 static void check_freelists(const struct reap *reap, struct sums *sums)
 {
     size_t sum = 0;
-    HOLDS(sums, reap->tables == (reap_free_shows_tables(reap) ? reap->own : &reap_no_tables));
+    HOLDS(sums, reap->tables == (reap_may_show_tables(reap) ? reap->own : &reap_no_tables));
     for (size_t list = 0; reap->heap && reap->own && list < REAP_FREELISTS && !sums->wrong; list++)
         sum += check_freelist(reap, list, sums);
     HOLDS(sums,
@@ -159,10 +161,10 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 
 static void check_children(const struct reap *reap, struct sums *sums)
 {
-    const struct reap_chunk *cached = reap->cached_child ? reap_first_chunk(reap->cached_child) : NULL;
+    const struct reap_chunk *cached = reap->below.cached ? reap_first_chunk(reap->below.cached) : NULL;
     HOLDS(sums, !cached || (chunk_of(cached, NULL) == cached && cached->tag == 0));
     const struct reap *prev = NULL;
-    for (const struct reap *child = reap->children; child && !sums->wrong;
+    for (const struct reap *child = reap->below.first; child && !sums->wrong;
          prev = child, child = child->next) {
         HOLDS(sums, child->tag == reap_tag(child) || reap_is_shared(child));
         HOLDS(sums, child->parent == reap);
@@ -217,7 +219,7 @@ static void check_hidden(const struct reap *reap, struct sums *sums)
     const struct reap_face *face = reap_face(reap);
     HOLDS(sums, reap->self == reap && reap->tag == reap_hidden_tag(reap));
     HOLDS(sums, sums->wrong || reap_own_part(reap)->reap == reap);
-    HOLDS(sums, reap->parent == face->reap && !reap->children && !reap->cleanups);
+    HOLDS(sums, reap->parent == face->reap && !reap->below.first && !reap->cleanups);
     HOLDS(sums, !(reap->flags & REAP_MARKED) && !face->alone);
     HOLDS(sums, (reap->flags & REAP_LIMITED) == (face->reap->flags & REAP_LIMITED));
 }
@@ -228,8 +230,8 @@ static void check_holder(const struct reap_part *part, struct sums *sums)
     const struct reap_face *face = part->face;
     uint64_t holder = part->holder;
     HOLDS(sums, holder == (face->taken || face->alone ? PART_TAKEN : 0) || holder == PART_FORKS);
-    bool closed = part != &face->part && face->reap->flags & REAP_MARKED;
-    HOLDS(sums, face->taken || part->closed == closed);
+    bool is_barred = part != &face->part && face->reap->flags & REAP_MARKED;
+    HOLDS(sums, face->taken || part->barred == is_barred);
 }
 
 static void check_reap(const struct reap *reap, struct sums *sums)

@@ -173,7 +173,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
     if (chunk->kind == REAP_REGULAR) {
         ASSERT(chunk->state == REAP_CHUNK_REGION || chunk->state == REAP_CHUNK_QUIET);
         if (chunk->lives && list_holds(&chunk->node)) list_remove(&chunk->node);
-        reap_chunk_forget(chunk);
+        entry_clear(chunk);
         reap->carved -= chunk->size;
     }
     unlink_chunk(reap, chunk);
@@ -183,7 +183,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 }
 
 /* Takes a spare with room for units off its list. NULL: there is none. */
-static struct reap_chunk *take_spare(struct reap *reap, size_t units)
+static struct reap_chunk *take_spare_chunk(struct reap *reap, size_t units)
 {
     if (reap->spare_bytes == 0) return NULL;
     for (struct reap_chunk **link = &reap->spares; *link; link = &(*link)->next) {
@@ -244,7 +244,7 @@ bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_ch
     return !copy->lives || chunk_is_readable(copy->lives + begin / 1024, bytes);
 }
 
-void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry)
+void entry_set(const struct reap_chunk *chunk, uint32_t entry)
 {
     if (!chunk->is_mapped) return;
     uint32_t *entries = chunk_map_entry(chunk);
@@ -255,7 +255,7 @@ void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry)
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)
 {
-    struct reap_chunk *chunk = UNLIKELY(reap->spare_bytes != 0) ? take_spare(reap, units) : NULL;
+    struct reap_chunk *chunk = UNLIKELY(reap->spare_bytes != 0) ? take_spare_chunk(reap, units) : NULL;
     if (!chunk) {
         size_t least = least_size(units), size = next_size(reap);
         chunk = take_chunk(reap, size > least ? size : least, &size, NULL);
@@ -379,7 +379,7 @@ static size_t end_gap(const struct reap *reap, const struct reap_chunk *chunk)
 {
     size_t end = chunk->end_unit;
     if (chunk == reap->current && reap_unit(reap->bump_max) == end) return reap_unit(reap->bump);
-    if (chunk->kind != REAP_REGULAR || chunk->state == REAP_CHUNK_OPEN || end == chunk->first)
+    if (chunk->kind != REAP_REGULAR || chunk->state == REAP_CHUNK_LISTED || end == chunk->first)
         return SIZE_MAX;
     if (chunk->state == REAP_CHUNK_REGION) return chunk->top;
     size_t last = bitmap_previous(chunk->starts, end - 1, chunk->first);

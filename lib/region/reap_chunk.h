@@ -9,9 +9,178 @@
 #include <string.h>
 
 #include "arena/chunk_map.h"
+#include "base/bitmap.h"
 #include "base/sanitizer.h"
 #include "hoard/guarded.h"
 #include "region/reap_types.h"
+
+static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
+{
+    return (struct reap_chunk *)((char *)reap - REAP_HEADER);
+}
+
+static inline uintptr_t reap_tag(const struct reap *reap)
+{
+    return (uintptr_t)reap + 0x5e3779b9; /* one instruction, and no pointer that a program has */
+}
+
+/* The tags of a shared reap and of a hidden child, to which no handle points: see reap_shared.h. */
+static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
+static inline uintptr_t reap_hidden_tag(const struct reap *reap) { return -reap_tag(reap); }
+static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
+
+/* Returns true if a live reap is a shared one or a hidden child. */
+static inline bool reap_is_part(const struct reap *reap) { return reap->tag != reap_tag(reap); }
+
+static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
+{
+    return (uintptr_t)chunk ^ (uintptr_t)owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+}
+
+static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
+{
+    return reap_chunk_tag_of(chunk, chunk->owner);
+}
+
+static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)
+{
+    return chunk->tag == reap_chunk_tag(chunk);
+}
+
+static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
+{
+    return chunk->tag == ~reap_chunk_tag(chunk);
+}
+
+static inline void *reap_address(size_t unit) { return (void *)(unit * REAP_UNIT); }
+static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer / REAP_UNIT; }
+
+/* Converts bytes to units; at least one, because every object has an address of its own. */
+static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
+
+/* True if each object takes a slow path, for a sanitizer or guarded.h. Set before the first reap is made. */
+extern HIDDEN bool reap_instrumented;
+
+static inline struct reap_records *reap_records(const struct reap *reap)
+{
+    return (struct reap_records *)((uintptr_t)reap + sizeof *reap);
+}
+
+static inline struct reap_share *reap_share(const struct reap *reap) { return &reap_records(reap)->share; }
+
+static inline const struct chunk_source *reap_source(const struct reap *reap)
+{
+    ASSERT(reap->flags & REAP_SOURCED);
+    return &reap_records(reap)->source;
+}
+
+/* The spares, newest first. */
+static inline struct reap_chunk *reap_spares(const struct reap *reap)
+{
+    return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
+}
+
+/* A name of REAP_SHORT_NAME bytes at most lies here, and takes no memory of the reap's chunks. */
+static inline struct reap_name *reap_short_name(const struct reap *reap)
+{
+    return (struct reap_name *)(void *)reap_records(reap)->short_name;
+}
+
+/* The name, or an empty text. */
+static inline const char *reap_name_text(const struct reap *reap)
+{
+    return reap->name ? reap->name->text : "";
+}
+
+/* Returns true if the source is of the user's memory, and if a reap's is. */
+static inline bool chunk_source_is_users(const struct chunk_source *source)
+{
+    return source->take || source->buffer;
+}
+
+static inline bool reap_is_users(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_SOURCED) && chunk_source_is_users(reap_source(reap));
+}
+
+/* Returns true if a buffer is the reap's only memory. Then large objects lie in it too. */
+static inline bool reap_is_fixed(const struct reap *reap)
+{
+    return reap->flags & REAP_SOURCED && reap_source(reap)->buffer && !reap_source(reap)->take;
+}
+
+/* Returns true if an object of this size gets a chunk of its own. */
+static inline bool reap_is_large(const struct reap *reap, size_t size)
+{
+    return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
+}
+
+/* The unit where the objects of a chunk in region state end, by a copy of its header, whose words may be from
+ * different times, but whose owner is readable: the bump pointer, or `top`, which is set before that leaves
+ * the chunk. So any thread may ask, while the reap's own thread goes on. */
+static inline size_t reap_chunk_top_by(const struct reap_chunk *chunk, const struct reap_chunk *copy)
+{
+    const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_ACQUIRE);
+    bool is_here = (size_t)(bump - (const char *)chunk) < copy->size;
+    size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : __atomic_load_n(&copy->top, __ATOMIC_RELAXED);
+    return top >= copy->first && top <= copy->end_unit ? top : copy->first;
+}
+
+static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
+{
+    return reap_chunk_top_by(chunk, chunk);
+}
+
+/* The number of the reap's open marks. */
+static inline uint16_t reap_depth(const struct reap *reap)
+{
+    return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
+}
+
+/* Where the block that starts at unit ends. */
+static inline size_t reap_block_end(const struct reap_chunk *chunk, size_t unit)
+{
+    if (chunk->kind == REAP_WHOLE) return chunk->end_unit;
+    return bitmap_next(chunk->starts, unit + 1, chunk->end_unit);
+}
+
+/* Returns true if an object lives at a unit where a block of a regular chunk starts. Any thread may ask. It
+ * reads what the reap's thread often writes only if the block may be the hole. */
+static inline bool reap_is_live_at(const struct reap_chunk *chunk, size_t unit)
+{
+    const uint64_t *lives = __atomic_load_n(&chunk->lives, __ATOMIC_ACQUIRE);
+    if (lives) return bitmap_get(lives, unit);
+    return reap_block_end(chunk, unit) != chunk->end_unit || unit < reap_chunk_top(chunk);
+}
+
+/* A link of the remote list: an object, and a bit that tells whether its third word points out a later
+ * one. */
+static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
+static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
+static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
+
+/* The second word of a pending object, which is on the remote list. */
+static inline uintptr_t reap_pending(const void *object)
+{
+    return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
+}
+
+/* Returns true if the object is pending. Its words are the program's. */
+static inline bool reap_is_pending(const void *object)
+{
+    return __atomic_load_n((const uintptr_t *)object + 1, __ATOMIC_RELAXED) == reap_pending(object);
+}
+
+/* Pushes a pending object onto the remote list. Returns the link to the object pushed before, or 0. */
+static inline uintptr_t reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
+{
+    ASSERT(words[1] == reap_pending(words) && reap_link_object(link) == words);
+    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    do words[0] = head;
+    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
+                                                  memory_order_relaxed));
+    return head;
+}
 
 static_assert(sizeof(struct reap_chunk) <= GUARDED_HEADER, "an object's chunk may be apart from it");
 
@@ -73,7 +242,7 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
         size <= SUPERBLOCK && !is_users && chunk_map_is_near(chunk, owner) && chunk_map_claim(chunk);
     uint64_t *words = (uint64_t *)(void *)chunk_map_starts(chunk);
     if (UNLIKELY(!is_mapped)) {
-        owner->has_unmapped = true;
+        owner->flags |= REAP_UNMAPPED;
         words = (uint64_t *)((char *)chunk + head);
         head += 2 * (size / REAP_UNIT / 8);
     }
@@ -94,20 +263,20 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk);
 
-/* Opens a regular chunk for fast paths of a reap; closes it, so that a free knows its chunk; or forgets it.
- */
-void reap_chunk_set_entry(const struct reap_chunk *chunk, uint32_t entry);
-static inline void reap_chunk_open(const struct reap_chunk *chunk, const struct reap *reap)
+/* Sets the entry of a regular chunk in the map: to its reap, for fast paths; to the chunk itself, so that a
+ * free finds it; or to nothing. */
+void entry_set(const struct reap_chunk *chunk, uint32_t entry);
+static inline void entry_set_reap(const struct reap_chunk *chunk, const struct reap *reap)
 {
-    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)reap);
+    entry_set(chunk, (uint32_t)(uintptr_t)reap);
 }
-static inline void reap_chunk_close(const struct reap_chunk *chunk)
+static inline void entry_set_chunk(const struct reap_chunk *chunk)
 {
-    reap_chunk_set_entry(chunk, (uint32_t)(uintptr_t)chunk + 1);
+    entry_set(chunk, (uint32_t)(uintptr_t)chunk + 1);
 }
-static inline void reap_chunk_forget(const struct reap_chunk *chunk)
+static inline void entry_clear(const struct reap_chunk *chunk)
 {
-    if (chunk->lives) reap_chunk_set_entry(chunk, 0);
+    if (chunk->lives) entry_set(chunk, 0);
 }
 
 /* Makes a chunk for one object of `units` units at an alignment. Any thread may call this: the chunk is

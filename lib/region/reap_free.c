@@ -14,7 +14,7 @@ enum {
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-static void push(struct reap *reap, size_t unit, size_t units)
+static void push_gap(struct reap *reap, size_t unit, size_t units)
 {
     struct reap_block *block = reap_address(unit), **list = &reap->own->freelists[reap_free_list(units)];
     if (UNLIKELY(reap_instrumented)) sanitizer_use(block, units > 1 ? sizeof *block : sizeof block->next);
@@ -25,7 +25,7 @@ static void push(struct reap *reap, size_t unit, size_t units)
 }
 
 /* Takes the gap that a link points to off its list. */
-static struct reap_block *pull(struct reap *reap, struct reap_block **link, size_t list)
+static struct reap_block *pull_gap(struct reap *reap, struct reap_block **link, size_t list)
 {
     struct reap_block *block = *link;
     *link = block->next;
@@ -37,20 +37,20 @@ static size_t hole(const struct reap *reap) { return (size_t)(reap->bump_max - r
 
 /* --- states of a chunk ----------------------------------------------------------------------- */
 
-/* Opens a chunk for fast paths, if the reap has any. */
-static void open_entries(const struct reap *reap, struct reap_chunk *chunk)
+/* From now on a free lists its gap in this chunk; by a fast path, if the reap has any. */
+static void list_gaps_of(const struct reap *reap, struct reap_chunk *chunk)
 {
-    chunk->state = REAP_CHUNK_OPEN;
+    chunk->state = REAP_CHUNK_LISTED;
     if (LIKELY(reap->tables != &reap_no_tables))
-        reap_chunk_open(chunk, reap);
+        entry_set_reap(chunk, reap);
     else
-        reap_chunk_close(chunk);
+        entry_set_chunk(chunk);
 }
 
 /* Returns true if gaps of a regular chunk may be on lists. */
 static bool may_have_listed(const struct reap_chunk *chunk)
 {
-    return chunk->state == REAP_CHUNK_OPEN || chunk->state == REAP_CHUNK_SWEPT;
+    return chunk->state == REAP_CHUNK_LISTED || chunk->state == REAP_CHUNK_SWEPT;
 }
 
 /* Returns true if gaps are used again: not while a mark is open, and not without tables. */
@@ -69,29 +69,29 @@ static bool is_empty(const struct reap_chunk *chunk)
 }
 
 /* Returns true if a chunk goes back when it has no live object. */
-static bool may_go(const struct reap *reap, const struct reap_chunk *chunk)
+static bool may_be_given_back(const struct reap *reap, const struct reap_chunk *chunk)
 {
     return chunk != reap_first_chunk(reap) && !chunk->has_records;
 }
 
-/* Opens a chunk that is on no list. */
-static void open_up(struct reap *reap, struct reap_chunk *chunk)
+/* Does so with a chunk that is on no list. */
+static void begin_listed(struct reap *reap, struct reap_chunk *chunk)
 {
-    open_entries(reap, chunk);
+    list_gaps_of(reap, chunk);
     chunk->node = (struct list_node){NULL, NULL};
-    list_push(&reap->own->open, &chunk->node);
+    list_push(&reap->own->listed, &chunk->node);
 }
 
 /* --- when a flush comes ---------------------------------------------------------------------- */
 
 /* Half of a reap may be unused: on lists, or the hole. From then on a *look* tells whether a flush is due:
  * when frees have put half of the reap onto the lists, or when an eighth of it lies in chunks without live
- * objects. If neither, the next look comes when half of what lives in open chunks was freed. So looks cost a
- * free constant time, and one comes before nothing lives there any more. What sweeps list brings the first
+ * objects. If neither, the next look comes when half of what lives in listed chunks was freed. So looks cost
+ * a free constant time, and one comes before nothing lives there any more. What sweeps list brings the first
  * look nearer, and not the next ones. */
 
 /* Units on all lists. */
-static size_t listed(const struct reap *reap)
+static size_t units_listed(const struct reap *reap)
 {
     return reap->own->budget.allowed - (size_t)reap->own->budget.room;
 }
@@ -114,15 +114,15 @@ static void budget_lower(struct flush_budget *budget, ptrdiff_t units)
     budget->room -= units;
 }
 
-/* Counts the units of open chunks that a flush would give back, and what lives in the others. */
+/* Counts the units of listed chunks that a flush would give back, and what lives in the others. */
 static size_t count_empty(const struct reap *reap, size_t *live)
 {
     size_t empty = 0, chunks = 0;
     *live = 0;
-    for (const struct list_node *node = reap->own->open.first; node; node = node->next, chunks++) {
+    for (const struct list_node *node = reap->own->listed.first; node; node = node->next, chunks++) {
         const struct reap_chunk *chunk = LIST_ENTRY(node, const struct reap_chunk, node);
         size_t units = reap_chunk_units(chunk);
-        if (units == 0 && may_go(reap, chunk)) empty += chunk->size / REAP_UNIT;
+        if (units == 0 && may_be_given_back(reap, chunk)) empty += chunk->size / REAP_UNIT;
         *live += units;
     }
     *live += chunks / 4; /* for the time of the look */
@@ -132,16 +132,17 @@ static size_t count_empty(const struct reap *reap, size_t *live)
 static bool flush_is_due(struct reap *reap)
 {
     struct flush_budget *budget = &reap->own->budget;
-    size_t half = units_carved(reap) / 2, unused = listed(reap) + hole(reap), most = half + budget->found;
+    size_t half = units_carved(reap) / 2, unused = units_listed(reap) + hole(reap),
+           most = half + budget->found;
     size_t live, next;
     budget->is_sparse = unused > half;
     if (!budget->is_sparse) {
         next = half - unused;
     } else {
-        if (listed(reap) > most || count_empty(reap, &live) >= half / 4) return true;
-        next = live / 2 < most - listed(reap) ? live / 2 : most - listed(reap);
+        if (units_listed(reap) > most || count_empty(reap, &live) >= half / 4) return true;
+        next = live / 2 < most - units_listed(reap) ? live / 2 : most - units_listed(reap);
     }
-    budget_set(reap, listed(reap), next);
+    budget_set(reap, units_listed(reap), next);
     return false;
 }
 
@@ -149,10 +150,10 @@ static bool flush_is_due(struct reap *reap)
 
 /* Puts a quiet chunk, which is on no list, onto the one where it belongs, or gives it back. Without tables
  * there are no lists. */
-static void file(struct reap *reap, struct reap_chunk *chunk)
+static void file_quiet(struct reap *reap, struct reap_chunk *chunk)
 {
     struct reap_tables *tables = reap->own;
-    bool is_spent = chunk != reap->current && may_go(reap, chunk) && is_empty(chunk);
+    bool is_spent = chunk != reap->current && may_be_given_back(reap, chunk) && is_empty(chunk);
     if (is_spent && !(reap->flags & REAP_MARKED)) {
         if (tables) budget_lower(&tables->budget, (ptrdiff_t)(chunk->size / REAP_UNIT / 2));
         if (tables && tables->swept == chunk) tables->swept = NULL;
@@ -164,21 +165,21 @@ static void file(struct reap *reap, struct reap_chunk *chunk)
 }
 
 /* The same after a change, for one that may be on a list. */
-static void refile(struct reap *reap, struct reap_chunk *chunk)
+static void refile_quiet(struct reap *reap, struct reap_chunk *chunk)
 {
     if (list_holds(&chunk->node)) list_remove(&chunk->node);
-    file(reap, chunk);
+    file_quiet(reap, chunk);
 }
 
 /* Makes a chunk with live bits quiet, or gives it back. */
 static void calm(struct reap *reap, struct reap_chunk *chunk, bool is_done)
 {
     ASSERT(chunk->lives && chunk->state != REAP_CHUNK_QUIET);
-    reap_chunk_close(chunk);
+    entry_set_chunk(chunk);
     chunk->state = REAP_CHUNK_QUIET;
     chunk->node = (struct list_node){NULL, NULL};
     chunk->is_done = is_done;
-    file(reap, chunk);
+    file_quiet(reap, chunk);
 }
 
 /* --- live bits and tables -------------------------------------------------------------------- */
@@ -196,8 +197,8 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
         calm(reap, chunk, false);
         return;
     }
-    open_up(reap, chunk);
-    if (chunk != reap->current && top < chunk->end_unit) push(reap, top, chunk->end_unit - top);
+    begin_listed(reap, chunk);
+    if (chunk != reap->current && top < chunk->end_unit) push_gap(reap, top, chunk->end_unit - top);
 }
 
 /* Finds memory for the tables of a reap in heap mode that has none: behind the reap in its first chunk, or
@@ -225,11 +226,11 @@ static void begin_tables(struct reap *reap)
     }
     for (struct reap_chunk *chunk = reap_chunk_begin(reap), *next; chunk; chunk = next) {
         next = reap_chunk_after(reap, chunk);
-        if (chunk->kind == REAP_REGULAR && chunk->lives) file(reap, chunk);
+        if (chunk->kind == REAP_REGULAR && chunk->lives) file_quiet(reap, chunk);
     }
     if (!tables) return;
     budget_set(reap, 0, units_carved(reap) / 2);
-    reap_free_reopen(reap);
+    reap_show_tables(reap);
 }
 
 static NOINLINE void begin_heap(struct reap *reap)
@@ -276,21 +277,21 @@ void reap_free_leave_hole(struct reap *reap)
         chunk->top = unit; /* before: other threads may look at its objects */
     drop_hole(reap);
     if (may_have_listed(chunk)) {
-        if (units > 0) push(reap, unit, units);
+        if (units > 0) push_gap(reap, unit, units);
     } else if (chunk->state == REAP_CHUNK_QUIET) {
-        refile(reap, chunk);
+        refile_quiet(reap, chunk);
     }
 }
 
 /* --- flush and sweep ------------------------------------------------------------------------- */
 
-/* Drops the lists; what was open becomes quiet, and done if a mark comes. */
+/* Drops the lists; what was listed becomes quiet, and done if a mark comes. */
 static void drop_lists(struct reap *reap, bool is_done)
 {
     struct reap_tables *tables = reap->own;
     size_t gained = is_done ? tables->budget.gained : 0;
     memset(tables, 0, offsetof(struct reap_tables, swept));
-    for (struct list_node *node; (node = list_pop(&tables->open)) != NULL;)
+    for (struct list_node *node; (node = list_pop(&tables->listed)) != NULL;)
         calm(reap, LIST_ENTRY(node, struct reap_chunk, node), is_done);
     budget_set(reap, 0, units_carved(reap) / 2);
     tables->budget.gained = gained;
@@ -316,7 +317,7 @@ NOINLINE void reap_free_look(struct reap *reap)
 
 /* Joins the gaps of a chunk: start bits stay only where an object or a gap starts. What lies before the first
  * object, and the last unit, count as objects. */
-static void join(struct reap_chunk *chunk)
+static void join_gaps(struct reap_chunk *chunk)
 {
     size_t from = (uintptr_t)chunk / 1024, n = chunk->size / 1024;
     struct reap_carry carry = {0, 0};
@@ -355,23 +356,23 @@ static bool sweep(struct reap *reap, size_t units)
             if (list_is_empty(&tables->quiet)) return false;
             tables->swept = chunk = LIST_ENTRY(tables->quiet.first, struct reap_chunk, node);
             chunk->top = chunk->first;
-            join(chunk);
+            join_gaps(chunk);
         }
         if (chunk->state == REAP_CHUNK_QUIET) { /* or the sweep goes on after a mark */
             list_remove(&chunk->node);
-            list_push(&tables->open, &chunk->node);
+            list_push(&tables->listed, &chunk->node);
             chunk->state = REAP_CHUNK_SWEPT;
         }
         bool is_over = chunk->top >= chunk->end_unit; /* a record may have taken the end */
         size_t unit = is_over ? chunk->end_unit : next_gap(chunk, chunk->top);
         if (unit == chunk->end_unit) {
-            open_entries(reap, chunk);
+            list_gaps_of(reap, chunk);
             tables->swept = NULL;
             continue;
         }
         size_t end = chunk->top = reap_block_end(chunk, unit);
         if (end - unit < units) {
-            push(reap, unit, end - unit);
+            push_gap(reap, unit, end - unit);
             tables->budget.found += end - unit;
             if (tables->budget.is_sparse) budget_lower(&tables->budget, -(ptrdiff_t)(end - unit));
             continue;
@@ -391,7 +392,7 @@ static void *cut(struct reap *reap, struct reap_block *block, size_t have, size_
     ASSERT(chunk && chunk->owner == reap && have >= units && !bitmap_get(chunk->lives, unit));
     if (have > units) {
         bitmap_set(chunk->starts, unit + units);
-        push(reap, unit + units, have - units);
+        push_gap(reap, unit + units, have - units);
     }
     bitmap_set(chunk->lives, unit);
     return block;
@@ -402,7 +403,7 @@ static void *take_small(struct reap *reap, size_t units, size_t most)
 {
     for (size_t list = units; list <= most && list <= REAP_EXACT_LISTS; list++) {
         struct reap_block **first = &reap->own->freelists[list];
-        if (*first) return cut(reap, pull(reap, first, list), list, units);
+        if (*first) return cut(reap, pull_gap(reap, first, list), list, units);
     }
     return NULL;
 }
@@ -414,7 +415,7 @@ static struct reap_block *pull_big(struct reap *reap, size_t units)
     for (; list < REAP_FREELISTS; list++) {
         struct reap_block **link = &reap->own->freelists[list];
         for (int i = 0; *link && (i < TRIES || list == REAP_FREELISTS - 1); i++, link = &(*link)->next)
-            if ((*link)->units >= units) return pull(reap, link, list);
+            if ((*link)->units >= units) return pull_gap(reap, link, list);
     }
     return NULL;
 }
@@ -438,7 +439,7 @@ static void *take_big(struct reap *reap, size_t units)
 static bool flush_pays(const struct reap *reap)
 {
     size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = units_carved(reap);
-    bool may_find = listed(reap) * part >= all || reap->own->budget.is_blind;
+    bool may_find = units_listed(reap) * part >= all || reap->own->budget.is_blind;
     return may_find && reap->own->budget.gained * 8 >= all;
 }
 
@@ -447,7 +448,7 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_new(reap, units);
     if (!chunk || !reap->heap) return chunk;
-    if (UNLIKELY(!chunk->is_mapped && reap->tables != &reap_no_tables)) reap_free_close(reap);
+    if (UNLIKELY(!chunk->is_mapped && reap->tables != &reap_no_tables)) reap_hide_tables(reap);
     uint64_t *lives = reap_chunk_lives(chunk);
     memset(lives + (uintptr_t)chunk / 1024, 0, chunk->size / 1024 * sizeof *lives);
     chunk->lives = lives;
@@ -455,7 +456,7 @@ static struct reap_chunk *new_chunk(struct reap *reap, size_t units)
         calm(reap, chunk, false);
         return chunk;
     }
-    open_up(reap, chunk);
+    begin_listed(reap, chunk);
     return chunk;
 }
 
@@ -474,7 +475,7 @@ bool reap_free_grow_hole(struct reap *reap, size_t units)
 }
 
 /* Takes an object from a new chunk. In region mode the greater of the two holes becomes the reap's hole. */
-static void *grow(struct reap *reap, size_t units)
+static void *grow_by_chunk(struct reap *reap, size_t units)
 {
     struct reap_chunk *chunk = new_chunk(reap, units);
     if (!chunk) return NULL;
@@ -494,8 +495,8 @@ static void *grow(struct reap *reap, size_t units)
 static bool join_pays(struct reap *reap)
 {
     struct flush_budget *budget = &reap->own->budget;
-    if (budget->found > listed(reap)) budget->found = listed(reap);
-    size_t freed = listed(reap) - budget->found, all = units_carved(reap);
+    if (budget->found > units_listed(reap)) budget->found = units_listed(reap);
+    size_t freed = units_listed(reap) - budget->found, all = units_carved(reap);
     return budget->is_blind || freed * 64 >= all || freed * 2 >= all - budget->found;
 }
 
@@ -503,7 +504,7 @@ static bool join_pays(struct reap *reap)
 static void *grow_or_join(struct reap *reap, size_t units)
 {
     int saved = errno;
-    void *object = grow(reap, units);
+    void *object = grow_by_chunk(reap, units);
     if (LIKELY(object != NULL)) return object;
     if (!join_pays(reap)) return NULL;
     reap_free_flush(reap);
@@ -521,7 +522,7 @@ void *reap_free_take(struct reap *reap, size_t units)
     if (from_gaps && (object = take_small(reap, units, units))) return object;
     bool may_fit = from_gaps && units > REAP_EXACT_LISTS && reap->own->freelists[reap_free_list(units)];
     if (units <= hole(reap) && !may_fit) return bump(reap, units);
-    if (!from_gaps) return grow(reap, units);
+    if (!from_gaps) return grow_by_chunk(reap, units);
     if ((object = take_big(reap, units))) return object;
     if (units <= hole(reap)) return bump(reap, units);
     reap_free_leave_hole(reap);
@@ -574,8 +575,8 @@ static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, 
 /* After a gap was made in a chunk with live bits. */
 static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t unit, size_t end)
 {
-    if (chunk->state == REAP_CHUNK_OPEN || reap_free_is_swept(chunk, unit)) {
-        push(reap, unit, end - unit);
+    if (chunk->state == REAP_CHUNK_LISTED || reap_free_is_swept(chunk, unit)) {
+        push_gap(reap, unit, end - unit);
         if (reap->own->budget.room < 0) reap_free_look(reap);
     } else if (chunk->state == REAP_CHUNK_SWEPT) {
         note_unlisted(reap, end - unit);
@@ -604,8 +605,10 @@ void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 
 NOINLINE void reap_free_quiet(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
-    if (chunk->lives[unit / 64] || chunk == reap->current || !is_empty(chunk) || !may_go(reap, chunk)) return;
-    refile(reap, chunk);
+    if (chunk->lives[unit / 64] || chunk == reap->current || !is_empty(chunk) ||
+        !may_be_given_back(reap, chunk))
+        return;
+    refile_quiet(reap, chunk);
     note_unlisted(reap, 0);
 }
 
@@ -637,7 +640,7 @@ void reap_free_trim(struct reap *reap)
         reap_free_flush(reap);
         return;
     }
-    if (!chunk || chunk->first != reap_unit(reap->bump) || !may_go(reap, chunk)) return;
+    if (!chunk || chunk->first != reap_unit(reap->bump) || !may_be_given_back(reap, chunk)) return;
     drop_hole(reap);
     reap_chunk_release(reap, chunk);
 }
@@ -647,7 +650,7 @@ void reap_free_trim(struct reap *reap)
 void reap_free_mark(struct reap *reap)
 {
     if (!reap->heap || reap->flags & REAP_MARKED) return;
-    if (reap->own && !list_is_empty(&reap->own->open)) drop_lists(reap, true);
+    if (reap->own && !list_is_empty(&reap->own->listed)) drop_lists(reap, true);
     reap->tables = &reap_no_tables;
 }
 
@@ -657,8 +660,8 @@ void reap_free_unmark(struct reap *reap)
     if (!reap->heap) return;
     if (UNLIKELY(!reap->own)) begin_tables(reap);
     for (struct list_node *node; reap->own && (node = list_pop(&reap->own->emptied)) != NULL;)
-        file(reap, LIST_ENTRY(node, struct reap_chunk, node));
-    reap_free_reopen(reap);
+        file_quiet(reap, LIST_ENTRY(node, struct reap_chunk, node));
+    reap_show_tables(reap);
     if (reap->current && reap->current->state == REAP_CHUNK_REGION) convert(reap, reap->current);
 }
 
@@ -670,25 +673,25 @@ void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t to)
     if (chunk->lives) bitmap_clear_range(chunk->lives, from, to);
 }
 
-/* The first chunk on the list of open ones; NULL: there is none. */
-static struct list_node *first_open(const struct reap *reap)
+/* The first chunk on the list of listed ones; NULL: there is none. */
+static struct list_node *first_listed(const struct reap *reap)
 {
-    return reap->heap && reap->own ? reap->own->open.first : NULL;
+    return reap->heap && reap->own ? reap->own->listed.first : NULL;
 }
 
-void reap_free_close(struct reap *reap)
+void reap_hide_tables(struct reap *reap)
 {
     reap->tables = &reap_no_tables;
-    for (struct list_node *node = first_open(reap); node; node = node->next)
-        reap_chunk_close(LIST_ENTRY(node, struct reap_chunk, node));
+    for (struct list_node *node = first_listed(reap); node; node = node->next)
+        entry_set_chunk(LIST_ENTRY(node, struct reap_chunk, node));
 }
 
-void reap_free_reopen(struct reap *reap)
+void reap_show_tables(struct reap *reap)
 {
-    if (!reap_free_shows_tables(reap)) return;
+    if (!reap_may_show_tables(reap)) return;
     reap->tables = reap->own;
-    for (struct list_node *node = first_open(reap); node; node = node->next) {
+    for (struct list_node *node = first_listed(reap); node; node = node->next) {
         struct reap_chunk *chunk = LIST_ENTRY(node, struct reap_chunk, node);
-        if (chunk->state == REAP_CHUNK_OPEN) reap_chunk_open(chunk, reap);
+        if (chunk->state == REAP_CHUNK_LISTED) entry_set_reap(chunk, reap);
     }
 }

@@ -11,14 +11,14 @@
  * without live objects, or before the reap grows. These chunks go back; the others are quiet: a free there
  * clears a bit and touches no object, and the last one gives the chunk back. When the hole is used up, the
  * next quiet chunk is *swept*: a few operations on each word of its bitmaps give its gaps, already joined,
- * and each gap is the next hole. After the last one the chunk is open again.
+ * and each gap is the next hole. After the last one the chunk is *listed* again: a free lists its gap.
  *
- *     region ──> open ──flush──> quiet ──sweep──> swept ──last gap──> open
- *                                  └──last free──> given back
+ *     region ──> listed ──flush──> quiet ──sweep──> swept ──last gap──> listed
+ *                                    └──last free──> given back
  *
  * While a mark is open, gaps are not used: all chunks with live bits are quiet. They stay so when it is
- * closed, and the hole stays too: so a mark drops lists only where chunks were opened since the last one.
- * What it found open waits for the next flush, but the sweep of the swept chunk goes on where it was.
+ * closed, and the hole stays too: so a mark drops lists only where chunks were listed since the last one.
+ * What it found listed waits for the next flush, but the sweep of the swept chunk goes on where it was.
  *
  * Threads: the reap's own.
  */
@@ -26,12 +26,12 @@
 #define REAP_FREE_H
 
 #include "arena/chunk_map.h"
-#include "region/reap_chunk.h"
+#include "region/reap_bump.h"
 
 /* Returns true if fast paths may see the tables of heap mode. */
-static inline bool reap_free_shows_tables(const struct reap *reap)
+static inline bool reap_may_show_tables(const struct reap *reap)
 {
-    return reap->heap && reap->own && !(reap->flags & REAP_SPECIAL) && !reap->has_unmapped;
+    return reap->heap && reap->own && !(reap->flags & (REAP_SPECIAL | REAP_UNMAPPED));
 }
 
 /* The free list for a gap of this number of units. */
@@ -104,8 +104,8 @@ static inline bool reap_free_is_swept(const struct reap_chunk *chunk, size_t uni
     return chunk->state == REAP_CHUNK_SWEPT && unit < chunk->top;
 }
 
-/* Returns true if a unit of an open chunk of the reap begins at an address. Takes any value. */
-static ALWAYS_INLINE bool reap_free_is_open(const struct reap *reap, const void *object)
+/* Returns true if a unit begins at an address whose entry is the reap: in a listed chunk. Takes any value. */
+static ALWAYS_INLINE bool entry_is_reap(const struct reap *reap, const void *object)
 {
     uintptr_t same =
         (uintptr_t)object ^ (uintptr_t)reap; /* has the object's last four bits: a reap's are 0 */
@@ -137,11 +137,11 @@ static ALWAYS_INLINE void reap_free_push(struct reap *reap, void *object, size_t
     if (UNLIKELY((tables->budget.room -= (ptrdiff_t)units) < 0)) reap_free_look(reap);
 }
 
-/* Checks and frees most objects in one go: a small one, in an open chunk. False: it is no such object, or no
+/* Checks and frees most objects in one go: a small one, in a listed chunk. False: it is no such object, or no
  * object at all, and nothing has changed. */
 static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
 {
-    if (!reap_free_is_open(reap, object)) return false;
+    if (!entry_is_reap(reap, object)) return false;
     uint32_t *lives = chunk_map_lives(object), half = *lives;
     if (UNLIKELY(!bitmap_half_test_and_clear(&half, (uintptr_t)object / REAP_UNIT))) return false;
     size_t units = reap_free_units_at(object);
@@ -151,9 +151,9 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     return true;
 }
 
-/* Checks and frees an object of a chunk with live bits that is not open. False: it is no such object, and
- * nothing has changed. */
-static inline bool reap_free_closed(struct reap *reap, void *object)
+/* Checks and frees an object whose entry is its chunk: one with live bits that is quiet or swept, or is
+ * hidden from fast paths. False: it is no such object, and nothing has changed. */
+static inline bool reap_free_by_chunk(struct reap *reap, void *object)
 {
     uint32_t entry = *chunk_map_entry(object);
     if (!(entry & 1) || reap->flags & REAP_SPECIAL || !chunk_map_has(object)) return false;
@@ -220,9 +220,9 @@ void reap_free_unmark(struct reap *reap);
 /* Frees all objects of a regular chunk between two units, where blocks start: one gap is left. */
 void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t to);
 
-/* Frees take slow paths from now on, and allocations too, unless they bump; and back, if the reap is in heap
- * mode and has none of REAP_SPECIAL. */
-void reap_free_close(struct reap *reap);
-void reap_free_reopen(struct reap *reap);
+/* Hides the tables from fast paths: frees take slow paths from now on, and allocations too, unless they bump.
+ * Shows them again, if the reap is in heap mode and has none of REAP_SPECIAL. */
+void reap_hide_tables(struct reap *reap);
+void reap_show_tables(struct reap *reap);
 
 #endif

@@ -29,7 +29,7 @@
  *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
  *               behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached child    a dead child, which its parent keeps for the next one: as new, but for the tags
+ *     cached    a dead child, which its parent keeps for the next one: as new, but for the tags
  *               (a list of roots keeps a dead root in the same way)
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
@@ -43,7 +43,7 @@
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block
  *     - a live bit has a start bit
- *     - gaps that are on free lists lie in open chunks, or in the swept one before its top, and a list has
+ *     - gaps that are on free lists lie in listed chunks, or in the swept one before its top, and a list has
  *       gaps of its own sizes
  *     - each chunk that is quiet has a live object, except for the first, the current one and those with
  *       records; while a mark is open, those that have none are on a list of their own
@@ -62,7 +62,6 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "base/bitmap.h"
 #include "base/list.h"
 #include "hoard/chunk_provider.h"
 
@@ -90,22 +89,23 @@ enum reap_kind {
 /* What a free does in a regular chunk. */
 enum reap_chunk_state {
     REAP_CHUNK_REGION, /* nothing was freed in here: there are no live bits */
-    REAP_CHUNK_OPEN,   /* a gap goes onto the free list of its size */
+    REAP_CHUNK_LISTED, /* a gap goes onto the free list of its size */
     REAP_CHUNK_QUIET,  /* a free clears a live bit */
     REAP_CHUNK_SWEPT   /* the reap takes its gaps, in order; a free clears a live bit */
 };
 
 /* The special states of a reap. */
 enum reap_flag {
-    REAP_ENDING = 1,   /* being cleared or destroyed */
-    REAP_WATCHED = 2,  /* instrumented or traced: see instrument.h, reap_trace.h */
-    REAP_LIMITED = 4,  /* has a limit, or is below one: see quota.h */
-    REAP_ON_LIMIT = 8, /* has a function of reapOnLimit */
-    REAP_MARKED = 16,  /* a mark is open: see reap_mark.h */
-    REAP_ENTERED = 64, /* is a thread's malloc: see reapEnter */
-    REAP_SOURCED = 32, /* has a chunk source */
+    REAP_ENDING = 1,     /* being cleared or destroyed */
+    REAP_WATCHED = 2,    /* instrumented: see instrument.h */
+    REAP_LIMITED = 4,    /* has a limit, or is below one: see quota.h */
+    REAP_ON_LIMIT = 8,   /* has a function of reapOnLimit */
+    REAP_MARKED = 16,    /* a mark is open: see reap_mark.h */
+    REAP_SOURCED = 32,   /* has a chunk source */
+    REAP_ENTERED = 64,   /* is a thread's malloc: see reapEnter */
+    REAP_UNMAPPED = 128, /* has a chunk that is not mapped: no fast paths in heap mode */
     /* with one of these flags the only fast path is bumping, up to `end` */
-    REAP_SPECIAL = 0xff & ~(REAP_ENDING | REAP_ON_LIMIT | REAP_SOURCED | REAP_ENTERED)
+    REAP_SPECIAL = REAP_WATCHED | REAP_LIMITED | REAP_MARKED
 };
 
 struct reap;
@@ -169,9 +169,9 @@ struct reap_tables {
     struct reap_block *freelists[REAP_FREELISTS]; /* the first gap of each size, or NULL */
     struct flush_budget budget;
     struct reap_chunk *swept; /* the chunk whose gaps are taken, or NULL; a mark makes it quiet */
-    struct list open;         /* chunks that are open, and the swept one */
+    struct list listed;       /* chunks whose gaps are on free lists, and the swept one */
     struct list quiet;        /* chunks to be swept */
-    struct list done;         /* quiet ones that a mark found open: to be swept after the next flush */
+    struct list done;         /* quiet ones that a mark found listed: to be swept after the next flush */
     struct list emptied;      /* quiet ones that go when the last mark is closed */
 };
 static_assert(sizeof(struct reap_tables) <= 768, "those of a small reap are a block of a small class");
@@ -196,7 +196,7 @@ struct reap_name {
  * REAP_LIMITED; fn and arg without that and REAP_ON_LIMIT. */
 struct reap_share {
     struct reap *limiter;
-    char *from;   /* room counts the bumped bytes up to here; NULL: open, within a call */
+    char *from;   /* room counts the bumped bytes up to here; NULL: suspended, within a call */
     size_t drawn; /* on each limiter */
     size_t room;
     size_t extra;
@@ -208,12 +208,12 @@ struct reap_share {
     void *arg;
 };
 
-/* Reaps in a list, newest first, and its lock; and a dead one, as new but for its tags: see reap_tree.h. */
+/* The children of a reap, or roots, newest first: see reap_tree.h. */
 struct reap_list {
     struct reap *first;
     _Atomic(uint32_t) lock;
-    uint32_t unused; /* four bytes of the reap that has the list */
-    _Atomic(struct reap *) cached;
+    _Atomic(uint8_t) votes;        /* the size that children begin with, and votes on it: reap_step */
+    _Atomic(struct reap *) cached; /* a dead one, as new but for its tags, or NULL; guarded by the lock */
 };
 
 /* A new reap has zeros up to `own`, but for a few fields, and the rest is undefined. */
@@ -241,26 +241,17 @@ struct reap {
     struct reap *parent;
     struct reap *next;
     struct reap *prev;
-    union {
-        struct reap_list below; /* the children */
-        struct {
-            struct reap *children;
-            _Atomic(uint32_t) lock;
-            uint16_t born; /* the parent's marks that were open when it was made, and still are */
-            uint8_t flags; /* enum reap_flag */
-            _Atomic(uint8_t) child_votes; /* the size that children begin with, and votes on it: reap_step */
-            _Atomic(struct reap *) cached_child; /* or NULL; guarded by the lock */
-        };
-    };
+    struct reap_list below; /* the children */
 
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
     struct reap_name *name;
 
-    uint32_t made_at;  /* reap_seconds when it was made */
-    bool heap;         /* heap mode */
-    bool has_unmapped; /* has a chunk that is not mapped: no fast paths in heap mode */
+    uint32_t made_at; /* reap_seconds when it was made */
+    uint16_t born;    /* the parent's marks that were open when it was made, and still are */
+    uint8_t flags;    /* enum reap_flag */
+    bool heap;        /* heap mode */
 
     /* for other threads, on a cache line to which the reap's own thread seldom writes */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
@@ -276,10 +267,6 @@ struct reap {
     uint16_t going_to;         /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;        /* see reap_tree.h, Fork */
 };
-static_assert(offsetof(struct reap, children) == offsetof(struct reap, below.first) &&
-                  offsetof(struct reap, lock) == offsetof(struct reap, below.lock) &&
-                  offsetof(struct reap, cached_child) == offsetof(struct reap, below.cached),
-              "a reap's children are a list");
 static_assert(offsetof(struct reap, remote) == 3 * 64, "other threads write to a line of their own");
 static_assert(sizeof(struct reap) == 4 * 64, "what one call in a thousand needs is in struct reap_records");
 static_assert(REAP_KEEP_MAX + REAP_MAX_SIZE <= UINT32_MAX, "spares are counted in 32 bits");
@@ -296,7 +283,7 @@ struct chunk_source {
 };
 
 enum {
-    REAP_SHORT_BYTES = 32,
+    REAP_SHORT_BYTES = 40,
     REAP_SHORT_NAME = REAP_SHORT_BYTES - offsetof(struct reap_name, text) /* bytes of text */
 };
 
@@ -304,7 +291,6 @@ enum {
  * call comes that cannot fail. */
 struct reap_records {
     struct reap_share share;           /* quota.h */
-    uint64_t made;                     /* time of its creation; undefined unless traced: reap_trace.h */
     char short_name[REAP_SHORT_BYTES]; /* see reap_short_name */
 
     /* from here on not in a small first chunk */
@@ -312,232 +298,5 @@ struct reap_records {
     struct chunk_source source; /* undefined without REAP_SOURCED */
     struct reap_part *part;     /* of a shared reap or a hidden child: see reap_shared.h */
 };
-
-static inline struct reap_records *reap_records(const struct reap *reap)
-{
-    return (struct reap_records *)((uintptr_t)reap + sizeof *reap);
-}
-
-static inline struct reap_share *reap_share(const struct reap *reap) { return &reap_records(reap)->share; }
-
-static inline const struct chunk_source *reap_source(const struct reap *reap)
-{
-    ASSERT(reap->flags & REAP_SOURCED);
-    return &reap_records(reap)->source;
-}
-
-/* The spares, newest first. */
-static inline struct reap_chunk *reap_spares(const struct reap *reap)
-{
-    return UNLIKELY(reap->spare_bytes != 0) ? reap->spares : NULL;
-}
-
-/* A name of REAP_SHORT_NAME bytes at most lies here, and takes no memory of the reap's chunks. */
-static inline struct reap_name *reap_short_name(const struct reap *reap)
-{
-    return (struct reap_name *)(void *)reap_records(reap)->short_name;
-}
-
-/* The name, or an empty text. */
-static inline const char *reap_name_text(const struct reap *reap)
-{
-    return reap->name ? reap->name->text : "";
-}
-
-/* Returns true if the source is of the user's memory, and if a reap's is. */
-static inline bool chunk_source_is_users(const struct chunk_source *source)
-{
-    return source->take || source->buffer;
-}
-
-static inline bool reap_is_users(const struct reap *reap)
-{
-    return UNLIKELY(reap->flags & REAP_SOURCED) && chunk_source_is_users(reap_source(reap));
-}
-
-/* Returns true if a buffer is the reap's only memory. Then large objects lie in it too. */
-static inline bool reap_is_fixed(const struct reap *reap)
-{
-    return reap->flags & REAP_SOURCED && reap_source(reap)->buffer && !reap_source(reap)->take;
-}
-
-/* Returns true if an object of this size gets a chunk of its own. */
-static inline bool reap_is_large(const struct reap *reap, size_t size)
-{
-    return UNLIKELY(size > REAP_LARGE) && LIKELY(!reap_is_fixed(reap) || size > PTRDIFF_MAX);
-}
-
-/* True if each object takes a slow path, for a sanitizer or guarded.h. Set before the first reap is made. */
-extern HIDDEN bool reap_instrumented;
-
-/* The time of reapSetClock in seconds; 0: there is none. Reaps note it, for their ages. */
-extern HIDDEN _Atomic(uint32_t) reap_seconds;
-
-/* --- addresses ------------------------------------------------------------------------------- */
-
-static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
-{
-    return (struct reap_chunk *)((char *)reap - REAP_HEADER);
-}
-
-static inline uintptr_t reap_tag(const struct reap *reap)
-{
-    return (uintptr_t)reap + 0x5e3779b9; /* one instruction, and no pointer that a program has */
-}
-
-/* The tags of a shared reap and of a hidden child, to which no handle points: see reap_shared.h. */
-static inline uintptr_t reap_shared_tag(const struct reap *reap) { return ~reap_tag(reap); }
-static inline uintptr_t reap_hidden_tag(const struct reap *reap) { return -reap_tag(reap); }
-static inline bool reap_is_shared(const struct reap *reap) { return reap->tag == reap_shared_tag(reap); }
-
-/* Returns true if a live reap is a shared one or a hidden child. */
-static inline bool reap_is_part(const struct reap *reap) { return reap->tag != reap_tag(reap); }
-
-static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
-{
-    return (uintptr_t)chunk ^ (uintptr_t)owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
-}
-
-static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
-{
-    return reap_chunk_tag_of(chunk, chunk->owner);
-}
-
-static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)
-{
-    return chunk->tag == reap_chunk_tag(chunk);
-}
-
-static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
-{
-    return chunk->tag == ~reap_chunk_tag(chunk);
-}
-
-static inline void *reap_address(size_t unit) { return (void *)(unit * REAP_UNIT); }
-static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer / REAP_UNIT; }
-
-/* Converts bytes to units; at least one, because every object has an address of its own. */
-static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
-
-/* The unit where the objects of a chunk in region state end, by a copy of its header, whose words may be from
- * different times, but whose owner is readable: the bump pointer, or `top`, which is set before that leaves
- * the chunk. So any thread may ask, while the reap's own thread goes on. */
-static inline size_t reap_chunk_top_by(const struct reap_chunk *chunk, const struct reap_chunk *copy)
-{
-    const char *bump = __atomic_load_n(&copy->owner->bump, __ATOMIC_ACQUIRE);
-    bool is_here = (size_t)(bump - (const char *)chunk) < copy->size;
-    size_t top = is_here ? (uintptr_t)bump / REAP_UNIT : __atomic_load_n(&copy->top, __ATOMIC_RELAXED);
-    return top >= copy->first && top <= copy->end_unit ? top : copy->first;
-}
-
-static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
-{
-    return reap_chunk_top_by(chunk, chunk);
-}
-
-/* The number of the reap's open marks. */
-static inline uint16_t reap_depth(const struct reap *reap)
-{
-    return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
-}
-
-/* A byte has the number of the size of the next child's first chunk, the number with which that child begins
- * for its own children, and the votes: a number from -8 to 0, those for more less those for less.
- *
- *     votes : 4 | below : 2 | step : 2 */
-enum { REAP_VOTE = 16, REAP_BELOW = 4, REAP_STEPS = REAP_FIRST_STEPS + 1 };
-static inline unsigned reap_step(uint8_t votes) { return votes % REAP_STEPS; }
-static inline unsigned reap_step_below(uint8_t votes) { return votes / REAP_BELOW % REAP_STEPS; }
-
-static inline size_t reap_size_of_step(unsigned step)
-{
-    return LIKELY(step == 0) ? REAP_SMALL_SIZE : (size_t)REAP_FIRST_SIZE << (step - 1);
-}
-
-static inline size_t reap_child_size(const struct reap *parent)
-{
-    return reap_size_of_step(reap_step(atomic_load_explicit(&parent->child_votes, memory_order_relaxed)));
-}
-
-/* Where the block that starts at unit ends. */
-static inline size_t reap_block_end(const struct reap_chunk *chunk, size_t unit)
-{
-    if (chunk->kind == REAP_WHOLE) return chunk->end_unit;
-    return bitmap_next(chunk->starts, unit + 1, chunk->end_unit);
-}
-
-/* Returns true if an object lives at a unit where a block of a regular chunk starts. Any thread may ask. It
- * reads what the reap's thread often writes only if the block may be the hole. */
-static inline bool reap_is_live_at(const struct reap_chunk *chunk, size_t unit)
-{
-    const uint64_t *lives = __atomic_load_n(&chunk->lives, __ATOMIC_ACQUIRE);
-    if (lives) return bitmap_get(lives, unit);
-    return reap_block_end(chunk, unit) != chunk->end_unit || unit < reap_chunk_top(chunk);
-}
-
-/* A link of the remote list: an object, and a bit that tells whether its third word points out a later
- * one. */
-static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
-static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
-static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
-
-/* The second word of a pending object, which is on the remote list. */
-static inline uintptr_t reap_pending(const void *object)
-{
-    return (uintptr_t)object ^ (uintptr_t)0xa0761d6478bd642f;
-}
-
-/* Returns true if the object is pending. Its words are the program's. */
-static inline bool reap_is_pending(const void *object)
-{
-    return __atomic_load_n((const uintptr_t *)object + 1, __ATOMIC_RELAXED) == reap_pending(object);
-}
-
-/* Pushes a pending object onto the remote list. Returns the link to the object pushed before, or 0. */
-static inline uintptr_t reap_push_pending(struct reap *reap, uintptr_t *words, uintptr_t link)
-{
-    ASSERT(words[1] == reap_pending(words) && reap_link_object(link) == words);
-    uintptr_t head = atomic_load_explicit(&reap->remote, memory_order_relaxed);
-    do words[0] = head;
-    while (!atomic_compare_exchange_weak_explicit(&reap->remote, &head, link, memory_order_release,
-                                                  memory_order_relaxed));
-    return head;
-}
-
-/* Sets the start bit of what follows an object, at `next`. The fast path writes nothing else per object. Each
- * change of a word waits for the one before: so it changes halves, which have half as many objects. */
-static inline void reap_mark_start(const struct reap *reap, const char *next)
-{
-    ASSERT((uintptr_t)next % REAP_UNIT == 0);
-    bitmap_half *half = (bitmap_half *)(reap->starts + (uintptr_t)next / 512 * 4);
-    *half |= (bitmap_half)1 << ((uintptr_t)next / REAP_UNIT % 32);
-}
-
-/* Takes an object of at most the hole's bytes from the hole: all ways of the library bump here. */
-static ALWAYS_INLINE void *reap_bump_over(struct reap *reap, size_t size)
-{
-    char *object = reap->bump, *next = object + ((size - 1) | (REAP_UNIT - 1)) + 1;
-    ASSERT(next <= reap->bump_max && bitmap_get(reap->current->starts, reap_unit(object)));
-    reap_mark_start(reap, next);
-    reap->bump = next;
-    return object;
-}
-
-/* Makes [from, end) of a chunk the hole; there must be no hole before. A block starts at both. */
-static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chunk, size_t from, size_t end)
-{
-    ASSERT(chunk->owner == reap && from >= chunk->first && from <= end && end <= chunk->end_unit);
-    ASSERT(bitmap_get(chunk->starts, from) && bitmap_get(chunk->starts, end));
-    reap->current = chunk;
-    reap->bump = reap_address(from);
-    reap->bump_max = reap_address(end);
-    reap->starts = (uintptr_t)chunk->starts;
-}
-
-/* Lets fast paths bump up to bump_max in region mode, and not at all in heap mode. */
-static inline void reap_choose_mode(struct reap *reap)
-{
-    reap->end = UNLIKELY(reap->heap || reap_instrumented) ? reap->bump : reap->bump_max;
-}
 
 #endif

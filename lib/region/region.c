@@ -20,7 +20,7 @@ static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t si
 }
 
 /* Makes a reap in its first chunk, but for its tags. */
-static struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users)
+static struct reap *begin_reap(struct reap_chunk *chunk, size_t size, bool is_users)
 {
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
@@ -35,7 +35,7 @@ static struct reap *begin(struct reap_chunk *chunk, size_t size, bool is_users)
     reap->tables = &reap_no_tables;
     reap->held = reap->peak = size;
     if (UNLIKELY(reap_instrumented)) {
-        reap->flags = REAP_WATCHED;
+        reap->flags |= REAP_WATCHED;
         sanitizer_pool_begin(reap);
     }
     return reap;
@@ -62,7 +62,7 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     struct reap_chunk *chunk =
         backing.buffer ? in_buffer(&backing, &size) : chunk_source_take(&backing, size, &size, NULL);
     if (!chunk) return NULL;
-    struct reap *reap = begin(chunk, size, chunk_source_is_users(&backing));
+    struct reap *reap = begin_reap(chunk, size, chunk_source_is_users(&backing));
     reap->flags |= REAP_SOURCED;
     reap_records(reap)->source = backing;
     return reap_region_enliven(reap);
@@ -75,9 +75,9 @@ struct reap *reap_region_create(const struct reap *parent, struct reap *cached)
     if (cached) reap_chunk_give_back(reap_first_chunk(cached));
     struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
     if (!chunk) return NULL;
-    struct reap *reap = begin(chunk, size, false);
-    uint8_t votes = parent ? atomic_load_explicit(&parent->child_votes, memory_order_relaxed) : 0;
-    atomic_init(&reap->child_votes, (uint8_t)reap_step_below(votes));
+    struct reap *reap = begin_reap(chunk, size, false);
+    uint8_t votes = parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : 0;
+    atomic_init(&reap->below.votes, (uint8_t)reap_step_below(votes));
     return reap_region_enliven(reap);
 }
 
@@ -93,8 +93,8 @@ void reap_region_learn(const struct reap *reap)
     ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
     struct reap *parent = reap->parent;
-    uint8_t state = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-    unsigned step = reap_step(state), below = reap_step(reap->child_votes);
+    uint8_t state = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    unsigned step = reap_step(state), below = reap_step(reap->below.votes);
     int votes = (int8_t)(state & -REAP_VOTE) / REAP_VOTE;
     if (first->size != reap_size_of_step(step)) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
@@ -111,14 +111,14 @@ void reap_region_learn(const struct reap *reap)
     }
     ASSERT(step <= REAP_FIRST_STEPS && votes <= 0 && votes >= REAP_VOTES_MIN);
     state = (uint8_t)(votes * REAP_VOTE + (int)(below * REAP_BELOW + step));
-    atomic_store_explicit(&parent->child_votes, state, memory_order_relaxed);
+    atomic_store_explicit(&parent->below.votes, state, memory_order_relaxed);
 }
 
 /* Clears the tag of a chunk that is on no list, and gives it back. */
 static void give_back(struct reap_chunk *chunk)
 {
     chunk->tag = 0;
-    if (chunk->kind == REAP_REGULAR) reap_chunk_forget(chunk);
+    if (chunk->kind == REAP_REGULAR) entry_clear(chunk);
     reap_chunk_give_back(chunk);
 }
 
@@ -151,10 +151,10 @@ static NOINLINE void end_rest(struct reap *reap)
     if (UNLIKELY(reap_instrumented)) sanitizer_pool_end(reap);
     give_back_all(reap->chunks);
     give_back_all(reap_spares(reap));
-    struct reap *cached_child = atomic_load_explicit(&reap->cached_child, memory_order_relaxed);
-    if (cached_child) reap_chunk_give_back(reap_first_chunk(cached_child));
+    struct reap *cached = atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
+    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
     if (reap_tables_are_apart(reap)) hoard_free(reap->own);
-    reap_chunk_forget(reap_first_chunk(reap));
+    entry_clear(reap_first_chunk(reap));
     reap->bump = reap->bump_max = NULL;
     reap->tables = &reap_no_tables;
 }
@@ -162,13 +162,13 @@ static NOINLINE void end_rest(struct reap *reap)
 bool reap_region_destroy(struct reap *reap, bool may_stay)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
-    ASSERT(!reap->children && !reap->cleanups);
-    uint8_t votes = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
+    ASSERT(!reap->below.first && !reap->cleanups);
+    uint8_t votes = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     struct reap_chunk *first = reap_first_chunk(reap);
     may_stay = may_stay && !(reap->flags & (REAP_WATCHED | REAP_SOURCED));
-    if (reap->cached_child || !reap_region_only_bumped(reap, first->size)) {
+    if (reap->below.cached || reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
         end_rest(reap);
-        if (may_stay) begin(first, first->size, false);
+        if (may_stay) begin_reap(first, first->size, false);
     } else if (may_stay) {
         reap_region_restart(reap, first->size);
         reap->mark_at = NULL;
@@ -176,7 +176,7 @@ bool reap_region_destroy(struct reap *reap, bool may_stay)
     } else if (UNLIKELY(reap_instrumented)) {
         sanitizer_pool_end(reap);
     }
-    atomic_store_explicit(&reap->child_votes, votes, memory_order_relaxed);
+    atomic_store_explicit(&reap->below.votes, votes, memory_order_relaxed);
     reap_region_put_to_rest(reap);
     return may_stay;
 }
@@ -217,7 +217,7 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
     }
     if (UNLIKELY(reap_instrumented))
         sanitizer_hide(reap_address(chunk->first), (uintptr_t)chunk + chunk->size - chunk->first * REAP_UNIT);
-    reap_chunk_forget(chunk);
+    entry_clear(chunk);
     chunk->kind = REAP_SPARE;
     chunk->lives = NULL;
     ASSERT(!chunk->is_users || reap->flags & REAP_SOURCED);
@@ -280,7 +280,7 @@ static void move_name(struct reap *reap, void *to, size_t size)
 static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
     reap_free_leave_hole(reap);
-    reap_chunk_forget(chunk);
+    entry_clear(chunk);
     reap_chunk_start(reap, chunk);
     reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap_choose_mode(reap);
@@ -313,8 +313,9 @@ static NOINLINE void clear_any(struct reap *reap)
         sanitizer_pool_end(reap);
         sanitizer_pool_begin(reap);
     }
-    reap_chunk_forget(first);
-    reap->heap = reap->has_unmapped = false;
+    entry_clear(first);
+    reap->heap = false;
+    reap->flags &= (uint8_t)~REAP_UNMAPPED;
     lay_out_first(reap, first, first->size, first->is_users);
     first->shared = reap_is_part(reap);
     reap->tables = &reap_no_tables;
@@ -330,10 +331,10 @@ static NOINLINE void clear_any(struct reap *reap)
 
 ALIGNED void reap_region_clear(struct reap *reap)
 {
-    ASSERT(!reap->children && !(reap->flags & REAP_MARKED));
+    ASSERT(!reap->below.first && !(reap->flags & REAP_MARKED));
     size_t size = reap_first_chunk(reap)->size;
     bool is_named = reap->name && reap->name != reap_short_name(reap);
-    if (is_named || reap->flags & REAP_WATCHED || !reap_region_only_bumped(reap, size)) {
+    if (is_named || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) || !reap_region_only_bumped(reap, size)) {
         clear_any(reap);
         return;
     }

@@ -21,6 +21,27 @@ static inline size_t reap_head(size_t size)
     return size == REAP_SMALL_SIZE ? REAP_SMALL_HEAD : REAP_FIRST_HEAD;
 }
 
+/* The time of reapSetClock in seconds; 0: there is none. Reaps note it, for their ages. */
+extern HIDDEN _Atomic(uint32_t) reap_seconds;
+
+/* A byte has the number of the size of the next child's first chunk, the number with which that child begins
+ * for its own children, and the votes: a number from -8 to 0, those for more less those for less.
+ *
+ *     votes : 4 | below : 2 | step : 2 */
+enum { REAP_VOTE = 16, REAP_BELOW = 4, REAP_STEPS = REAP_FIRST_STEPS + 1 };
+static inline unsigned reap_step(uint8_t votes) { return votes % REAP_STEPS; }
+static inline unsigned reap_step_below(uint8_t votes) { return votes / REAP_BELOW % REAP_STEPS; }
+
+static inline size_t reap_size_of_step(unsigned step)
+{
+    return LIKELY(step == 0) ? REAP_SMALL_SIZE : (size_t)REAP_FIRST_SIZE << (step - 1);
+}
+
+static inline size_t reap_child_size(const struct reap *parent)
+{
+    return reap_size_of_step(reap_step(atomic_load_explicit(&parent->below.votes, memory_order_relaxed)));
+}
+
 /* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. Uses the given
  * cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create(const struct reap *parent, struct reap *cached);
@@ -52,17 +73,17 @@ enum {
 void reap_region_learn(const struct reap *reap);
 static inline bool reap_region_is_settled(const struct reap *reap, const struct reap *parent)
 {
-    uint8_t votes = atomic_load_explicit(&parent->child_votes, memory_order_relaxed);
-    uint8_t own = atomic_load_explicit(&reap->child_votes, memory_order_relaxed);
+    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     return votes == (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
 }
 
-/* Returns true if a reap has never done more than to bump in its first chunk, of so many bytes, and back. */
+/* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so
+ * many bytes, and back. */
 static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
 {
-    uint16_t modes; /* heap, has_unmapped */
-    memcpy(&modes, &reap->heap, sizeof modes);
-    uintptr_t more = modes | (uintptr_t)reap->own | atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    uintptr_t more = reap->heap | (uintptr_t)reap->own;
+    more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     return more == 0 && reap->peak == size;
 }

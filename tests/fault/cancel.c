@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 {
     static const char *const options[] = {"",
                                           "heaps=cpu",
-                                          "path=locked,trace=/dev/null",
+                                          "path=locked,stats=/dev/null",
                                           "heaps=core,harden=1,stats=1",
                                           "heaps=thread,lock=block",
                                           "memory_limit=refuse,purge_ms=0",

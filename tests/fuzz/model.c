@@ -6,7 +6,7 @@
 #include <string.h>
 
 #if !FUZZ_PUBLIC
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 #include "reap/validate.h"
 #endif
 
@@ -484,7 +484,7 @@ static void check_validity(void *handle)
     if (any_abroad()) return;
     look_at_all(); /* equations are of all below */
     const char *why = NULL;
-    const struct reap *reap = reap_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
+    const struct reap *reap = handle_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
     CHECK(reap_is_valid(reap, &why), "does not hold: %s", why);
 #else
     (void)handle;

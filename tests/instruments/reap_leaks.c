@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_leaks.c: loses a reap, keeps one, clears one and destroys it, and one as it exits; run by
- * reap_leaks.sh and reap_trace.sh. Arguments make it a server, which
+ * reap_leaks.sh. Arguments make it a server, which
  * leaves its standard error; without any it closes it in a function of atexit, as many programs do. */
 #include <fcntl.h>
 #include <stdio.h>

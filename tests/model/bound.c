@@ -26,8 +26,8 @@ static double unposted(void) { return options.empty_fraction < 2 ? 1 / 8.0 : 1 /
  * blocks of its line were waiting for, so a sixteenth of frees sets free `share` of them. */
 static double unseen(unsigned share)
 {
-    double sharing_notes = share > 1 ? share / 16.0 : 0;
-    return 1 / 8.0 + (unposted() > sharing_notes ? unposted() : sharing_notes);
+    double noted = share > 1 ? share / 16.0 : 0;
+    return 1 / 8.0 + (unposted() > noted ? unposted() : noted);
 }
 
 double bound_slope(unsigned classes, unsigned share)
@@ -58,7 +58,7 @@ static void record(double *extreme, double value)
 static unsigned releasable(struct superblock *sb)
 {
     struct chain chain = superblock_take_pending(sb);
-    if (chain.count != 0 && sb->role.sharing_notes) chain = false_sharing_release(sb, &chain);
+    if (chain.count != 0 && sb->role.sharing != SHARING_NONE) chain = false_sharing_release(sb, &chain);
     if (chain.count != 0) superblock_put_pending(sb, &chain);
     return chain.count;
 }
@@ -67,16 +67,16 @@ static void look_at(struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity, live = superblock_live(sb), may_go = releasable(sb);
     record(&extremes.unrecorded, word_free(word_read(sb)) * 8.0 / capacity - sb->group);
-    double most = sb->role.sharing_notes ? (most_held_back(sb->class) + 1) / 16.0 : unposted();
+    double most = sb->role.sharing != SHARING_NONE ? (most_held_back(sb->class) + 1) / 16.0 : unposted();
     if (may_go > 1) record(&extremes.unposted, may_go / (most * capacity));
-    if (sb->role.sharing_notes && live != 0)
+    if (sb->role.sharing != SHARING_NONE && live != 0)
         record(&extremes.held_back, (double)superblock_waiting(sb) / (most_held_back(sb->class) * live));
 }
 
 /* In slots: what is live, with what it holds back. */
 static double live_share(const struct superblock *sb)
 {
-    double held = sb->role.sharing_notes ? most_held_back(sb->class) + 1 : 1;
+    double held = sb->role.sharing != SHARING_NONE ? most_held_back(sb->class) + 1 : 1;
     return held * superblock_live(sb) / superblock_class(sb)->capacity * superblock_slots(sb);
 }
 
@@ -89,7 +89,7 @@ static void look_at_bins(const struct heap *heap, double *live, unsigned *share)
                 struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
                 look_at(sb);
                 *live += live_share(sb);
-                if (sb->role.sharing_notes && most_held_back(class) >= *share)
+                if (sb->role.sharing != SHARING_NONE && most_held_back(class) >= *share)
                     *share = most_held_back(class) + 1;
             }
         }

@@ -441,7 +441,7 @@ TEST(a_mark_holds_for_all_parts, .times = VCPU_PATHS)
     reapMark(&reap, &outer);
     reapFreeAll(&reap); /* which closes it */
     filled(5, 100, 1);
-    ck_assert_uint_eq(reap_own_part(reap_next_part(reap_behind(reap)))->closed, false);
+    ck_assert_uint_eq(reap_own_part(reap_next_part(reap_behind(reap)))->barred, false);
     end();
 }
 

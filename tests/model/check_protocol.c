@@ -319,7 +319,7 @@ static bool is_regrouped(const struct superblock *sb)
 static bool is_due(const struct superblock *sb)
 {
     unsigned pending = atomic_load(&sb->pending) >> 16 & 0xffff;
-    unsigned due = capacity / (sb->role.sharing_notes != 0 ? 16 : 4);
+    unsigned due = capacity / (sb->role.sharing != SHARING_NONE ? 16 : 4);
     return pending >= (due != 0 ? due : 1);
 }
 

@@ -59,8 +59,6 @@ row "locked path" libreap-malloc REAP_OPTIONS=path=locked
 row "the report" libreap-malloc REAP_OPTIONS=stats=1,leaks=1,harden=1
 left=stats
 row "the report in a file" libreap-malloc REAP_OPTIONS=stats=./stats
-left=lines
-row "lines of reaps" libreap-malloc REAP_OPTIONS=trace=./lines
 left=
 row "the purge thread" libreap-malloc DESCRIPTORS_WAIT= REAP_OPTIONS=purge_thread=1,purge_ms=1
 row "the socket" "libreap-malloc libreap-ask" DESCRIPTORS_WAIT= REAP_OPTIONS=ask=@reap-descriptors.%p
@@ -73,7 +71,7 @@ row "the recorder" "libreap-trace libreap-malloc" REAP_TRACE=trace
 row "stacks" "libreap-trace libreap-malloc" REAP_TRACE=trace,stacks=8
 left=profile
 row "all" "libreap-trace libreap-malloc libreap-ask libreap-profile" DESCRIPTORS_WAIT= REAP_TRACE=trace,stacks=8 REAP_PROFILE=profile \
-    REAP_PROFILE_BYTES=4096 REAP_OPTIONS=ask=@reap-descriptors.%p,stats=1,trace=./lines
+    REAP_PROFILE_BYTES=4096 REAP_OPTIONS=ask=@reap-descriptors.%p,stats=1
 
 # --- standard error ---------------------------------------------------------------------------
 name="standard error" with="LD_PRELOAD=$preload REAP_OPTIONS=stats=1"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# All names of files that a user gives (stats=, trace=, ask=, reap-ask's address), and all that can be at such a name:
+# All names of files that a user gives (stats=, ask=, reap-ask's address), and all that can be at such a name:
 # the library writes there, or says in one line why it does not. The program ends as always; nothing hangs.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
@@ -71,26 +71,22 @@ untouched() { [ ! -f "$target" ] || [ "$(cat "$target")" = old ] || wrong "the f
 # --- the table --------------------------------------------------------------------------------
 not_file="it is neither a file nor a character device"
 not_read="it is a socket, or a pipe without a reader"
-# row KIND NAME WRITES ASKS: at NAME, in the room if it has no slash first; what stats= and trace= say (+: nothing, and they
+what='^reap: live '
+# row KIND NAME WRITES ASKS: at NAME, in the room if it has no slash first; what stats= says (+: nothing, and they
 # write there; '': nothing; =LINE: another line), and what ask= says (+: it listens there; -: not tried).
 row() {
     row=$1 plain=$2 writes=$3 asks=$4
-    for option in stats trace; do
-        case $option in
-            stats) verb=written what='^reap: live ' ;;
-            trace) verb=opened what=' create 0x' ;;
-        esac
-        place
-        make_at "$row"
-        run_option "$option=$at"
-        case $writes in
-            +) expect '' && holds "$what" ;;
-            '') expect '' ;;
-            =*) expect "${writes#=}" ;;
-            *) expect "REAP_OPTIONS: $option=$at cannot be $verb: $writes" && untouched ;;
-        esac
-        unmake
-    done
+    option=stats
+    place
+    make_at "$row"
+    run_option "stats=$at"
+    case $writes in
+        +) expect '' && holds "$what" ;;
+        '') expect '' ;;
+        =*) expect "${writes#=}" ;;
+        *) expect "REAP_OPTIONS: stats=$at cannot be written: $writes" && untouched ;;
+    esac
+    unmake
     [ "$asks" != - ] || return
     option=ask
     place
@@ -136,7 +132,7 @@ else
     echo "skipped: no root, or no setpriv (util-linux): links of other users, and directories that nobody may enter"
 fi
 
-# A full disk: a little one. The trace tells once, and the program goes on.
+# A full disk: a little one.
 if unshare -Urm sh -c 'mount -t tmpfs -o size=4k none "$1"' - "$tmp" 2>/dev/null; then
     mkdir "$tmp/disk"
     full() {
@@ -146,42 +142,22 @@ if unshare -Urm sh -c 'mount -t tmpfs -o size=4k none "$1"' - "$tmp" 2>/dev/null
     REAP_OPTIONS=stats=$tmp/disk/name full sh -c 'cat /dev/zero >"$1/disk/zero" 2>/dev/null; : >"$1/disk/name"; exec "$2"' \
         - "$tmp" "$program" </dev/null >"$tmp/out" 2>"$tmp/err" || wrong "status $?"
     expect "REAP_OPTIONS: stats=$tmp/disk/name cannot be written: No space left on device"
-    option=trace
-    REAP_OPTIONS=trace=$tmp/disk/name full "$program" </dev/null >"$tmp/out" 2>"$tmp/err" || wrong "status $?"
-    expect "REAP_OPTIONS: trace: No space left on device, so the trace ends here"
 else
     echo "skipped: no user namespaces: a full disk"
 fi
 
 # --- descriptors of the program's own ---------------------------------------------------------
 row=descriptors
-for option in stats trace; do
-    what='^reap: live ' && [ $option = stats ] || what=' create 0x'
-    for name in /dev/stderr /dev/fd/2 /proc/self/fd/2; do
-        REAP_OPTIONS=$option=$name timeout 20 "$program" </dev/null 2>"$tmp/err" >"$tmp/out" || wrong "status $?"
-        grep -q "$what" "$tmp/err" || wrong "$name, a file"
-        REAP_OPTIONS=$option=$name timeout 20 "$program" </dev/null 2>&1 >"$tmp/out" | cat >"$tmp/err"
-        grep -q "$what" "$tmp/err" || wrong "$name, a pipe"
-    done
-    REAP_OPTIONS=$option=/dev/stdout timeout 20 "$program" </dev/null | cat >"$tmp/out"
-    grep -q "$what" "$tmp/out" || wrong "/dev/stdout"
-    REAP_OPTIONS=$option=/dev/fd/7 timeout 20 "$program" </dev/null 7>&1 >"$tmp/out" | cat >"$tmp/err"
-    grep -q "$what" "$tmp/err" || wrong "/dev/fd/7"
+for name in /dev/stderr /dev/fd/2 /proc/self/fd/2; do
+    REAP_OPTIONS=stats=$name timeout 20 "$program" </dev/null 2>"$tmp/err" >"$tmp/out" || wrong "status $?"
+    grep -q "$what" "$tmp/err" || wrong "$name, a file"
+    REAP_OPTIONS=stats=$name timeout 20 "$program" </dev/null 2>&1 >"$tmp/out" | cat >"$tmp/err"
+    grep -q "$what" "$tmp/err" || wrong "$name, a pipe"
 done
-# A trace to a pipe is whole, however small the pipe and slow its reader.
-option=trace
-python3 - "$program" >"$tmp/err" <<'PYTHON' || wrong "status $?"
-import fcntl, os, subprocess, sys, time
-read, write = os.pipe()
-fcntl.fcntl(write, 1031, 4096) # F_SETPIPE_SZ
-child = subprocess.Popen([sys.argv[1]], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=write,
-                         env=dict(os.environ, REAP_OPTIONS="trace=/dev/stderr"))
-os.close(write)
-time.sleep(0.3)
-sys.stdout.write(open(read).read())
-sys.exit(child.wait())
-PYTHON
-[ "$(grep -c ' create 0x' "$tmp/err")" = 201 ] || wrong "not 201 lines"
+REAP_OPTIONS=stats=/dev/stdout timeout 20 "$program" </dev/null | cat >"$tmp/out"
+grep -q "$what" "$tmp/out" || wrong "/dev/stdout"
+REAP_OPTIONS=stats=/dev/fd/7 timeout 20 "$program" </dev/null 7>&1 >"$tmp/out" | cat >"$tmp/err"
+grep -q "$what" "$tmp/err" || wrong "/dev/fd/7"
 
 # --- reap-ask ---------------------------------------------------------------------------------
 option=reap-ask

@@ -7,7 +7,7 @@
  *     enqueue                heap_enqueue (heap_remote.c)
  *     heap: unqueue          heap_take_queued, superblock_unqueue
  *     heap: collect          heap_collect (heap_emptiness.c), with its second look
- *     heap: take a batch     close, rseq_fence, take_closed, take_all (heap_remote.c)
+ *     heap: take a batch     close_word, rseq_fence, take_closed, take_all (heap_remote.c)
  *
  * What holds when all is still: no block is lost, and a superblock of which much is pending, or nothing lives, is queued.
  * fault COLLECT_FIRST: the mark goes after the blocks were taken

@@ -2,13 +2,13 @@
 /* A shared reap of two parts ends beside threads that free its objects, one that asks whose an address is, and one that
  * surveys all reaps. Part 0 is the reap itself, and has the face; part 1 is a hidden child.
  *
- *     freer                  free_object, free_any, free_there (shared_use.c): by way of its own part, or by the object's
+ *     freer                  free_shared, free_any, free_there (shared_use.c): by way of its own part, or by the object's
  *     freer: enter           reap_part_try (reap_shared.h); reap_part_enter, wait_for_part (reap_shared.c): after some
  *                            tries with the lock of the face, so that nobody takes the reap while it waits
- *     freer: send            send (shared_use.c), reap_push_pending (reap_types.h): onto the other part's list
+ *     freer: send            send_to_part (shared_use.c), reap_push_pending (reap_chunk.h): onto the other part's list
  *     freer: due             free_pending (shared_use.c): too much waits there, and it has left its own part
- *     drain                  reap_alloc_take_remote, drain (reap_alloc.c)
- *     ender: hold, take      hold, take (reap_shared.c), for each call on the whole reap; let_go (reap_shared.c)
+ *     drain                  reap_alloc_take_remote, drain_remote (reap_alloc.c)
+ *     ender: hold, take      hold, take_parts (reap_shared.c), for each call on the whole reap; let_go (reap_shared.c)
  *     ender: end             end_one, end_special (lifecycle.c): reap_tree_remove (reap_tree.c), reap_shared_end
  *                            (reap_shared.c), reap_chunk_give_back (reap_chunk.c)
  *     asker                  reapOf, owner_by (reap_api.c), reap_face_of_others (reap_shared.c): enters and locks nothing

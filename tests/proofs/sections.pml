@@ -6,7 +6,7 @@
  *     worker: pop            heap_pop (heap_fast_x86_64.h)
  *     worker: give           heap_give, and heap_make_pending for a superblock of another id
  *     worker: refill         heap_refill.c: from the bins, under the lock, by rseq_store (rseq.h)
- *     mover: pull, fence     pull and give_pulled (heap_reclaim.c), heap_visit; detach (heap_emptiness.c)
+ *     mover: pull, fence     pull_out and give_pulled (heap_reclaim.c), heap_visit; detach (heap_emptiness.c)
  *     mover: splice          superblock_absorb (superblock.c), on an unowned superblock
  *     mover: publish         rseq_store on the id that it was prepared for
  *     scheduler              the kernel; it sets `hit`, and a section that was hit does not commit

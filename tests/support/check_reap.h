@@ -6,13 +6,13 @@
 #include "check_backend.h"
 
 #include "reap.h"
-#include "reap/reap_shared.h"
+#include "reap/handle.h"
 #include "reap/validate.h"
 
 /* The reap itself, also of a shared one. */
 static inline const struct reap *reap_behind(void *handle)
 {
-    return reap_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
+    return handle_is_plain(handle) ? handle : ((struct reap_face *)handle)->reap;
 }
 
 #define assert_valid(handle)                                                                                 \

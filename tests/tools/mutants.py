@@ -21,7 +21,7 @@ A fault is
     # Title: what is wrong, in one line
     states: lib/heap/heap.h
     tests: check_protocol check_heap
-    at: lib/heap/heap_reclaim.c pull
+    at: lib/heap/heap_reclaim.c pull_out
     - the old lines
     + the new ones, if any
 

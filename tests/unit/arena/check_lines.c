@@ -93,7 +93,7 @@ TEST(test_hold_back)
 static void begin_notes(struct superblock *sb)
 {
     false_sharing_begin(sb);
-    sb->role.sharing_notes = SHARING_NOTES;
+    sb->role.sharing = SHARING_NOTES;
 }
 
 /* Frees one block and says what may go for it. */
@@ -181,7 +181,7 @@ TEST(test_notes_end)
         begin_notes(sb);
         for (unsigned i = 0; i < 3; i++) free_one(sb, block[i]);
         false_sharing_forget(sb);
-        ck_assert_uint_eq(sb->role.sharing_notes, 0);
+        ck_assert_uint_eq(sb->role.sharing, SHARING_NONE);
         ck_assert(superblock_is_valid(sb));
         ck_assert_uint_eq(superblock_live(sb), 1);
         ck_assert_uint_eq(superblock_absorb(sb), 3);
@@ -281,7 +281,7 @@ TEST(test_same_heap, .times = PATHS)
         mine[i] = hoard_malloc(SIZE);
         ck_assert_ptr_eq(superblock_of(mine[i]), superblock_of(mine[1]));
     }
-    ck_assert_uint_eq(superblock_of(mine[1])->role.sharing_notes, 0);
+    ck_assert_uint_eq(superblock_of(mine[1])->role.sharing, SHARING_NONE);
     for (unsigned i = 0; i < FEW; i++) hoard_free(mine[i]);
     ck_assert(heap_is_valid());
 }

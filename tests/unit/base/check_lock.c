@@ -114,4 +114,65 @@ TEST(try_says_who_has_it)
     ck_assert(lock_try(&lock));
 }
 
+/* --- gates ----------------------------------------------------------------------------------- */
+
+static struct gate first = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
+static struct gate second = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2);
+static atomic_bool may_open, has_passed;
+static atomic_uint have_closed;
+
+static void *close_gate(void *gate)
+{
+    gate_close(gate);
+    have_closed++;
+    while (!may_open) sched_yield();
+    gate_open(gate);
+    return NULL;
+}
+
+/* The closer waits for this thread, which comes to the gates again. */
+TEST(who_is_within_passes)
+{
+    struct gate *gates[] = {&first, &second, &first};
+    pthread_t closers[2];
+    gate_enter(&second);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&closers[i], NULL, close_gate, gates[i]), 0);
+        while (atomic_load(&gates[i]->closed) == 0) sched_yield();
+    }
+    while (have_closed == 0) sched_yield();
+    for (unsigned i = 0; i < 3; i++) gate_enter(gates[i]);
+    for (unsigned i = 3; i-- > 0;) gate_leave(gates[i]);
+    usleep(2000);
+    ck_assert_uint_eq(have_closed, 1);
+    gate_leave(&second);
+    may_open = true;
+    for (unsigned i = 0; i < 2; i++) pthread_join(closers[i], NULL);
+    ck_assert_uint_eq(lock_depth, 0);
+}
+
+static void *pass_both(void *arg)
+{
+    gate_enter(&first);
+    gate_enter(&second);
+    has_passed = true;
+    gate_leave(&second);
+    gate_leave(&first);
+    return arg;
+}
+
+/* Who has closed the second gate does not wait for those in the first one, and must not be disturbed. */
+TEST(who_is_in_the_first_waits_at_the_second)
+{
+    pthread_t thread;
+    gate_close(&second);
+    ck_assert_int_eq(pthread_create(&thread, NULL, pass_both, NULL), 0);
+    while (atomic_load(&second.closed) != 2) sched_yield();
+    usleep(2000);
+    ck_assert(!has_passed);
+    gate_open(&second);
+    pthread_join(thread, NULL);
+    ck_assert(has_passed);
+}
+
 int main(void) { return run_tests((struct suite){0}); }

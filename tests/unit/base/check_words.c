@@ -40,22 +40,11 @@ static struct options presets(void)
 TEST(options_have_these_presets)
 {
     static const char *const shown[] = {
-        "stats=0",
-        "heaps=cid",
-        "path=auto",
-        "lock=both",
-        "topology=read",
-        "empty_fraction=2",
-        "slack=4",
-        "purge_ms=500",
-        "purge_thread=auto",
-        "thp=grown",
-        "memory_limit=purge",
-        "trace=none",
-        "ask=none",
-        "leaks=0",
-        "bypass=0",
-        "redzone=0",
+        "stats=0",       "heaps=cid",          "path=auto",
+        "lock=both",     "topology=read",      "empty_fraction=2",
+        "slack=4",       "purge_ms=500",       "purge_thread=auto",
+        "thp=grown",     "memory_limit=purge", "ask=none",
+        "leaks=0",       "bypass=0",           "redzone=0",
         "harden=0",
 #ifdef REAP_DEBUG
         "walk_steps=16",

@@ -2,6 +2,7 @@
 /* check_fork.c: fork in the middle of a load of threads: the child goes on with all of the memory. */
 #include "support/check_backend.h"
 
+#include "arena/arena_table.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
 
@@ -190,6 +191,78 @@ TEST(the_child_posts_what_was_only_marked, .times = POLICIES)
     heap_enqueue(sb); /* the mark is what this test takes it for */
     ck_assert_int_eq(atomic_load(&sb->queued), 1);
     hoard_free(block);
+}
+
+/* --- a library before libc, which allocates within a call of malloc's ------------------------ */
+
+static struct gate *outer; /* the gate that the thread passes when it comes to libc; NULL: no more */
+
+static void use_all_sizes(void)
+{
+    static char *blocks[64];
+    for (size_t size = 16; size <= 40 * 1024 * 1024; size *= 2) {
+        for (unsigned i = 0; i < 64; i++) blocks[i] = hoard_malloc(size + i);
+        for (unsigned i = 0; i < 64; i++) hoard_free(blocks[i]);
+    }
+    hoard_trim(0);
+}
+
+/* Waits until another thread forks, and waits for this one. */
+static void nest(void)
+{
+    struct gate *gate = outer;
+    if (gate == NULL || lock_depth < (unsigned)gate->unit) return;
+    outer = NULL;
+    ready = 1;
+    while (atomic_load(&gate->closed) == 0) sched_yield();
+    use_all_sizes();
+}
+
+#define WRAP(type, name, parameters, arguments)                                                              \
+    type __real_##name parameters;                                                                           \
+    type __wrap_##name parameters;                                                                           \
+    type __wrap_##name parameters                                                                            \
+    {                                                                                                        \
+        nest();                                                                                              \
+        return __real_##name arguments;                                                                      \
+    }
+
+WRAP(int, munmap, (void *start, size_t size), (start, size))
+WRAP(int, madvise, (void *start, size_t size, int advice), (start, size, advice))
+WRAP(void *, mmap, (void *hint, size_t size, int may, int flags, int fd, off_t at),
+     (hint, size, may, flags, fd, at))
+
+/* Until the thread has come to libc within the gate. */
+static void *come_to_libc(void *gate)
+{
+    outer = gate;
+    while (outer != NULL) {
+        void *large = hoard_malloc(40 * 1024 * 1024);
+        for (unsigned i = 0; i < 100; i++) hoard_malloc(100000);
+        hoard_free(large);
+    }
+    return NULL;
+}
+
+/* The fork waits for the thread in the gate, which needs locks and gates that the fork wants. */
+TEST(a_fork_waits_for_a_nested_malloc, .times = 2 * POLICIES)
+{
+    struct gate *gates[] = {&heap_transit, &arenas.gate};
+    use_path(_i / 2, NULL);
+    hoard_free(hoard_malloc(1));
+    start_threads(1, come_to_libc, gates[_i % 2]);
+    while (ready == 0) sched_yield();
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(10);
+        use_all_sizes();
+        _exit(heap_is_valid() ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    end_threads();
+    ck_assert(heap_is_valid());
 }
 
 int main(void) { return run_tests((struct suite){.seconds = 90}); }

@@ -3,14 +3,18 @@
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "support/check_backend.h"
 
+#include "hoard/init.h"
+
 #include <semaphore.h>
 
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+int __wrap_atexit(void (*fn)(void));
+
 static sem_t reached, on;
 static bool stops;
-static unsigned registrations;
+static unsigned registrations, at_exit;
 
 static void stop_here(void)
 {
@@ -29,6 +33,13 @@ int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*ch
     registrations++;
     stop_here();
     return result;
+}
+
+int __wrap_atexit(void (*fn)(void))
+{
+    (void)fn;
+    at_exit++;
+    return 0;
 }
 
 static void *start(void *unused)
@@ -82,6 +93,46 @@ TEST(what_is_refused_is_registered_later, .times = PATHS)
     ck_assert_uint_eq(refusals, 0);
     ck_assert_uint_eq(registrations, 1);
     ck_assert_int_eq(registrations_in_child(), 1);
+}
+
+TEST(a_refusal_does_not_start_it_twice)
+{
+    setenv("REAP_OPTIONS", "stats=1", 1);
+    refusals = 2;
+    start(NULL);
+    hoard_start_late();
+    hoard_start_late();
+    ck_assert_uint_eq(at_exit, 1);
+    ck_assert(hoard_handles_forks());
+    ck_assert_uint_eq(registrations, 1);
+}
+
+static void *ask(void *unused)
+{
+    (void)unused;
+    return hoard_handles_forks() ? &stops : NULL;
+}
+
+/* The second thread waits until the first one has tried. */
+TEST(two_threads_register_once)
+{
+    pthread_t one, two;
+    void *said[2];
+    sem_init(&reached, 0, 0);
+    sem_init(&on, 0, 0);
+    refusals = 1;
+    hoard_start();
+    stops = true;
+    ck_assert_int_eq(pthread_create(&one, NULL, ask, NULL), 0);
+    sem_wait(&reached);
+    stops = false;
+    ck_assert_int_eq(pthread_create(&two, NULL, ask, NULL), 0);
+    usleep(2000);
+    sem_post(&on);
+    pthread_join(one, &said[0]);
+    pthread_join(two, &said[1]);
+    ck_assert(said[0] != NULL && said[1] != NULL);
+    ck_assert_uint_eq(registrations, 1);
 }
 
 int main(void) { return run_tests((struct suite){0}); }

@@ -108,7 +108,7 @@ TEST(caches_and_siblings_are_read)
     write_two_packages();
     struct topology_cpus all = cpus_below(8);
     topology_read_cores(&all);
-    topology_read_caches(&all);
+    topology_use_caches(topology_read_caches(&all));
     ck_assert_uint_eq(topology_caches, 2);
     for (unsigned cpu = 0; cpu < 8; cpu++) {
         ck_assert_uint_eq(topology_core(cpu), cpu % 4);
@@ -122,7 +122,7 @@ TEST(a_process_on_one_package_has_one_cache)
     start_tree();
     write_two_packages();
     struct topology_cpus some = {{0xcc}}; /* 2, 3, 6, 7 */
-    topology_read_caches(&some);
+    topology_use_caches(topology_read_caches(&some));
     ck_assert_uint_eq(topology_caches, 1);
     for (unsigned cpu = 0; cpu < 8; cpu++) {
         ck_assert_uint_eq(topology_cache(cpu), 0);
@@ -141,7 +141,7 @@ TEST(caches_of_one_cpu_are_none)
     }
     struct topology_cpus all = cpus_below(4);
     topology_read_cores(&all);
-    topology_read_caches(&all);
+    topology_use_caches(topology_read_caches(&all));
     ck_assert_uint_eq(topology_caches, 1);
     for (unsigned cpu = 0; cpu < 4; cpu++) ck_assert_uint_eq(topology_cache(cpu), 0);
     remove_tree();
@@ -156,12 +156,12 @@ TEST(odd_files_do_no_harm)
     struct topology_cpus all = cpus_below(4);
     errno = 7;
     topology_read_cores(&all);
-    topology_read_caches(&all);
+    topology_use_caches(topology_read_caches(&all));
     ck_assert_uint_eq(topology_caches, 1);
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         write_cpu(0, odd[i], odd[i], NULL);
         topology_read_cores(&all);
-        topology_read_caches(&all);
+        topology_use_caches(topology_read_caches(&all));
         ck_assert_msg(topology_caches == 1, "%s", odd[i]);
         ck_assert_msg(topology_core(0) == 0, "%s", odd[i]);
     }

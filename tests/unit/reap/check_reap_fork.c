@@ -128,7 +128,7 @@ static void make_siblings(void)
 /* Who has had its lock finds it so. */
 static bool is_list_whole(const struct reap *reap)
 {
-    const struct reap *prev = NULL, *child = reap->children;
+    const struct reap *prev = NULL, *child = reap->below.first;
     unsigned n = 0;
     for (; child && n <= SIBLINGS + 1 && child->prev == prev; n++, child = child->next) prev = child;
     return !child;
@@ -159,7 +159,7 @@ static void fork_once(unsigned first)
 #endif
 }
 
-static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->lock) != 0; }
+static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->below.lock) != 0; }
 
 /* As another thread, but not where its fork would wait for this one. */
 static void fork_now(void)

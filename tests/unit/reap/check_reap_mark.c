@@ -282,7 +282,7 @@ TEST(a_mark_makes_no_sweep, .modes = NOT_IN_PARTS)
     unsigned opened = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         const struct reap *it = reap_behind(r);
-        const struct list_node *node = it->heap ? it->own->open.first : NULL;
+        const struct list_node *node = it->heap ? it->own->listed.first : NULL;
         for (; node; node = node->next) opened++;
         reap_mark mark;
         reapMark(&r, &mark);

@@ -175,7 +175,7 @@ static void (*act)(void);
 static void act_once(void)
 {
     const struct reap *it = reap;
-    if (++looks < look_number || look_number == 0 || atomic_load(&it->lock) != 0) return;
+    if (++looks < look_number || look_number == 0 || atomic_load(&it->below.lock) != 0) return;
     look_number = 0;
 #ifdef REAP_DEBUG
     struct lock_ranks mine = lock_ranks;

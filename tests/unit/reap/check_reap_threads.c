@@ -207,22 +207,22 @@ TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
     reapCreate(&old, &parent);
     reapCreate(&lost, NULL);
     struct reap *p = parent, *o = old;
-    p->lock = 1;
+    p->below.lock = 1;
     o->prev = lost;
     pid_t pid = fork();
     if (pid == 0) {
         alarm(100);
         reapDestroy(&old);
-        bool valid = reap_is_valid(parent, NULL) && p->lock == 0 && !p->children;
+        bool valid = reap_is_valid(parent, NULL) && p->below.lock == 0 && !p->below.first;
         reapCreate(&child, &parent);
-        valid = valid && p->children == child && reap_tree_count(p) == 1;
+        valid = valid && p->below.first == child && reap_tree_count(p) == 1;
         reapDestroy(&parent);
         _exit(!valid);
     }
     int status;
     waitpid(pid, &status, 0);
     ck_assert_int_eq(status, 0);
-    p->lock = 0;
+    p->below.lock = 0;
     o->prev = NULL;
     reapDestroy(&lost);
     reapDestroy(&parent);

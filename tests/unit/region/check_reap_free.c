@@ -258,7 +258,7 @@ TEST(nothing_live_is_a_first_chunk, .times = 4 * FROMS, .times_shared = 4 * FROM
     }
 }
 
-/* A large object that comes and goes at the hole leaves as much free as before: no look at all open chunks
+/* A large object that comes and goes at the hole leaves as much free as before: no look at all listed chunks
  * comes of it. */
 TEST(what_goes_into_the_hole_again_brings_no_look, .modes = NOT_IN_PARTS)
 {
@@ -373,11 +373,11 @@ TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
     BREAKS(bitmap_clear(first->starts, first->first), bitmap_set(first->starts, first->first));
     BREAKS(bitmap_clear(first->starts, first->end_unit), bitmap_set(first->starts, first->end_unit));
     BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
-    BREAKS(first->state = REAP_CHUNK_SWEPT, first->state = REAP_CHUNK_OPEN);
+    BREAKS(first->state = REAP_CHUNK_SWEPT, first->state = REAP_CHUNK_LISTED);
     BREAKS(*chunk_map_entry(first) += 2, *chunk_map_entry(first) -= 2);
     BREAKS(first->owner = child, first->owner = r);
     BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
-    BREAKS(r->children->parent = NULL, r->children->parent = r);
+    BREAKS(r->below.first->parent = NULL, r->below.first->parent = r);
     BREAKS(r->peak = 0, r->peak = r->held);
 }
 
