@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_races.c: what other threads see and do while a reap's own thread goes on: they ask for the size
- * of its objects, free and resize them, and make children. At each instruction of a call (step.h);
- * reap_remote and tests/fuzz have threads. */
+ * of its objects, free and resize them, and make children. At each instruction of a call (step.h), and once
+ * with threads, of which reap_remote and tests/fuzz have more. */
 #include "support/check_reap.h"
+
+#include <time.h>
 
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
@@ -370,6 +372,44 @@ TEST(a_shared_child_that_ends_while_others_look, .times = 2)
         if (!acted) break;
     }
     ck_assert_uint_gt(looks, 0);
+}
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+static void *_Atomic made;
+
+static void *make_children(void *unused)
+{
+    while (!is_over) {
+        void *child;
+        if (made) continue;
+        reapCreate(&child, &reap);
+        made = child;
+    }
+    return unused;
+}
+
+/* A child that another thread has made, and given over, is older than a mark that is opened then. */
+TEST(another_thread_makes_children)
+{
+    reap_mark mark;
+    reapCreate(&reap, NULL);
+    start_threads(1, make_children, NULL);
+    for (time_t end = time(NULL) + 2; time(NULL) < end;) {
+        while (!made) {
+            reapMark(&reap, &mark);
+            reapUnmark(&reap, &mark);
+        }
+        reapMark(&reap, &mark);
+        reapRewind(&reap, &mark);
+        ck_assert_uint_eq(stats_of(reap).children, 1);
+        reapUnmark(&reap, &mark);
+        void *child = made;
+        reapDestroy(&child);
+        made = NULL;
+    }
+    end_threads();
+    reapDestroy(&reap);
 }
 
 int main(void) { return run_tests((struct suite){0}); }
