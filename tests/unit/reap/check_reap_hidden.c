@@ -3,8 +3,6 @@
  * The sanitizer is this program's own: a byte for each 16, for one object. */
 #include "support/check_reap.h"
 
-#include <string.h>
-
 enum { KEPT = 64 * 1024, MOST = 2 * 1024 * 1024 };
 
 /* The sanitizer's calls, which the library finds by these names. */
@@ -48,7 +46,7 @@ bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got)
 
 /* Within eleven slots, to eight, to an object that ends with the eighth, to five, and within them. Sizes are
  * multiples of 16. */
-START_TEST(what_goes_back_is_shown_before)
+TEST(what_goes_back_is_shown_before)
 {
     static const size_t sizes[] = {690 * 1000, 500 * 1000, 8 * KEPT - REAP_HEADER, 300 * 1000, 299 * 1008};
     void *reap;
@@ -73,11 +71,5 @@ START_TEST(what_goes_back_is_shown_before)
     watched = NULL;
     reapDestroy(&reap);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("hidden", 20);
-    tcase_add_test(tests, what_goes_back_is_shown_before);
-    return run_cases("reap_hidden", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }
