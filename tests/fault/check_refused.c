@@ -6,12 +6,8 @@
 #include "arena/arena.h"
 #include "arena/large.h"
 #include "faults.h"
-#include "hoard.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
-
-#include <errno.h>
-#include <string.h>
 
 /* From here on the OS refuses these, as for memory that is locked: no caller knows this error. */
 static void refuse(unsigned calls)
@@ -36,7 +32,7 @@ static bool is_filled(const char *at, size_t size)
 }
 
 /* The object is where it was, nobody looks for it elsewhere, and it is counted as before. */
-START_TEST(a_large_object_that_cannot_move_stays)
+TEST(a_large_object_that_cannot_move_stays)
 {
     bool clean;
     struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
@@ -61,10 +57,9 @@ START_TEST(a_large_object_that_cannot_move_stays)
     arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
 /* What grows is copied then, and what shrinks stays. */
-START_TEST(realloc_does_without_mremap)
+TEST(realloc_does_without_mremap, .apart = true)
 {
     use_path(0, NULL);
     refuse(MOVES);
@@ -85,11 +80,10 @@ START_TEST(realloc_does_without_mremap)
     hoard_free(object);
     assert_all_comes_back();
 }
-END_TEST
 
 /* Memory that the OS did not take back is held still, and is not zero; once nothing in the arena is used, it
  * is unmapped. */
-START_TEST(what_cannot_be_purged_is_held)
+TEST(what_cannot_be_purged_is_held)
 {
     bool clean;
     struct superblock *other = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
@@ -108,15 +102,5 @@ START_TEST(what_cannot_be_purged_is_held)
     arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("refused", 30);
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, a_large_object_that_cannot_move_stays);
-    tcase_add_test(tests, what_cannot_be_purged_is_held);
-    TCase *whole = new_case("whole", 30);
-    tcase_add_test(whole, realloc_does_without_mremap);
-    return run_cases("refused", tests, whole, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup}); }

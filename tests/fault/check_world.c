@@ -8,20 +8,14 @@
 
 #include "heap/heap.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* make check-world: all of it, and longer. */
 static bool in_world(void) { return getenv("REAP_TEST_WORLD") != NULL; }
@@ -180,12 +174,11 @@ static void all_locked(void *arg)
     check_all_is_back();
 }
 
-START_TEST(memory_is_locked)
+TEST(memory_is_locked, .times = PATHS)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
     in_child("all memory locked ", path, all_locked, NULL);
 }
-END_TEST
 
 /* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
 static void locked_and_freed(void *arg)
@@ -221,13 +214,12 @@ static void locked_and_freed(void *arg)
     expect(resident() < before + LITTLE, "it is in memory after all");
 }
 
-START_TEST(locked_memory_goes_back)
+TEST(locked_memory_goes_back, .times = 2 * PATHS)
 {
     const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
     in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
              _i < PATHS ? &path : NULL);
 }
-END_TEST
 
 /* Who may lock any amount gives that up. */
 static bool may_lock_a_little(void)
@@ -262,11 +254,10 @@ static void locked_up_to_a_limit(void *arg)
     check_all_is_back();
 }
 
-START_TEST(locked_memory_has_a_limit)
+TEST(locked_memory_has_a_limit, .times = PATHS)
 {
     in_child("locked memory with a limit ", use_path(_i, NULL), locked_up_to_a_limit, NULL);
 }
-END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------------- */
 
@@ -299,14 +290,12 @@ static void little_address_space(void *arg)
     with_little(RLIMIT_AS, held_by_process().addresses);
 }
 
-START_TEST(addresses_have_a_limit)
+TEST(addresses_have_a_limit, .times = PATHS)
 {
     in_child("a limit on addresses", use_path(_i, NULL), little_address_space, NULL);
 }
-END_TEST
 
-START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
-END_TEST
+TEST(data_has_a_limit, .times = PATHS) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
 
 /* --- until there is nothing left ------------------------------------------------------------------------ */
 
@@ -353,11 +342,10 @@ static void fill_and_empty(void *arg)
     expect(heap_is_valid(), "accounts");
 }
 
-START_TEST(full_and_empty_again)
+TEST(full_and_empty_again, .times = PATHS)
 {
     in_child("filled and emptied", use_path(_i, NULL), fill_and_empty, (void *)(48 * MIB));
 }
-END_TEST
 
 static void *until_full(void *arg)
 {
@@ -396,11 +384,10 @@ static void threads_until_full(void *arg)
     expect(held_bytes() == 0, "something is held");
 }
 
-START_TEST(threads_come_to_the_end_together)
+TEST(threads_come_to_the_end_together, .times = PATHS)
 {
     in_child("filled by threads", use_path(_i, NULL), threads_until_full, NULL);
 }
-END_TEST
 
 /* --- no overcommit ------------------------------------------------------------------------------------ */
 
@@ -461,7 +448,7 @@ static void commit_strictly(void *end)
 }
 
 /* It is the whole machine's, so other programs that reserve more than they use fail meanwhile. */
-START_TEST(nothing_is_overcommitted)
+TEST(nothing_is_overcommitted, .times = PATHS)
 {
     const char *path = use_path(_i, NULL), *what = "no overcommit";
     pid_t guard = -1;
@@ -474,7 +461,6 @@ START_TEST(nothing_is_overcommitted)
     if (guard > 0) ck_assert(waitpid(guard, &status, 0) == guard && (end < 0 || status == 0));
     fflush(stdout);
 }
-END_TEST
 
 /* --- too many mappings -------------------------------------------------------------------------------- */
 
@@ -520,11 +506,10 @@ static void too_many_mappings(void *arg)
     check_all_is_back();
 }
 
-START_TEST(there_are_too_many_mappings)
+TEST(there_are_too_many_mappings, .times = PATHS)
 {
     in_child("too many mappings: ", use_path(_i, NULL), too_many_mappings, NULL);
 }
-END_TEST
 
 /* --- a sandbox that comes late ------------------------------------------------------------------------- */
 
@@ -568,14 +553,13 @@ static void in_sandbox(void *arg)
     hoard_trim(0);
 }
 
-START_TEST(a_sandbox_comes_late)
+TEST(a_sandbox_comes_late, .times = SANDBOXES * PATHS)
 {
     static const char *const what[SANDBOXES] = {"no madvise", "no mremap", "no munmap", "no files",
                                                 "nothing but mmap"};
     int i = _i / PATHS;
     in_child(what[i], use_path(_i % PATHS, "purge_ms=1"), in_sandbox, (void *)(uintptr_t)&sandboxes[i]);
 }
-END_TEST
 
 /* No more memory at all is to be had: what there is goes round. */
 static void no_more_memory(void *arg)
@@ -590,11 +574,10 @@ static void no_more_memory(void *arg)
     expect(live_bytes() == 0 && heap_is_valid(), "heaps");
 }
 
-START_TEST(a_sandbox_gives_no_more_memory)
+TEST(a_sandbox_gives_no_more_memory, .times = PATHS)
 {
     in_child("no more memory", use_path(_i, "purge_ms=3600000"), no_more_memory, NULL);
 }
-END_TEST
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
@@ -643,26 +626,9 @@ static void ten_thousand_threads(void *unused)
     check_all_is_back();
 }
 
-START_TEST(there_are_ten_thousand_threads)
+TEST(there_are_ten_thousand_threads, .times = PATHS)
 {
     in_child("a crowd of threads", use_path(_i, NULL), ten_thousand_threads, NULL);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("world", in_world() ? 1000 : 60);
-    tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
-    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
-    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, full_and_empty_again, 0, PATHS);
-    tcase_add_loop_test(tests, threads_come_to_the_end_together, 0, PATHS);
-    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
-    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
-    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
-    return run_cases("world", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = in_world() ? 1000 : 60}); }

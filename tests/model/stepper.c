@@ -7,14 +7,8 @@
 #include "hoard/malloc_fast.h"
 #include "stepper.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 

@@ -48,7 +48,7 @@ import time
 
 FALLBACK = """check_protocol check_sections check_superblock check_bin check_words check_lines check_levels
     check_outbox check_heap check_hoard check_fork check_ended check_counts check_arena check_large check_chunk
-    check_reap check_reap_free check_reap_life check_reap_limit check_reap_mark check_reap_move check_reap_model
+    check_reap check_reap_free check_reap_life check_reap_limit check_reap_mark check_reap_move fuzz.sh
     check_reap_shared check_reap_threads check_lent""".split()
 FIRST_SECONDS, LEAST_SECONDS, TIMES = 300, 60, 5  # a fault may make a test hang: it has five times its own time
 BUILD_SECONDS = 900

@@ -6,12 +6,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 /* --- slots against a model ------------------------------------------------------------------- */
 
 enum { RUNS = 160, STEPS = 6000 };
@@ -143,7 +137,7 @@ static void purge_and_look(void)
     ck_assert_uint_eq(bytes, before - used * SUPERBLOCK);
 }
 
-START_TEST(runs_of_slots_agree_with_a_model)
+TEST(runs_of_slots_agree_with_a_model)
 {
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
@@ -167,9 +161,8 @@ START_TEST(runs_of_slots_agree_with_a_model)
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
         ck_assert_ptr_null(arena->base);
 }
-END_TEST
 
-START_TEST(dirty_slots_serve_before_clean_ones)
+TEST(dirty_slots_serve_before_clean_ones)
 {
     bool clean;
     struct superblock *a = arena_take_span(3, 1, SLOT_SPAN, ARENA_SPAN, &clean);
@@ -185,11 +178,10 @@ START_TEST(dirty_slots_serve_before_clean_ones)
     ck_assert_ptr_nonnull(arena_take_span(4, 4, SLOT_SPAN, ARENA_SPAN, &clean));
     ck_assert_uint_eq(arena_held().now, held);
 }
-END_TEST
 
 /* Gaps of 8 dirty slots each, between objects, and one of 6: a large object of 6 takes this. One of 20 that
  * lies half in memory is better than one without; it goes on from one arena to the next. */
-START_TEST(large_objects_take_the_place_with_most_memory)
+TEST(large_objects_take_the_place_with_most_memory)
 {
     enum { ALL = 3 * ARENA_SLOTS };
     static struct superblock *all[ALL];
@@ -221,10 +213,9 @@ START_TEST(large_objects_take_the_place_with_most_memory)
     over = arena_take_span(20, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert(clean && reads_zero(&(struct run){over, 20, 0}));
 }
-END_TEST
 
 /* An object that grows lies where it can, and takes what is free behind it, also in the next arena. */
-START_TEST(an_object_that_grows_has_room_behind)
+TEST(an_object_that_grows_has_room_behind)
 {
     bool clean;
     struct superblock *whole = arena_take_span(2 * ARENA_SLOTS, 1, SLOT_SPAN, ARENA_SPAN, &clean);
@@ -248,9 +239,8 @@ START_TEST(an_object_that_grows_has_room_behind)
     ck_assert(!arena_resize(first, 10, 1));
     ck_assert_uint_eq(arena_span(first), 10);
 }
-END_TEST
 
-START_TEST(what_was_freed_last_serves_first)
+TEST(what_was_freed_last_serves_first)
 {
     enum { ALL = 4 * ARENA_SLOTS };
     struct superblock *all[ALL];
@@ -263,7 +253,6 @@ START_TEST(what_was_freed_last_serves_first)
                          pagemap_find(slot_start(all[i + 1])));
     }
 }
-END_TEST
 
 static void *purge_all(void *arg)
 {
@@ -274,7 +263,7 @@ static void *purge_all(void *arg)
 
 /* What a purge has claimed when another thread forks is nobody's in the child. So what waits, as each does
  * over a fork, has claimed nothing: no dirty slots, no arena without used ones. */
-START_TEST(a_purge_that_waits_has_claimed_nothing)
+TEST(a_purge_that_waits_has_claimed_nothing, .times = 2)
 {
     enum { DIRTY, UNUSED };
     bool clean;
@@ -293,9 +282,8 @@ START_TEST(a_purge_that_waits_has_claimed_nothing)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
-START_TEST(slots_that_are_not_old_enough_stay)
+TEST(slots_that_are_not_old_enough_stay)
 {
     bool clean;
     struct superblock *a = arena_take_span(5, 1, SLOT_SPAN, ARENA_SPAN, &clean);
@@ -306,9 +294,8 @@ START_TEST(slots_that_are_not_old_enough_stay)
     ck_assert_uint_eq(arena_held().now, 0);
     ck_assert_uint_eq(arena_held().peak, 5 * SUPERBLOCK);
 }
-END_TEST
 
-START_TEST(purges_come_by_themselves_when_due)
+TEST(purges_come_by_themselves_when_due)
 {
     options.purge_ms = 20;
     bool clean;
@@ -323,7 +310,6 @@ START_TEST(purges_come_by_themselves_when_due)
     arena_give_span(keep);
     arena_give_span(more);
 }
-END_TEST
 
 /* --- what stays at a fall -------------------------------------------------------------------------- */
 
@@ -353,26 +339,24 @@ static void fall_first(void)
     ck_assert_uint_eq(fall(use(MANY)), 0);
 }
 
-START_TEST(what_is_wanted_again_stays)
+TEST(what_is_wanted_again_stays)
 {
     fall_first();
     for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(fall(use(MANY)), MANY);
     ck_assert_uint_eq(fall(use(LATE)), LATE);
 }
-END_TEST
 
 /* The first step leaves less unused than was wanted again, and no step begins anew. */
-START_TEST(a_fall_in_steps_is_one)
+TEST(a_fall_in_steps_is_one)
 {
     fall_first();
     struct superblock *large = use(MANY), *small = use(FEW / 4);
     ck_assert_uint_eq(fall(large), MANY + FEW / 4);
     ck_assert_uint_eq(fall(small), MANY + FEW / 4);
 }
-END_TEST
 
 /* What was used later than purge_ms after a fall was not wanted again: so few slots stay, or none. */
-START_TEST(what_is_wanted_too_late_goes_back)
+TEST(what_is_wanted_too_late_goes_back, .times = 2)
 {
     fall_first();
     struct superblock *few = _i != 0 ? use(FEW) : NULL;
@@ -383,9 +367,8 @@ START_TEST(what_is_wanted_too_late_goes_back)
     if (_i != 0) arena_give_span(few);
     ck_assert_uint_eq(fall(late), _i != 0 ? FEW : 0);
 }
-END_TEST
 
-START_TEST(a_refreshed_slot_has_no_memory)
+TEST(a_refreshed_slot_has_no_memory)
 {
     bool clean;
     unsigned char resident[SUPERBLOCK / 4096];
@@ -396,11 +379,10 @@ START_TEST(a_refreshed_slot_has_no_memory)
     for (unsigned i = 0; i < sizeof resident; i++) ck_assert_uint_eq(resident[i] & 1, 0);
     arena_give(sb, 1);
 }
-END_TEST
 
 /* --- the map --------------------------------------------------------------------------------- */
 
-START_TEST(any_bits_can_be_asked_about)
+TEST(any_bits_can_be_asked_about)
 {
     int on_stack;
     static int in_data;
@@ -438,9 +420,8 @@ START_TEST(any_bits_can_be_asked_about)
     ck_assert_ptr_null(pagemap_find(arena->base - 1));
     free(elsewhere);
 }
-END_TEST
 
-START_TEST(a_guess_is_believed_only_for_its_own)
+TEST(a_guess_is_believed_only_for_its_own)
 {
     bool clean;
     struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
@@ -458,26 +439,5 @@ START_TEST(a_guess_is_believed_only_for_its_own)
     arena_give(sb, 1);
     ck_assert(!superblock_starts_at(arena_guess(block), block));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *slots = new_case("slots", 60), *map = new_case("map", 30);
-    tcase_add_unchecked_fixture(slots, start_arenas, NULL);
-    tcase_add_unchecked_fixture(map, start_arenas, NULL);
-    tcase_add_test(slots, runs_of_slots_agree_with_a_model);
-    tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
-    tcase_add_test(slots, large_objects_take_the_place_with_most_memory);
-    tcase_add_test(slots, an_object_that_grows_has_room_behind);
-    tcase_add_test(slots, what_was_freed_last_serves_first);
-    tcase_add_loop_test(slots, a_purge_that_waits_has_claimed_nothing, 0, 2);
-    tcase_add_test(slots, slots_that_are_not_old_enough_stay);
-    tcase_add_test(slots, purges_come_by_themselves_when_due);
-    tcase_add_test(slots, what_is_wanted_again_stays);
-    tcase_add_test(slots, a_fall_in_steps_is_one);
-    tcase_add_loop_test(slots, what_is_wanted_too_late_goes_back, 0, 2);
-    tcase_add_test(slots, a_refreshed_slot_has_no_memory);
-    tcase_add_test(map, any_bits_can_be_asked_about);
-    tcase_add_test(map, a_guess_is_believed_only_for_its_own);
-    return run_cases("arena", slots, map, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = start_arenas}); }
